@@ -1,0 +1,60 @@
+# Everything from a bare clone: needs Python >= 3.10, Java 17 or newer, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help check demo test test-all bench bench-large lint clean
+
+help:
+	@echo "make demo      install into .venv, take real flights through the jobs, ask five questions"
+	@echo "make test      lint, types and the fast tests"
+	@echo "make test-all  all tests, the slow ones too"
+	@echo "make bench     measurements, each beside its baseline"
+
+check:
+	@command -v $(PYTHON) >/dev/null || { echo "missing: $(PYTHON) (Python 3.10 or newer; set PYTHON=... for another name)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "too old: $(PYTHON) is $$($(PYTHON) -V 2>&1), 3.10 or newer is needed"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "missing: Python's venv and ensurepip (on Debian: the package python3-venv)"; exit 1; }
+	@command -v java >/dev/null || { echo "missing: java (Java 17 or newer)"; exit 1; }
+	@java -version 2>&1 | awk -F'"' '/version/ {split($$2, v, "."); exit v[1] < 17}' || { echo "too old: $$(java -version 2>&1 | head -n 1), Java 17 or newer is needed"; exit 1; }
+
+$(VENV)/.installed: pyproject.toml constraints.txt | check
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,demo,bench]'
+	touch $@
+
+# Delta's jars, once, so that processes that start side by side do not fetch them at the same time.
+$(VENV)/.jars: $(VENV)/.installed
+	$(BIN)/python -c 'from patternlake.sql_ext.session import bare_session; bare_session("local[1]").stop()' 2>$(VENV)/jars.log || { tail -n 3 $(VENV)/jars.log; exit 1; }
+	touch $@
+
+# mypy reads the installed layout (patternlake.udfs, ...) from links to the folders.
+build/types/patternlake:
+	mkdir -p $@
+	ln -sfn ../../../src/patternlake/__init__.py $@/__init__.py
+	ln -sfn ../../../src/patternlake/py.typed $@/py.typed
+	for folder in udfs delta_tables jobs sql_ext; do ln -sfn ../../../$$folder $@/$$folder; done
+
+demo: $(VENV)/.jars
+	$(BIN)/python demo/flights.py
+
+lint: $(VENV)/.installed build/types/patternlake
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	MYPYPATH=build/types $(BIN)/mypy -p patternlake
+
+test: lint $(VENV)/.jars
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-all: lint $(VENV)/.jars
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.jars
+	$(BIN)/python -m benchmarks
+
+bench-large: $(VENV)/.jars
+	$(BIN)/python -m benchmarks --large
+
+clean:
+	rm -rf $(VENV) build demo/lake demo/data demo/output .pytest_cache .mypy_cache .ruff_cache .hypothesis

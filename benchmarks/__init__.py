@@ -1,0 +1,1 @@
+"""Measurements, each beside its baseline from the same run: `python -m benchmarks`."""

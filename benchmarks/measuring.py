@@ -1,0 +1,85 @@
+"""Times, ratios and peak memory."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import psutil
+from pyspark.sql import SparkSession
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    """Wall-clock time of one call."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def side_by_side(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    """Times of several actions that take turns, each turn begun by another one, so that none has the warmer caches."""
+    taken: dict[str, list[float]] = {name: [] for name in actions}
+    names = list(actions)
+    for turn in range(repeats):
+        shift = turn % len(names)
+        for name in names[shift:] + names[:shift]:
+            taken[name].append(seconds(actions[name]))
+    return taken
+
+
+def median(values: list[float]) -> float:
+    """The median."""
+    return statistics.median(values)
+
+
+class PeakMemory:
+    """Greatest memory of the driver's Python, its JVM and all Python workers while a block runs.
+
+    Resident memory is sampled by process; pages that forked workers share count in each of them. What the JVM holds is
+    mostly garbage that it had no need to collect yet, so beside it stands the greatest heap that survived a collection.
+    """
+
+    def __init__(self, spark: SparkSession, interval: float = 0.1) -> None:
+        self.interval = interval
+        self.peaks = {"driver_python": 0, "jvm": 0, "workers": 0, "total": 0, "jvm_heap_after_gc": 0}
+        jvm = spark._jvm
+        assert jvm is not None
+        self._jvm = jvm
+        self._pools = list(jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans())
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> PeakMemory:
+        # What earlier blocks left behind would otherwise count as this one's.
+        self._jvm.java.lang.System.gc()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        me = psutil.Process()
+        while True:
+            self._sample(me)
+            if self._ended.wait(self.interval):
+                return
+
+    def _sample(self, me: psutil.Process) -> None:
+        found = {"driver_python": me.memory_info().rss, "jvm": 0, "workers": 0}
+        for child in me.children(recursive=True):
+            try:
+                found["jvm" if child.name().startswith("java") else "workers"] += child.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue
+        found["total"] = sum(found.values())
+        usages = [pool.getCollectionUsage() for pool in self._pools]
+        found["jvm_heap_after_gc"] = sum(usage.getUsed() for usage in usages if usage is not None)
+        self.peaks = {name: max(peak, found[name]) for name, peak in self.peaks.items()}

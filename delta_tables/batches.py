@@ -1,0 +1,308 @@
+"""One batch of a job on one object: intent first, then idempotent writes, publication last."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables import documents, moments, writes
+from patternlake.delta_tables.beginning import resolve, upcoming
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.intents import Intent, IntentsWriter
+from patternlake.delta_tables.publications import Publication, PublicationsWriter
+from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.streams import check_name, stream_id
+from patternlake.udfs.errors import StateError
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.database import Database
+
+__all__ = ["Batch", "upcoming"]
+
+
+@dataclass
+class Batch:
+    """A batch that was begun. Its range, source and base are the intent's, which may be an earlier run's."""
+
+    database: Database
+    intent: Intent
+    previous: Publication | None
+    """The latest publication before this batch."""
+    published: Publication | None
+    """This batch's own publication, if it has one already: then there is nothing left to do."""
+    run_id: str
+    adopted: bool
+    """Whether an earlier run had begun the batch."""
+    _started: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def begin(
+        cls,
+        database: Database,
+        *,
+        job: str,
+        object: str,
+        stream: str,
+        batch_id: int,
+        base_batch: int,
+        source: Mapping[str, Any],
+        source_from: int,
+        source_to: int,
+        configuration: Mapping[str, Any],
+    ) -> Batch:
+        """Declare what a batch is going to read, or take over the declaration of a run that died.
+
+        Parameters
+        ----------
+        database
+            Where.
+        job, object, stream
+            Who works on what, and the stream that it reads.
+        batch_id
+            Number of the batch, from 1; see `upcoming`.
+        base_batch
+            First batch whose rows count; `batch_id` starts the object anew.
+        source, source_from, source_to
+            What is read: the positions after source_from up to source_to. An open intent of this batch overrides
+            all three and the base.
+        configuration
+            The object's configuration.
+
+        Raises
+        ------
+        ArgumentError
+            A name is empty or too long.
+        StateError
+            Another batch must come first; the open intent was made under another configuration; or the stream's
+            number is taken.
+        ConcurrentRunError
+            Another run began the batch at the same moment.
+        """
+        check_name("object", object)
+        check_name("stream", stream)
+        text = documents.to_text(configuration)
+        intent = Intent(
+            job=job,
+            object=object,
+            stream=stream,
+            stream_id=stream_id(stream),
+            batch_id=batch_id,
+            base_batch=base_batch,
+            begun_at=moments.now(),
+            run_id=uuid.uuid4().hex,
+            source_from=source_from,
+            source_to=source_to,
+            source=dict(source),
+            configuration=documents.from_text(text),
+            configuration_hash=documents.digest(text),
+        )
+        start = resolve(database, intent)
+        if start.published is None and not start.adopted:
+            IntentsWriter(database).declare(intent, application=_application("intents", job, object))
+        return cls(database, start.intent, start.previous, start.published, intent.run_id, start.adopted)
+
+    @property
+    def job(self) -> str:
+        """The job."""
+        return self.intent.job
+
+    @property
+    def object(self) -> str:
+        """What the job maintains."""
+        return self.intent.object
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+        return self.intent.stream
+
+    @property
+    def stream_id(self) -> int:
+        """Number of the stream."""
+        return self.intent.stream_id
+
+    @property
+    def batch_id(self) -> int:
+        """Number of the batch."""
+        return self.intent.batch_id
+
+    @property
+    def base_batch(self) -> int:
+        """First batch whose rows count."""
+        return self.intent.base_batch
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What is read."""
+        return self.intent.source
+
+    @property
+    def source_from(self) -> int:
+        """Position before the first of the input."""
+        return self.intent.source_from
+
+    @property
+    def source_to(self) -> int:
+        """Last position of the input."""
+        return self.intent.source_to
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The object's configuration."""
+        return self.intent.configuration
+
+    def append(self, table: str, rows: DataFrame, part: str = "") -> None:
+        """Append rows of this batch, once: a replay writes nothing.
+
+        Parameters
+        ----------
+        table
+            Plain name.
+        rows
+            All columns of the table by name, with this batch's number in batch_id or from_batch.
+        part
+            Tells several appends to one table apart. Delta remembers every (job, object, table, part), so parts come
+            from a small fixed set.
+
+        Raises
+        ------
+        StateError
+            A column is missing or unknown, or the batch is published.
+        """
+        name = self.database.log(table)
+        application = _application(table, self.job, self.object, part)
+        writes.append(name, self._ordered(table, rows), application=application, version=self.batch_id)
+
+    def replace(self, table: str, rows: DataFrame) -> None:
+        """Put rows in the place of all that this batch has in a table, in one commit; a replay does the same again.
+
+        Only for tables that are written once: in the others, a run that lags behind could reopen rows.
+        """
+        if TABLES[table].changing:
+            raise StateError(f"rows of {table} are closed by later batches, so a batch's rows cannot be replaced there")
+        condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
+        writes.replace(self.database.log(table), self._ordered(table, rows), condition)
+
+    def close_rows(self, table: str, condition: Column | str) -> None:
+        """End the rows of earlier batches that satisfy a condition: from this batch on they are not seen.
+
+        Parameters
+        ----------
+        table
+            Plain name of a table with from_batch and to_batch.
+        condition
+            Column or SQL over the table's columns; rows of other streams are left alone.
+        """
+        self._check_open()
+        wanted = F.expr(condition) if isinstance(condition, str) else condition
+        older = F.col("to_batch").isNull() & (F.col("from_batch") < self.batch_id)
+        of_stream = F.col("stream_id") == self.stream_id
+        values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
+        writes.update(self.database.spark, self.database.log(table), of_stream & older & wanted, values)
+
+    def discard(self, table: str, condition: Column | str) -> None:
+        """Delete rows of this batch that a part wrote and that a later part writes anew.
+
+        The part that wrote them is not appended again: the condition follows from the batch's input, as the rows do,
+        so that every run of the batch discards the same rows and appends the later part once.
+        """
+        self._check_open()
+        wanted = F.expr(condition) if isinstance(condition, str) else condition
+        writes.delete(self.database.spark, self.database.log(table), self._own(table) & wanted)
+
+    def written(self, table: str) -> DataFrame:
+        """Return the rows that this batch has written to a table so far, published or not."""
+        return self.database.table(table).where(self._own(table))
+
+    def publish(
+        self,
+        *,
+        rows_in: int,
+        rows_out: int,
+        rows_quarantined: int = 0,
+        watermark: datetime | None = None,
+        state: Mapping[str, Any] | None = None,
+        source_from: int | None = None,
+        source_to: int | None = None,
+    ) -> Publication:
+        """Make the batch visible: its last write.
+
+        Parameters
+        ----------
+        rows_in, rows_out, rows_quarantined
+            Rows read, written, refused.
+        watermark
+            Greatest event time minus the allowed lateness.
+        state
+            What the next batch needs to know.
+        source_from, source_to
+            Positions that were given in this batch, where the intent could not know them (ingest).
+
+        Raises
+        ------
+        ConcurrentRunError
+            Another run published the batch first.
+        StateError
+            The batch was published before.
+        """
+        self._check_open()
+        intent = self.intent
+        published_at = moments.now()
+        if self.previous is not None:
+            # The driver's clock may stand still or go back; an object's publications are in order all the same.
+            published_at = max(published_at, self.previous.published_at + timedelta(microseconds=1))
+        publication = Publication(
+            job=self.job,
+            object=self.object,
+            stream=self.stream,
+            stream_id=self.stream_id,
+            batch_id=self.batch_id,
+            base_batch=self.base_batch,
+            run_id=self.run_id,
+            source_from=intent.source_from if source_from is None else source_from,
+            source_to=intent.source_to if source_to is None else source_to,
+            source=intent.source,
+            configuration=intent.configuration,
+            configuration_hash=intent.configuration_hash,
+            state=dict(state or {}),
+            rows_in=rows_in,
+            rows_out=rows_out,
+            rows_quarantined=rows_quarantined,
+            watermark=watermark,
+            horizon=None if self.previous is None else self.previous.horizon,
+            seconds=round(time.monotonic() - self._started, 3),
+            published_at=published_at,
+        )
+        application = _application("publications", self.job, self.object)
+        writer = PublicationsWriter(self.database)
+        self.published = writer.publish(publication, application=application, version=self.batch_id)
+        return self.published
+
+    def _own(self, table: str) -> Column:
+        written = F.col("from_batch" if TABLES[table].changing else "batch_id")
+        return (F.col("stream_id") == self.stream_id) & (written == self.batch_id)
+
+    def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
+        self._check_open()
+        wanted = TABLES[table].column_names
+        if set(rows.columns) != set(wanted) or len(rows.columns) != len(wanted):
+            missing = [name for name in wanted if name not in rows.columns]
+            unknown = [name for name in rows.columns if name not in wanted]
+            raise StateError(f"rows for {table} lack the columns {missing} and have the unknown columns {unknown}")
+        return rows.select(*[F.col(identifier(name)) for name in wanted])
+
+    def _check_open(self) -> None:
+        if self.published is not None:
+            raise StateError(f"batch {self.batch_id} of {self.published.name} is published; it takes no more writes")
+
+
+def _application(table: str, job: str, object: str, part: str = "") -> str:
+    """Name a writer for Delta; a JSON array, so that no two lists of names look the same."""
+    return documents.to_array([job, object, table, part])

@@ -1,0 +1,107 @@
+"""A database: the tables and views of one PatternLake, at one location, under one name."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.opening import prepare
+from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.udfs.errors import ArgumentError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Database:
+    """An open database.
+
+    Parameters
+    ----------
+    spark
+        The session in whose catalog the tables are registered.
+    name
+        Name of the database.
+    location
+        Folder or object-store path that holds the tables.
+    """
+
+    spark: SparkSession
+    name: str
+    location: str
+
+    @classmethod
+    def open(cls, spark: SparkSession, name: str = "patternlake", location: str | None = None) -> Database:
+        """Open a database; create, register or migrate what needs it.
+
+        Idempotent, and a matter of a few catalog look-ups when everything is there.
+
+        Parameters
+        ----------
+        spark
+            A Delta-ready session.
+        name
+            Name under which tables and views are registered.
+        location
+            Folder or object-store path; relative paths are relative to the working directory. None: the catalog's
+            own place.
+
+        Raises
+        ------
+        ArgumentError
+            The name is not one that Spark's catalog takes.
+        StateError
+            The database is newer than the code, is not PatternLake's, or is registered at another location.
+        """
+        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+            raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
+        quoted = identifier(name)
+        if location is not None:
+            place = location if _has_scheme(location) else os.path.abspath(location)
+            spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted} LOCATION {literal(place)}")
+        else:
+            spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted}")
+        rows = spark.sql(f"DESCRIBE DATABASE {quoted}").collect()
+        registered = next(row.info_value for row in rows if row.info_name == "Location")
+        # Spark writes a location as a URI.
+        spellings = (registered, unquote(registered))
+        if location is None:
+            place = spellings[1]
+        elif _plain(place) not in map(_plain, spellings):
+            raise StateError(
+                f"the database '{name}' is registered in this session at {registered}, not at {place}; "
+                "give the same location or another name"
+            )
+        database = cls(spark, name, place.rstrip("/"))
+        prepare(database, managed=location is None)
+        return database
+
+    def log(self, table: str) -> str:
+        """Quoted name of a table's Delta table, for SQL text, given its plain name."""
+        return identifier(self.name, TABLES[table].log)
+
+    def view(self, table: str) -> str:
+        """Quoted name of a table's view, for SQL text."""
+        return identifier(self.name, table)
+
+    def table(self, table: str) -> DataFrame:
+        """All rows of a table's Delta table, published or not."""
+        return self.spark.table(self.log(table))
+
+    def folder(self, *parts: str) -> str:
+        """Return a path under the location."""
+        return "/".join((self.location, *parts))
+
+
+def _has_scheme(location: str) -> bool:
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location) is not None
+
+
+def _plain(location: str) -> str:
+    """Write a location without what different spellings of the same place differ in."""
+    return re.sub(r"^file:/*", "/", location).rstrip("/")

@@ -1,0 +1,71 @@
+"""Table `events`: the accepted events of every stream, written once by `ingest`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.publications import current
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.visibility import visible, visible_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.publications import Publication
+
+BLOCK_BITS = 20
+"""A block is 2^20 positions: the unit in which scans skip positions."""
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT p.stream, e.position, e.time, e.step, e.key, e.name, e.probability, e.attributes, e.tokens,
+  e.batch_id
+FROM {log("events")} e JOIN ({current(log, "ingest")}) p ON {visible_text(TABLE, "e", "p")}"""
+
+
+TABLE = Table(
+    name="events",
+    comment="The accepted events of every stream, by position.",
+    columns=(
+        Column("stream_id", "INT", "number of the stream"),
+        Column("block", "INT", "(position - 1) >> 20"),
+        Column("position", "BIGINT", "arrival rank in the stream, from 1"),
+        Column("time", "TIMESTAMP", "event time"),
+        Column("step", "BIGINT", "integer step of a probabilistic stream"),
+        Column("batch_id", "BIGINT", "the batch that wrote the row"),
+        Column("key", "STRING", "partition of the stream: a user, a trace; NULL is one of its own"),
+        Column("name", "STRING", "event name"),
+        Column("probability", "DOUBLE", "probability of an uncertain event, in [0, 1]"),
+        Column("attributes", "MAP<STRING, STRING>", "attributes as text; types stand in streams"),
+        Column("tokens", "ARRAY<STRING>", "tokens of a sketch; NULL: the name alone"),
+    ),
+    keys=("stream_id", "position"),
+    view=_view,
+    job="ingest",
+    partitions=("stream_id", "block"),
+    properties={"delta.dataSkippingStatsColumns": "position,time,step,batch_id,key,name"},
+)
+
+
+def block_of(position: int) -> int:
+    """Return the block that holds a position."""
+    return (position - 1) >> BLOCK_BITS
+
+
+class EventsReader:
+    """Reads published events."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def published(self, publication: Publication) -> DataFrame:
+        """Return all events that an ingest publication makes visible."""
+        return self._database.table(TABLE.name).where(visible(TABLE, publication))
+
+    def between(self, publication: Publication, first: int, last: int) -> DataFrame:
+        """Return the events at positions first to last, both included; other blocks are not read."""
+        blocks = F.col("block").between(block_of(first), block_of(last))
+        return self.published(publication).where(blocks & F.col("position").between(first, last))

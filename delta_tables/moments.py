@@ -1,0 +1,45 @@
+"""Moments as microseconds since the epoch, so that no session's time zone takes part."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from patternlake.udfs.errors import ArgumentError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def now() -> datetime:
+    """Read the driver's clock, in UTC."""
+    return datetime.now(timezone.utc)
+
+
+def to_micros(moment: datetime) -> int:
+    """Microseconds since the epoch.
+
+    Raises
+    ------
+    ArgumentError
+        The moment has no time zone.
+    """
+    if moment.tzinfo is None:
+        raise ArgumentError(f"the moment {moment.isoformat(sep=' ')} has no time zone; give one, such as +00:00")
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def from_micros(micros: int | None) -> datetime | None:
+    """Turn microseconds since the epoch into a moment in UTC; None stays None."""
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+
+
+def timestamp_literal(moment: datetime | None) -> Column:
+    """Write a moment as a TIMESTAMP column; None is NULL."""
+    return F.timestamp_micros(F.lit(None if moment is None else to_micros(moment)).cast("bigint"))
+
+
+def shown(moment: datetime) -> str:
+    """Write a moment for a message, with all its microseconds, in UTC."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f+00:00")

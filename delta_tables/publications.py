@@ -1,0 +1,221 @@
+"""Table `publications`: the last write of every batch, and the only thing that makes its rows visible.
+
+One row per job, object and batch. A change of an object's horizon adds a row with the batch of the latest one, so the
+state at a moment is the greatest (batch_id, published_at) among the rows published until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from delta.exceptions import ConcurrentTransactionException
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables import documents, moments, writes
+from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.udfs.errors import ConcurrentRunError, StateError
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.database import Database
+
+
+def _view(log: LogName) -> str:
+    columns = ", ".join(f"p.{c.name}" for c in TABLE.columns if c.name not in ("stream", "horizon"))
+    return f"""SELECT p.stream, {columns},
+  max(p.horizon) OVER (PARTITION BY p.job, p.object) AS horizon,
+  lead(p.published_at) OVER (PARTITION BY p.job, p.object ORDER BY p.batch_id, p.published_at) AS superseded_at
+FROM {log("publications")} p"""
+
+
+TABLE = Table(
+    name="publications",
+    comment="One row per published batch of a job's object: what it read, what it wrote, when it became visible.",
+    columns=(
+        Column("job", "STRING", "job that wrote the batch: ingest, sketch, …"),
+        Column("object", "STRING", "what the job maintains: a stream, a sketch, a query"),
+        Column("stream_id", "INT", "number of the stream"),
+        Column("batch_id", "BIGINT", "number of the batch; grows by object"),
+        Column("base_batch", "BIGINT", "first batch whose rows count: that of the last rebuild"),
+        Column("published_at", "TIMESTAMP", "when the batch became visible; grows strictly by object"),
+        Column("stream", "STRING", "name of the stream"),
+        Column("run_id", "STRING", "the run that published"),
+        Column("source_from", "BIGINT", "position before the first of the batch (read, or given by ingest)"),
+        Column("source_to", "BIGINT", "last position of the batch (read, or given by ingest)"),
+        Column("rows_in", "BIGINT", "rows read"),
+        Column("rows_out", "BIGINT", "rows written"),
+        Column("rows_quarantined", "BIGINT", "rows put into quarantine"),
+        Column("watermark", "TIMESTAMP", "greatest published event time minus the allowed lateness"),
+        Column("horizon", "TIMESTAMP", "earliest moment that can still be asked for"),
+        Column("seconds", "DOUBLE", "time from the intent to the publication"),
+        Column("source", "STRING", "JSON: what was read"),
+        Column("configuration_hash", "STRING", "SHA-256 of the configuration"),
+        Column("configuration", "STRING", "JSON: the object's configuration"),
+        Column("state", "STRING", "JSON: what the job's next batch needs to know"),
+    ),
+    keys=("job", "object", "batch_id", "published_at"),
+    view=_view,
+)
+_MOMENTS = ("published_at", "watermark", "horizon")
+_DOCUMENTS = ("source", "configuration", "state")
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One published batch; moments are in UTC."""
+
+    job: str
+    object: str
+    stream: str
+    stream_id: int
+    batch_id: int
+    base_batch: int
+    run_id: str
+    source_from: int
+    source_to: int
+    source: Mapping[str, Any]
+    configuration: Mapping[str, Any]
+    configuration_hash: str
+    state: Mapping[str, Any]
+    rows_in: int
+    rows_out: int
+    rows_quarantined: int
+    watermark: datetime | None
+    horizon: datetime | None
+    seconds: float
+    published_at: datetime
+
+    @property
+    def name(self) -> str:
+        """Job and object, for messages."""
+        return f"{self.job} of '{self.object}'"
+
+
+class PublicationsReader:
+    """Finds publications of an object. Their `horizon` is the object's, whichever row recorded it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def latest(self, job: str, object: str) -> Publication | None:
+        """Return the current publication, or None before the first."""
+        return self._find(job, object, F.lit(True))[0]
+
+    def of_batch(self, job: str, object: str, batch_id: int) -> Publication | None:
+        """Return the publication of one batch, or None."""
+        return self._find(job, object, F.col("batch_id") == batch_id)[0]
+
+    def at(self, job: str, object: str, as_of: datetime | None = None) -> Publication:
+        """Return the publication that was current at a moment (None: now).
+
+        Raises
+        ------
+        StateError
+            Nothing was published by then, or the moment lies before the horizon.
+        ArgumentError
+            The moment has no time zone.
+        """
+        among = F.lit(True) if as_of is None else F.col("published_at") <= moments.timestamp_literal(as_of)
+        found, first, horizon = self._find(job, object, among)
+        if as_of is not None and horizon is not None and as_of < horizon:
+            raise StateError(
+                f"as_of {moments.shown(as_of)} lies before the horizon of {job} of '{object}': the earliest moment "
+                f"that can be asked for is {moments.shown(horizon)}"
+            )
+        if found is not None:
+            return found
+        if as_of is None or first is None:
+            raise StateError(f"{job} of '{object}' has published nothing yet; run the job first")
+        raise StateError(
+            f"as_of {moments.shown(as_of)} lies before the first publication of {job} of '{object}', "
+            f"which was at {moments.shown(first)}"
+        )
+
+    def history(self, job: str, object: str, limit: int = 1000) -> list[Publication]:
+        """Return the newest publications, newest first."""
+        newest = self._rows(job, object).orderBy(F.desc("batch_id"), F.desc("published_at")).limit(limit)
+        return [_publication(row, moments.from_micros(row.horizon)) for row in newest.select(*_selected()).collect()]
+
+    def _rows(self, job: str, object: str) -> DataFrame:
+        table = self._database.table(TABLE.name)
+        return table.where((F.col("job") == F.lit(job)) & (F.col("object") == F.lit(object)))
+
+    def _find(
+        self, job: str, object: str, among: SparkColumn
+    ) -> tuple[Publication | None, datetime | None, datetime | None]:
+        """Find the greatest row among some, the first moment of all, and the greatest horizon of all."""
+        order = F.when(among, F.struct("batch_id", "published_at"))
+        found = (
+            self._rows(job, object)
+            .agg(
+                F.max_by(F.struct(*_selected()), order).alias("row"),
+                F.unix_micros(F.min("published_at")).alias("first"),
+                F.unix_micros(F.max("horizon")).alias("horizon"),
+            )
+            .collect()[0]
+        )
+        horizon = moments.from_micros(found.horizon)
+        publication = None if found.row is None else _publication(found.row, horizon)
+        return publication, moments.from_micros(found.first), horizon
+
+
+class PublicationsWriter:
+    """Publishes. Only `Batch` and the retention use it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def publish(self, publication: Publication, *, application: str, version: int) -> Publication:
+        """Write a publication and read it back.
+
+        Raises
+        ------
+        ConcurrentRunError
+            Another run published first.
+        """
+        database = self._database
+        values = {column.name: getattr(publication, column.name) for column in TABLE.columns}
+        values |= {name: documents.to_text(values[name]) for name in _DOCUMENTS}
+        rows = one_row(database.spark, TABLE, values)
+        try:
+            writes.append(database.log(TABLE.name), rows, application=application, version=version)
+        except ConcurrentTransactionException as conflict:
+            raise self._lost(publication) from conflict
+        found = PublicationsReader(database).of_batch(publication.job, publication.object, publication.batch_id)
+        # A horizon may have been recorded in between: a later row of the same batch and run.
+        if found is None or found.run_id != publication.run_id or found.published_at < publication.published_at:
+            raise self._lost(publication)
+        return publication
+
+    @staticmethod
+    def _lost(publication: Publication) -> ConcurrentRunError:
+        return ConcurrentRunError(
+            f"another run published batch {publication.batch_id} of {publication.name} first; "
+            "this run stopped and changed nothing that readers see"
+        )
+
+
+def current(log: LogName, job: str) -> str:
+    """Text of a query for the current batches of a job: object, stream, stream_id, batch_id, base_batch."""
+    return (
+        "SELECT object, stream, stream_id, max(batch_id) AS batch_id, max(base_batch) AS base_batch "
+        f"FROM {log(TABLE.name)} WHERE job = {literal(job)} GROUP BY object, stream, stream_id"
+    )
+
+
+def _selected() -> list[SparkColumn]:
+    """All columns, moments as microseconds."""
+    return [F.unix_micros(c.name).alias(c.name) if c.name in _MOMENTS else F.col(c.name) for c in TABLE.columns]
+
+
+def _publication(row: Row, horizon: datetime | None) -> Publication:
+    values = row.asDict()
+    values |= {name: moments.from_micros(values[name]) for name in _MOMENTS}
+    values |= {name: documents.from_text(values[name]) for name in _DOCUMENTS}
+    return Publication(**{**values, "horizon": horizon})

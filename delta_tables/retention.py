@@ -1,0 +1,81 @@
+"""Forgets: removes the rows that no answer at or after a horizon needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables import documents, moments, writes
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
+from patternlake.udfs.errors import ArgumentError, StateError
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.database import Database
+
+
+def forget(database: Database, *, job: str, object: str, horizon: datetime) -> Publication | None:
+    """Record an object's horizon, then delete the rows that only earlier moments need.
+
+    The horizon comes first: a run that dies in between leaves too many rows, never an answer with too few. May be
+    run again, and beside the object's own job. A horizon never moves back.
+
+    Parameters
+    ----------
+    database
+        Where.
+    job, object
+        Whose rows.
+    horizon
+        Earliest moment that can be asked for from now on.
+
+    Returns
+    -------
+    Publication or None
+        The latest publication, with its horizon; None where nothing was published by the horizon, and nothing
+        can be forgotten.
+
+    Raises
+    ------
+    ArgumentError
+        The horizon lies in the future, or has no time zone.
+    ConcurrentRunError
+        Another run recorded a horizon at the same moment.
+    """
+    now = moments.now()
+    if moments.to_micros(horizon) > moments.to_micros(now):
+        raise ArgumentError(f"the horizon {moments.shown(horizon)} lies in the future; it is {moments.shown(now)} now")
+    reader = PublicationsReader(database)
+    latest = reader.latest(job, object)
+    if latest is None:
+        return None
+    if latest.horizon is None or latest.horizon < horizon:
+        try:
+            reader.at(job, object, horizon)
+        except StateError:
+            return None
+        latest = _record(database, latest, horizon)
+    assert latest.horizon is not None
+    needed = reader.at(job, object, latest.horizon)
+    of_stream = F.col("stream_id") == needed.stream_id
+    for table in TABLES.values():
+        if table.job != job:
+            continue
+        unneeded = F.col("from_batch" if table.changing else "batch_id") < needed.base_batch
+        if table.changing:
+            unneeded = unneeded | (F.col("to_batch") <= needed.batch_id)
+        writes.delete(database.spark, database.log(table.name), of_stream & unneeded)
+    return latest
+
+
+def _record(database: Database, latest: Publication, horizon: datetime) -> Publication:
+    """Publish the latest batch once more, with the horizon; its run stays the one that made it."""
+    published_at = max(moments.now(), latest.published_at + timedelta(microseconds=1))
+    return PublicationsWriter(database).publish(
+        dataclasses.replace(latest, horizon=horizon, published_at=published_at),
+        application=documents.to_array([latest.job, latest.object, "horizon"]),
+        version=moments.to_micros(published_at),
+    )

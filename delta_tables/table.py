@@ -1,0 +1,96 @@
+"""What a state table is: its columns, partitions, Delta properties, and the view that analysts see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from patternlake.delta_tables.quoting import identifier, literal
+
+# Commits here are small and many. A checkpoint costs as much as three of them, and reading back 50 commits costs
+# less than one.
+_PROPERTIES = {"delta.checkpointInterval": "50"}
+
+LogName = Callable[[str], str]
+"""Maps a table's plain name to the quoted name of its Delta table."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, its Spark type as DDL, and what it means."""
+
+    name: str
+    type: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One state table.
+
+    Parameters
+    ----------
+    name
+        The plain name, that of the view; the Delta table is called ``<name>_log``.
+    comment
+        What a row is.
+    columns
+        In order: keys and ranges first, blobs last.
+    keys
+        The columns that tell the rows of one batch apart.
+    view
+        Text of the view's query, given a function from plain names to quoted Delta tables.
+    job
+        The job whose publications make its rows visible; empty for publications and intents.
+    partitions
+        Partition columns.
+    properties
+        Delta table properties beyond the common ones.
+    """
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+    keys: tuple[str, ...]
+    view: Callable[[LogName], str] | None
+    job: str = ""
+    partitions: tuple[str, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def log(self) -> str:
+        """Name of the Delta table."""
+        return f"{self.name}_log"
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def changing(self) -> bool:
+        """Whether rows are closed (from_batch, to_batch) instead of written once (batch_id)."""
+        return "to_batch" in self.column_names
+
+    def create_text(self, name: str, location: str | None, properties: dict[str, str]) -> str:
+        """Build the statement that creates the table.
+
+        Parameters
+        ----------
+        name
+            Quoted name.
+        location
+            Folder; None for the catalog's own place.
+        properties
+            Properties beyond the table's own.
+        """
+        columns = ",\n  ".join(f"{identifier(c.name)} {c.type} COMMENT {literal(c.comment)}" for c in self.columns)
+        parts = [f"CREATE TABLE IF NOT EXISTS {name} (\n  {columns}\n) USING DELTA"]
+        if self.partitions:
+            parts.append(f"PARTITIONED BY ({', '.join(identifier(p) for p in self.partitions)})")
+        if location is not None:
+            parts.append(f"LOCATION {literal(location)}")
+        parts.append(f"COMMENT {literal(self.comment)}")
+        settings = {**_PROPERTIES, **self.properties, **properties}
+        parts.append(f"TBLPROPERTIES ({', '.join(f'{literal(k)} = {literal(v)}' for k, v in settings.items())})")
+        return "\n".join(parts)

@@ -1,0 +1,34 @@
+"""Which rows of a state table a publication makes visible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.table import Table
+
+
+def visible(table: Table, publication: Publication) -> Column:
+    """Build the condition on a table's rows that a publication makes visible, its stream included."""
+    of_stream = F.col("stream_id") == F.lit(publication.stream_id)
+    written = "from_batch" if table.changing else "batch_id"
+    shown = of_stream & F.col(written).between(publication.base_batch, publication.batch_id)
+    if table.changing:
+        shown = shown & (F.col("to_batch").isNull() | (F.col("to_batch") > publication.batch_id))
+    return shown
+
+
+def visible_text(table: Table, rows: str, publication: str) -> str:
+    """Write the same condition as SQL, given the two aliases."""
+    written = "from_batch" if table.changing else "batch_id"
+    text = (
+        f"{rows}.stream_id = {publication}.stream_id "
+        f"AND {rows}.{written} BETWEEN {publication}.base_batch AND {publication}.batch_id"
+    )
+    if table.changing:
+        text += f" AND ({rows}.to_batch IS NULL OR {rows}.to_batch > {publication}.batch_id)"
+    return text

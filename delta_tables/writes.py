@@ -1,0 +1,113 @@
+"""The only module that writes to Delta: append, replace, update, delete.
+
+Each is idempotent, and each is tried again when Delta says that a concurrent commit got in the way: the operation
+reads the table anew, so that a retry works on what is there now.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+from delta.tables import DeltaTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 8
+_FIRST_PAUSE = 0.1
+# All but ConcurrentTransactionException, which says that a rival did this very write. They share no base of their own.
+_SOLVABLE = (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+
+
+def append(table: str, rows: DataFrame, *, application: str, version: int) -> None:
+    """Append rows once, however often it is called with this application and version.
+
+    A repeated call reports success and writes nothing, whoever made the first one: who must know reads back.
+
+    Parameters
+    ----------
+    table
+        Quoted name of the Delta table; columns are matched by name.
+    rows
+        All columns of the table.
+    application, version
+        Delta's ``txnAppId`` and ``txnVersion``; versions of an application only grow.
+
+    Raises
+    ------
+    delta.exceptions.ConcurrentTransactionException
+        A rival committed the same application while this call was writing.
+    """
+
+    def write() -> None:
+        rows.writeTo(table).option("txnAppId", application).option("txnVersion", str(version)).append()
+
+    _retrying(f"append to {table}", write)
+
+
+def replace(table: str, rows: DataFrame, condition: str) -> None:
+    """Replace the rows that satisfy a condition by these, which must satisfy it, in one commit.
+
+    Parameters
+    ----------
+    table
+        Quoted name of the Delta table.
+    rows
+        All columns of the table.
+    condition
+        SQL over the table's columns, made of numbers and quoted names only.
+    """
+
+    def write() -> None:
+        rows.write.format("delta").mode("overwrite").option("replaceWhere", condition).saveAsTable(table)
+
+    _retrying(f"replace in {table}", write)
+
+
+def update(spark: SparkSession, table: str, condition: Column, values: Mapping[str, Column]) -> None:
+    """Set columns of the rows that satisfy a condition."""
+    _retrying(f"update of {table}", lambda: DeltaTable.forName(spark, table).update(condition, dict(values)))
+
+
+def delete(spark: SparkSession, table: str, condition: Column) -> None:
+    """Delete the rows that satisfy a condition."""
+    _retrying(f"delete from {table}", lambda: DeltaTable.forName(spark, table).delete(condition))
+
+
+def _retrying(what: str, write: Callable[[], object]) -> None:
+    """Run a write; on a conflict that another try can solve, run it again after a pause that doubles."""
+    pause = _FIRST_PAUSE
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            write()
+            return
+        except _SOLVABLE as conflict:
+            if attempt == ATTEMPTS:
+                raise
+            logger.info("%s met %s; attempt %d of %d follows", what, type(conflict).__name__, attempt + 1, ATTEMPTS)
+        # Two writers that wait equally long would meet again.
+        time.sleep(pause * (0.5 + random.random()))
+        pause *= 2

@@ -1,0 +1,182 @@
+"""`make demo`: a year of real flights, delivered month by month, and five questions about their order in time."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deliver import LATE_REPORTER, MONTHS, Deliveries
+from questions import QUESTIONS, TIRED, Question, RowQuestion
+from rich.console import Console
+from rich.table import Table
+
+import patternlake
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+HERE = Path(__file__).resolve().parent
+CONFIGURATION = HERE.parent / "conf" / "demo.yaml"
+DATA, LAKE, OUTPUT = HERE / "data", HERE / "lake", HERE / "output"
+
+AS_OF_MONTH = 6
+SHOWN_ROWS = 10
+
+console = Console(highlight=False)
+
+
+def main() -> None:
+    """Run the demo from an empty lake."""
+    begun = time.monotonic()
+    for folder in (DATA, LAKE, OUTPUT):
+        shutil.rmtree(folder, ignore_errors=True)
+    OUTPUT.mkdir()
+    console.print("Starting Spark …")
+    spark = patternlake.session(
+        location=str(LAKE), settings={"spark.sql.warehouse.dir": str(LAKE / "warehouse"), "spark.log.level": "ERROR"}
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        as_of = deliver_and_run(spark, Deliveries())
+        show_state(spark)
+        for number, question in enumerate(QUESTIONS, start=1):
+            answer(spark, number, question, as_of)
+        answer_per_row(spark, len(QUESTIONS) + 1, TIRED)
+    finally:
+        spark.stop()
+    console.print(f"\nDone in {time.monotonic() - begun:.0f} s. All rows: demo/output; the lake: demo/lake.")
+
+
+def deliver_and_run(spark: SparkSession, deliveries: Deliveries) -> str:
+    """Deliver each month and run the jobs on it; the moment at which June's file was published."""
+    console.rule("Twelve files arrive, one a month")
+    console.print(f"{'month':10}{'rows in':>10}{'events':>10}{'quarantined':>13}{'ingest':>10}{'sketch':>10}")
+    as_of = ""
+    for month in MONTHS:
+        deliveries.write(month, DATA)
+        ingest, sketch = (patternlake.run(spark, str(CONFIGURATION), job=job)[0] for job in ("ingest", "sketch"))
+        console.print(
+            f"2013-{month:02}   {ingest.rows_in:>10,}{ingest.rows_out:>10,}{ingest.rows_quarantined:>13,}"
+            f"{ingest.seconds:>8.1f} s{sketch.seconds:>8.1f} s"
+        )
+        if month == AS_OF_MONTH:
+            latest = "SELECT CAST(max(published_at) AS STRING) AS at FROM patternlake.publications"
+            as_of = spark.sql(latest).collect()[0]["at"]
+    return as_of
+
+
+def show_state(spark: SparkSession) -> None:
+    """Show what the twelve runs left: events, their sketch, and the rows that were turned down."""
+    console.rule("What is in the lake now")
+    events = spark.sql("SELECT name, count(*) AS events FROM patternlake.events GROUP BY name ORDER BY events DESC")
+    print_rows("Events by name", events.collect())
+    turned_down = spark.sql(
+        "SELECT reason, get_json_object(`row`, '$.carrier') AS carrier, count(*) AS rows, any_value(detail) AS such_as "
+        "FROM patternlake.quarantine GROUP BY reason, carrier ORDER BY rows DESC"
+    )
+    print_rows("Quarantine", turned_down.collect())
+    console.print(
+        f"The reports of {LATE_REPORTER} (SkyWest) were held back for a month; those older than the day that the "
+        "stream allows were turned down, with their row and the reason. Nothing else was, and nothing was lost."
+    )
+
+
+def answer(spark: SparkSession, number: int, question: Question, as_of: str) -> None:
+    """Ask a question of the sketch alone, exactly, and perhaps of an earlier state; print what came."""
+    headline(number, question.title, question.asked)
+    console.print(f"  PATTERN {question.pattern}" + (f"   (key {question.key})" if question.key else ""), markup=False)
+    sketched, sketch_seconds = timed(spark, f"SELECT * FROM {question.call(verify=False)}")
+    exact, exact_seconds = timed(spark, f"SELECT * FROM {question.call(verify=True)}")
+    table = tally("matches", "of the exact ones")
+    table.add_row("the sketch alone", f"{len(sketched)}", f"{covered(exact, sketched)}", f"{sketch_seconds:.2f} s")
+    table.add_row("exact (verify => true)", f"{len(exact)}", f"{len(exact)}", f"{exact_seconds:.2f} s")
+    if question.as_of:
+        earlier, seconds = timed(spark, f"SELECT * FROM {question.call(verify=True, as_of=as_of)}")
+        table.add_row("exact, as of June's file", f"{len(earlier)}", "", f"{seconds:.2f} s")
+    console.print(table)
+    print_rows("The exact answer", spark.sql(question.rows()).collect(), number)
+    console.print(question.means.format(exact=len(exact)))
+
+
+def answer_per_row(spark: SparkSession, number: int, question: RowQuestion) -> None:
+    """Ask a question for each row of a table."""
+    headline(number, question.title, question.asked)
+    aircraft = spark.sql(question.table).collect()
+    spark.createDataFrame(aircraft).createOrReplaceTempView("aircraft")
+    console.print(f"  {question.sketched()}", markup=False)
+    sketched, sketch_seconds = timed(spark, question.sketched())
+    exact, exact_seconds = timed(spark, question.exact())
+    matches = {row["tailnum"]: row["matches"] for row in exact}
+    rows = [{**row.asDict(), "exact_matches": matches.get(row["tailnum"], 0)} for row in sketched]
+    rows.sort(key=lambda row: (-row["very_late"], row["tailnum"]))
+    print_rows("The sketch's answer, beside the exact number of matches", rows, number)
+    table = tally("answers")
+    table.add_row("match_exists, per row", f"{len(rows)}", f"{sketch_seconds:.2f} s")
+    table.add_row("match_seq for every aircraft, exact", f"{sum(matches.values())}", f"{exact_seconds:.2f} s")
+    console.print(table)
+    console.print(question.means.format(yes=sum(row["exact_matches"] > 0 for row in rows), rows=len(rows)))
+
+
+def timed(spark: SparkSession, query: str) -> tuple[list[Row], float]:
+    """The rows of a query, and the seconds that its second run took."""
+    spark.sql(query).collect()
+    begun = time.monotonic()
+    rows = spark.sql(query).collect()
+    return rows, time.monotonic() - begun
+
+
+def covered(exact: Sequence[Row], sketched: Sequence[Row]) -> int:
+    """How many exact matches lie inside a match of the sketch, of the same key."""
+    spans: dict[str | None, list[tuple[int, int]]] = {}
+    for row in sketched:
+        spans.setdefault(row["key"], []).append(
+            (row["steps"][0]["from_position"], max(step["to_position"] for step in row["steps"]))
+        )
+    return sum(
+        any(first <= row["first_position"] and row["last_position"] <= last for first, last in spans[row["key"]])
+        for row in exact
+        if row["key"] in spans
+    )
+
+
+def headline(number: int, title: str, asked: str) -> None:
+    """Begin a question."""
+    console.print()
+    console.rule(f"{number}. {title}")
+    console.print(asked)
+
+
+def tally(*counted: str) -> Table:
+    """An empty table of ways to ask, what each found, and the time of a second call."""
+    table = Table(box=None, pad_edge=True)
+    table.add_column("asked")
+    for name in counted:
+        table.add_column(name, justify="right")
+    table.add_column("time", justify="right")
+    return table
+
+
+def print_rows(title: str, rows: Sequence[Row] | Sequence[dict[str, Any]], number: int | None = None) -> None:
+    """Print the first rows with their total; all of a question's rows go to a file, too."""
+    records = [row if isinstance(row, dict) else row.asDict() for row in rows]
+    columns = list(records[0]) if records else []
+    table = Table(title=f"{title}: {len(records)} rows", title_justify="left")
+    for column in columns:
+        number_column = isinstance(records[0][column], int) and not isinstance(records[0][column], bool)
+        table.add_column(column, justify="right" if number_column else "left", overflow="fold")
+    for record in records[:SHOWN_ROWS]:
+        table.add_row(*[f"{value:,}" if type(value) is int else str(value) for value in record.values()])
+    console.print(table)
+    if number is not None:
+        with (OUTPUT / f"question_{number}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(record.values() for record in records)
+
+
+if __name__ == "__main__":
+    main()

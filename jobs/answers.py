@@ -1,0 +1,118 @@
+"""Rows as text: aligned columns for people, CSV and JSON lines for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.quoting import identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TABLE_ROWS = 1000
+"""A table is laid out as a whole, so it shows this many rows at most."""
+
+# Spark's own default for JSON cuts microseconds off.
+_MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+_NESTED = ("array", "map", "struct", "variant")
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+
+
+def aligned(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:
+    """Lay rows out in columns.
+
+    Parameters
+    ----------
+    header
+        Titles.
+    rows
+        One text per column; line breaks and tabs in it are shown as escapes.
+    right
+        Indices of the columns that are aligned right, as numbers are.
+
+    Yields
+    ------
+    str
+        One line each, without line break: titles, a rule, the rows.
+    """
+    from rich.cells import cell_len
+
+    lines = [[_on_one_line(text) for text in row] for row in (header, *rows)]
+    widths = [max(cell_len(line[index]) for line in lines) for index in range(len(header))]
+    to_right = set(right)
+
+    def laid(line: list[str]) -> str:
+        cells = []
+        for index, text in enumerate(line):
+            gap = " " * (widths[index] - cell_len(text))
+            cells.append(gap + text if index in to_right else text + gap)
+        return "  ".join(cells).rstrip()
+
+    yield laid(lines[0])
+    yield "  ".join("-" * width for width in widths)
+    yield from map(laid, lines[1:])
+
+
+def as_table(answer: DataFrame) -> tuple[list[str], bool]:
+    """Lay an answer out; the lines, and whether it has more than `TABLE_ROWS` rows, which are left out."""
+    if not answer.columns:
+        return [], False
+    rows = [["NULL" if value is None else value for value in row] for row in _texts(answer).take(TABLE_ROWS + 1)]
+    right = [index for index, (_, kind) in enumerate(answer.dtypes) if kind.startswith(_NUMBERS)]
+    return list(aligned(answer.columns, rows[:TABLE_ROWS], right)), len(rows) > TABLE_ROWS
+
+
+def as_csv(answer: DataFrame) -> Iterator[str]:
+    """Write an answer as CSV with titles, row by row; NULL is empty, nested values are JSON."""
+    if not answer.columns:
+        return
+    yield _csv_line(answer.columns)
+    for row in _texts(answer).toLocalIterator():
+        yield _csv_line(["" if value is None else value for value in row])
+
+
+def as_json(answer: DataFrame) -> Iterator[str]:
+    """Write an answer as JSON lines, row by row; NULL is null, moments have their offset."""
+    if not answer.columns:
+        return
+    columns = [_column(f"c{index}", kind).alias(name) for index, (name, kind) in enumerate(answer.dtypes)]
+    options = {"ignoreNullFields": "false", "timestampFormat": _MOMENT}
+    lines = _by_number(answer).select(F.to_json(F.struct(*columns), options))
+    for row in lines.toLocalIterator():
+        yield row[0]
+
+
+def _texts(answer: DataFrame) -> DataFrame:
+    """The answer with every value as Spark writes it, in the session's time zone."""
+    columns = []
+    for index, (_, kind) in enumerate(answer.dtypes):
+        value = _column(f"c{index}", kind)
+        nested = kind.startswith(_NESTED)
+        options = {"ignoreNullFields": "false", "timestampFormat": _MOMENT}
+        columns.append((F.to_json(value, options) if nested else value.cast("string")).alias(f"c{index}"))
+    return _by_number(answer).select(*columns)
+
+
+def _by_number(answer: DataFrame) -> DataFrame:
+    """The answer with columns c0, c1, …, as an answer may have two columns of one name."""
+    return answer.toDF(*[f"c{index}" for index in range(len(answer.columns))])
+
+
+def _column(name: str, kind: str) -> Column:
+    """Refer to a column; binary values become text."""
+    return F.base64(F.col(identifier(name))) if kind == "binary" else F.col(identifier(name))
+
+
+def _csv_line(values: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(values)
+    return line.getvalue()
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")

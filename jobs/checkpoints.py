@@ -1,0 +1,198 @@
+"""The checkpoint of a stream's ingest query: which batches Spark has read, and whether it is the right checkpoint.
+
+Spark's checkpoint and PatternLake's publications are two memories of one history. They agree when the query's id is
+the published one and the checkpoint stands at the last published epoch or one step around it; anything else means
+that one of the two was lost, swapped or brought back from a backup, and going on would read rows twice or never.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from patternlake.udfs.errors import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+_SCHEMA = "source_schema.json"
+
+
+class Folder:
+    """A folder of small files on any file system that Spark knows."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.path = path
+        jvm: Any = spark._jvm
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._system = self._path(path).getFileSystem(spark._jsc.hadoopConfiguration())
+
+    def names(self, *parts: str) -> list[str]:
+        """Names in a folder; none where there is no such folder."""
+        folder = self._path("/".join((self.path, *parts)))
+        return (
+            [status.getPath().getName() for status in self._system.listStatus(folder)] if self._exists(folder) else []
+        )
+
+    def read(self, *parts: str) -> str | None:
+        """A file's text, None where there is no such file."""
+        file = self._path("/".join((self.path, *parts)))
+        if not self._exists(file):
+            return None
+        opened = self._system.open(file)
+        try:
+            return bytes(opened.readAllBytes()).decode()
+        finally:
+            opened.close()
+
+    def write(self, text: str, *parts: str) -> None:
+        """Write a small file anew."""
+        opened = self._system.create(self._path("/".join((self.path, *parts))), True)
+        try:
+            opened.write(bytearray(text.encode()))
+        finally:
+            opened.close()
+
+    def delete(self) -> None:
+        """Delete all of it."""
+        self._system.delete(self._path(self.path), True)
+
+    def _exists(self, path: Any) -> bool:
+        return bool(self._system.exists(path))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What publications and intents say about a checkpoint.
+
+    Parameters
+    ----------
+    published
+        Last published epoch, -1 before the first.
+    query
+        Id of the query that published or began batches; None where nothing was begun.
+    begun
+        Epoch that was begun and not published.
+    """
+
+    published: int
+    query: str | None
+    begun: int | None = None
+
+
+class Checkpoint:
+    """The checkpoint of one incarnation of a stream.
+
+    Parameters
+    ----------
+    spark
+        A session with a JVM.
+    path
+        Folder of the checkpoint.
+    stream
+        Name of the stream, for messages.
+    """
+
+    def __init__(self, spark: SparkSession, path: str, stream: str) -> None:
+        self._spark = spark
+        self._stream = stream
+        self.path = path
+        self._folder = Folder(spark, path)
+
+    @property
+    def query(self) -> str | None:
+        """Id of the query that the checkpoint belongs to; None before its first start."""
+        text = self._folder.read("metadata")
+        return None if text is None else str(json.loads(text)["id"])
+
+    def last(self, log: str) -> int:
+        """Last epoch in ``offsets`` (planned) or ``commits`` (done); -1 if there is none."""
+        return max((int(name) for name in self._folder.names(log) if name.isdigit()), default=-1)
+
+    def offset(self, epoch: int) -> Mapping[str, Any]:
+        """Up to where in the source an epoch reads, as Spark wrote it."""
+        text = self._folder.read("offsets", str(epoch))
+        if text is None:
+            raise StateError(
+                f"checkpoint {self.path} of stream {self._stream!r} has no offsets of epoch {epoch}; {_REBUILD}"
+            )
+        found = json.loads(text.strip().splitlines()[-1])
+        return found if isinstance(found, dict) else {"offset": found}
+
+    def delete(self) -> None:
+        """Forget everything: the source will be read from its beginning."""
+        self._folder.delete()
+
+    @property
+    def schema(self) -> T.StructType | None:
+        """The source's columns as they were when the checkpoint began."""
+        text = self._folder.read(_SCHEMA)
+        return None if text is None else T.StructType.fromJson(json.loads(text))
+
+    @schema.setter
+    def schema(self, schema: T.StructType) -> None:
+        self._folder.write(schema.json(), _SCHEMA)
+
+    def check(self, expected: Expected) -> None:
+        """Compare with what was published.
+
+        Raises
+        ------
+        StateError
+            The checkpoint is lost, another one, or older or newer than the publications.
+        """
+        query, planned, done = self.query, self.last("offsets"), self.last("commits")
+        where = f"the checkpoint of stream {self._stream!r} at {self.path}"
+        if expected.query is None:
+            if done >= 0:
+                raise StateError(f"{where} has read {done + 1} batches, of which nothing is published; {_REBUILD}")
+            return
+        if query is None:
+            raise StateError(f"{where} is lost: batches of query {expected.query} were begun from it; {_REBUILD}")
+        if query != expected.query:
+            raise StateError(f"{where} belongs to query {query}, but {expected.query} is the published one; {_REBUILD}")
+        if done > expected.published:
+            raise StateError(
+                f"{where} is newer than the database: it has finished epoch {done}, "
+                f"{expected.published} is the last published one; {_REBUILD}"
+            )
+        if (
+            planned < (expected.published if expected.begun is None else expected.begun)
+            or done < expected.published - 1
+        ):
+            raise StateError(
+                f"{where} is older than the database: it has finished epoch {done} and planned {planned}, "
+                f"{expected.published} is the last published one; {_REBUILD}"
+            )
+
+    def files(self, until: int) -> DataFrame | None:
+        """The files that the query has read: ``path``, ``modified`` (milliseconds), None if there are none.
+
+        Parameters
+        ----------
+        until
+            Only files up to this entry of the source's log (``logOffset`` of an epoch).
+        """
+        names = self._folder.names("sources", "0")
+        compact = [int(name.partition(".")[0]) for name in names if name.endswith(".compact") and name[0].isdigit()]
+        base = max(compact, default=-1)
+        chosen = [f"{base}.compact"] if compact else []
+        chosen += [name for name in names if name.isdigit() and int(name) > base]
+        if not chosen:
+            return None
+        # Spark's readers skip names that begin with a dot or an underscore only, so these are read as they are.
+        lines = self._spark.read.text([f"{self.path}/sources/0/{name}" for name in chosen])
+        entry = F.from_json("value", "path string, timestamp bigint, batchId bigint")
+        rows = lines.where(F.col("value").startswith("{")).select(entry.alias("file")).select("file.*")
+        return rows.where(F.col("batchId") <= until).select("path", F.col("timestamp").alias("modified"))
+
+
+_REBUILD = "run the job again with --rebuild, which reads the source from its beginning"

@@ -1,0 +1,363 @@
+"""The stream's SQL expressions over a source's columns, turned into checked event columns.
+
+Of every source row come: the event's columns, a hash of the row for the order inside a batch, and for a bad row the
+reason, the details and the row itself as JSON, for quarantine.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from patternlake.jobs.configuration_streams import StreamConfiguration
+from patternlake.jobs.configuration_values import suggest
+from patternlake.udfs.errors import ConfigurationError, SourceError
+
+logger = logging.getLogger(__name__)
+
+ORIGIN = "__origin"
+CORRUPT = "_corrupt_record"
+
+# The first of these that applies is a quarantined row's reason; all that apply stand in its detail.
+REASONS = ("corrupt", "time", "name", "cast", "step", "probability", "late", "closed", "sum", "companion")
+
+# Spark calls these deterministic, as they are within one query; between a run and its replay they are not.
+_MOVING = ("current_timestamp", "now", "current_date", "curdate", "localtimestamp", "current_time", "unix_timestamp")
+_RANDOM = ("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform", "input_file_name", "spark_partition_id")
+_RANDOM_IDS = (
+    "monotonically_increasing_id",
+    "input_file_block_start",
+    "input_file_block_length",
+    "reflect",
+    "java_method",
+)
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.S)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\s*\()?")
+_NOTHING_INSIDE = re.compile(r"\s*\)")
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """A stream's expressions, checked against the columns of its source.
+
+    Parameters
+    ----------
+    name
+        The stream's name, for messages.
+    stream
+        Its configuration.
+    """
+
+    name: str
+    stream: StreamConfiguration
+
+    @property
+    def attributes(self) -> list[str]:
+        """Columns of `prepared` that hold the attributes' texts, in the order of the configuration."""
+        return [f"a{index}" for index in range(len(self.stream.attributes))]
+
+    @property
+    def tokens(self) -> list[str]:
+        """Columns of `prepared` that hold the tokens; none where the name is the only token."""
+        texts = self.stream.tokens
+        return [] if texts is None or texts == ["name"] else [f"k{index}" for index in range(len(texts))]
+
+    def check(self, source: DataFrame) -> None:
+        """Analyse every expression on its own.
+
+        Raises
+        ------
+        ConfigurationError
+            One line per expression that does not parse, refers to no column, is not deterministic, gives other than
+            one value per row, or has a type that cannot be used; each with its key.
+        SourceError
+            Two columns of the source have one name.
+        """
+        _check_names(source, self.name)
+        problems: list[str] = []
+        types: dict[str, T.DataType] = {}
+        for key, text in self._expressions():
+            found = _examine(source, text)
+            if isinstance(found, str):
+                problems.append(f"streams.{self.name}.{key}: {found}")
+            else:
+                types[key] = found
+        problems += [f"streams.{self.name}.{key}: {text}" for key, text in _types_that_fail(types)]
+        if not problems and self.tokens:
+            frame = self._in_scope(self._raw(source))
+            for index, text in enumerate(self.stream.tokens or ()):
+                found = _examine(frame, text)
+                if isinstance(found, str):
+                    problems.append(f"streams.{self.name}.tokens.{index}: {found}")
+                elif not _is_atomic(found):
+                    problems.append(f"streams.{self.name}.tokens.{index}: is {found.simpleString()}; tokens are text")
+        if not problems:
+            try:
+                self.prepared(source.withColumn(ORIGIN, F.lit("")), watermark=None)
+            except AnalysisException as error:
+                problems.append(f"streams.{self.name}.attributes: {_first_line(error)}")
+        if problems:
+            raise ConfigurationError("\n".join(problems))
+
+    def prepared(self, source: DataFrame, *, watermark: int | None) -> DataFrame:
+        """One row per source row: event columns, and what is wrong with it.
+
+        Parameters
+        ----------
+        source
+            The source's columns, with `ORIGIN`, and `CORRUPT` where its format has it.
+        watermark
+            Microseconds since the epoch; an event before it is late. None: no event is.
+
+        Returns
+        -------
+        DataFrame
+            ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``. Reason and detail are
+            NULL for a good row; row is NULL too, unless a later look at a whole step can still turn the row down.
+        """
+        columns = [column for column in source.columns if column not in (ORIGIN, CORRUPT)]
+        hashed = columns + [column for column in source.columns if column == CORRUPT]
+        fields = {field.name: field.dataType for field in source.schema.fields}
+        shown = F.to_json(F.struct(*[_quoted(column) for column in hashed]), {"ignoreNullFields": "false"})
+        if CORRUPT in hashed:
+            whole = F.to_json(F.struct(*[_quoted(column) for column in columns]), {"ignoreNullFields": "false"})
+            shown = F.when(_quoted(CORRUPT).isNull(), whole).otherwise(shown)
+        raw = self._raw(source).select(
+            "*",
+            F.xxhash64(*[_hashable(column, fields[column]) for column in hashed]).alias("__hash"),
+        )
+        scope = self._in_scope(raw, keep=["__hash", ORIGIN, *hashed, *self._raw_names()])
+        tokens = [F.expr(text).cast("string") for text in (self.stream.tokens or ())] if self.tokens else []
+        wrong = self._problems(CORRUPT in source.columns, watermark)
+        reason = F.coalesce(*[F.when(condition, F.lit(code)) for code, condition, _ in wrong])
+        detail = F.concat_ws("; ", *[F.when(condition, message) for _, condition, message in wrong])
+        rows = scope.select(
+            *[F.col(name) for name in ("time", "step", "key", "name", "probability")],
+            *[
+                _as_text(_quoted(attribute), kind).alias(column)
+                for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
+            ],
+            *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
+            F.col("__hash").alias("hash"),
+            reason.alias("reason"),
+            F.when(reason.isNotNull(), detail).alias("detail"),
+            (shown if self.stream.probabilistic else F.when(reason.isNotNull(), shown)).alias("row"),
+            F.col(ORIGIN).alias("origin"),
+        )
+        return rows
+
+    def events(self, numbered: DataFrame, stream_id: int, batch_id: int) -> DataFrame:
+        """Rows of the events table, of prepared rows with their position."""
+        attributes: list[Column] = []
+        for attribute, column in zip(self.stream.attributes, self.attributes, strict=True):
+            attributes += [F.lit(attribute), F.col(column)]
+        return numbered.select(
+            F.lit(stream_id).cast("int").alias("stream_id"),
+            F.shiftright(F.col("position") - 1, 20).cast("int").alias("block"),
+            "position",
+            "time",
+            "step",
+            "key",
+            "name",
+            "probability",
+            (F.create_map(*attributes) if attributes else F.create_map().cast("map<string,string>")).alias(
+                "attributes"
+            ),
+            (F.array(*map(F.col, self.tokens)) if self.tokens else F.lit(None).cast("array<string>")).alias("tokens"),
+            F.lit(batch_id).cast("bigint").alias("batch_id"),
+        )
+
+    def _expressions(self) -> list[tuple[str, str]]:
+        stream = self.stream
+        fixed = [(key, getattr(stream, key)) for key in ("time", "name", "key", "step", "probability")]
+        return [(key, text) for key, text in fixed if text is not None] + [
+            (f"attributes.{attribute}", stream.expression(attribute)) for attribute in stream.attributes
+        ]
+
+    def _raw_names(self) -> list[str]:
+        return ["__time", "__name", *(["__step", "__probability"] if self.stream.probabilistic else [])] + [
+            f"__a{index}" for index in range(len(self.stream.attributes))
+        ]
+
+    def _raw(self, source: DataFrame) -> DataFrame:
+        """The source's columns and the values of the expressions as they are, before they are cast."""
+        stream = self.stream
+        key = F.lit(None) if stream.key is None else F.expr(stream.key)
+        columns = [F.expr(stream.time).alias("__time"), F.expr(stream.name).alias("__name"), key.alias("__key")]
+        if stream.step is not None and stream.probability is not None:
+            columns += [F.expr(stream.step).alias("__step"), F.expr(stream.probability).alias("__probability")]
+        columns += [
+            F.expr(stream.expression(attribute)).alias(f"__a{index}")
+            for index, attribute in enumerate(stream.attributes)
+        ]
+        return source.select("*", *columns)
+
+    def _in_scope(self, raw: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
+        """What a token's expression sees: the event's columns, then the source's columns that they do not hide."""
+        stream = self.stream
+        typed: dict[str, Column] = {
+            "time": F.col("__time").try_cast("timestamp"),
+            "name": F.col("__name").cast("string"),
+            "key": F.col("__key").cast("string"),
+            "step": _whole(F.col("__step")) if stream.step is not None else F.lit(None).cast("bigint"),
+            "probability": (
+                F.col("__probability").try_cast("double")
+                if stream.probability is not None
+                else F.lit(None).cast("double")
+            ),
+        }
+        for index, (attribute, kind) in enumerate(stream.types.items()):
+            typed[attribute] = F.col(f"__a{index}").try_cast(kind)
+        hidden = {column.lower() for column in typed}
+        kept = [column for column in keep if column.lower() not in hidden] if keep else []
+        rest = kept or [c for c in raw.columns if c.lower() not in hidden and not c.startswith("__")]
+        return raw.select(*[column.alias(name) for name, column in typed.items()], *[_quoted(name) for name in rest])
+
+    def _problems(self, corrupt: bool, watermark: int | None) -> list[tuple[str, Column, Column]]:
+        """Reason, condition and message of everything that can be wrong with one row, in the order of `REASONS`."""
+        found: list[tuple[str, Column, Column]] = []
+        if corrupt:
+            found.append(("corrupt", _quoted(CORRUPT).isNotNull(), F.lit("the record could not be read")))
+        found.append(("time", F.col("time").isNull(), _not_a("time", F.col("__time"), "a timestamp")))
+        found.append(("name", F.col("name").isNull(), F.lit("name: is NULL")))
+        for index, (attribute, kind) in enumerate(self.stream.types.items()):
+            value = F.col(f"__a{index}")
+            failed = value.isNotNull() & _quoted(attribute).isNull()
+            found.append(("cast", failed, _not_a(attribute, value, f"of type {kind}")))
+        if self.stream.probabilistic:
+            share = F.col("probability")
+            outside = share.isNull() | F.isnan(share) | (share < 0) | (share > 1)
+            found.append(("step", F.col("step").isNull(), _not_a("step", F.col("__step"), "a whole number")))
+            found.append(("probability", outside, _not_a("probability", F.col("__probability"), "between 0 and 1")))
+        if watermark is not None:
+            bound = F.timestamp_micros(F.lit(watermark).cast("bigint"))
+            found.append(
+                ("late", F.col("time") < bound, F.concat(F.lit("late: before the watermark "), bound.cast("string")))
+            )
+        return found
+
+
+def _quoted(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _not_a(what: str, value: Column, right: str) -> Column:
+    given = F.concat(F.lit(f"{what}: '"), value.cast("string"), F.lit(f"' is not {right}"))
+    return F.coalesce(given, F.lit(f"{what}: is NULL"))
+
+
+def _whole(value: Column) -> Column:
+    """A whole number as BIGINT; NULL for fractions and for text that is no number."""
+    exact = value.try_cast("decimal(38,10)")
+    return F.when(exact == F.floor(exact), exact.try_cast("bigint"))
+
+
+def _as_text(value: Column, kind: str) -> Column:
+    """Text that casts back to the same value in every session: a moment carries its offset."""
+    if kind == "timestamp":
+        return F.date_format(value, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
+    return value.cast("string")
+
+
+def _hashable(name: str, kind: T.DataType) -> Column:
+    text = kind.simpleString()
+    return F.to_json(F.struct(_quoted(name))) if "map<" in text or "variant" in text else _quoted(name)
+
+
+def _is_atomic(kind: T.DataType) -> bool:
+    return not isinstance(kind, T.ArrayType | T.MapType | T.StructType) and kind.typeName() != "variant"
+
+
+def _types_that_fail(types: dict[str, T.DataType]) -> list[tuple[str, str]]:
+    found = []
+    for key, kind in types.items():
+        allowed: tuple[type[T.DataType], ...]
+        if key == "time":
+            allowed = (T.TimestampType, T.TimestampNTZType, T.DateType, T.StringType, T.NullType)
+            if not isinstance(kind, allowed):
+                right = "a timestamp, a date or text; of seconds make one with timestamp_seconds(…)"
+                found.append((key, f"is {kind.simpleString()}; the time of an event is {right}"))
+        elif key in ("step", "probability"):
+            allowed = (T.NumericType, T.StringType, T.NullType)
+            if not isinstance(kind, allowed):
+                found.append((key, f"is {kind.simpleString()}; expected a number"))
+        elif not _is_atomic(kind):
+            found.append((key, f"is {kind.simpleString()}; expected a single value"))
+    return found
+
+
+def _check_names(source: DataFrame, stream: str) -> None:
+    seen: dict[str, str] = {}
+    for column in source.columns:
+        twin = seen.setdefault(column.lower(), column)
+        if twin is not column:
+            raise SourceError(
+                f"stream {stream!r}: two columns of the source are called {twin!r} and {column!r}; SQL tells none apart"
+            )
+
+
+def _examine(source: DataFrame, text: str) -> T.DataType | str:
+    """The type of an expression, or what is wrong with it."""
+    moving = _not_repeatable(text, source.columns)
+    if moving:
+        return f"{moving} gives another value when a batch is replayed; only deterministic expressions are allowed"
+    try:
+        frame = source.select(F.expr(text))
+        kind = frame.schema.fields[0].dataType
+        if len(frame.schema.fields) != 1:
+            return f"{text!r} gives {len(frame.schema.fields)} columns; expected one value"
+    except ParseException as error:
+        return f"{text!r} is not SQL: {_first_line(error)}"
+    except AnalysisException as error:
+        return _unresolved(error, source.columns) or f"{text!r}: {_first_line(error)}"
+    return _unfit(frame) or kind
+
+
+def _unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
+    if not (error.getCondition() or "").startswith(("UNRESOLVED_COLUMN", "MISSING_COLUMN")):
+        return None
+    name = (error.getMessageParameters() or {}).get("objectName", "?").replace("`", "")
+    there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN))
+    return f"no column {name!r} in the source{suggest(name, columns)}; columns: {there}"
+
+
+def _unfit(frame: DataFrame) -> str | None:
+    """What keeps an analysed expression from being one repeatable value per row."""
+    java = getattr(frame, "_jdf", None)
+    if java is None:
+        return None
+    plan = java.queryExecution().analyzed()
+    if not plan.deterministic():
+        return "is not deterministic; a replayed batch would give other values"
+    if plan.nodeName() != "Project" or not plan.child().children().isEmpty() or not plan.subqueries().isEmpty():
+        return "must give one value per row: no aggregates, windows, subqueries or functions that make rows"
+    return None
+
+
+def _not_repeatable(text: str, columns: Sequence[str]) -> str | None:
+    """The first function of an expression that depends on the clock or on chance, by name."""
+    known = {column.lower() for column in columns}
+    bare = _QUOTED.sub(" '' ", text)
+    for found in _WORD.finditer(bare):
+        word = found[0].rstrip("( \t\n").lower()
+        if found[1] is None:
+            if word in ("current_timestamp", "current_date", "localtimestamp", "current_time") and word not in known:
+                return word
+        elif word == "unix_timestamp":
+            if _NOTHING_INSIDE.match(bare, found.end()):
+                return word
+        elif word in _MOVING or word in _RANDOM or word in _RANDOM_IDS:
+            return word
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,255 @@
+"""The command `patternlake`: jobs, status and queries from a shell or a scheduler.
+
+Results go to standard output, everything else to standard error. Exit codes: 0, done; 1, it failed, and standard
+error says why; 2, the command was not understood; 130, interrupted at work.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from patternlake.jobs.messages import message
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from patternlake.jobs.summary import Summary
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="patternlake",
+    help="Questions about order in time, over Delta tables: run jobs, see how they stand, ask.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+_UsageError: Any = typer.BadParameter.__base__
+
+
+class Format(str, Enum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+Conf = Annotated[
+    Path, typer.Option("--conf", metavar="FILE", help="The configuration, a YAML file.", show_default=False)
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log, and the full trace of an error.")]
+
+
+@app.command()
+def run(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="ingest, sketch, maintain, or all of them in this order.")],
+    conf: Conf,
+    object: Annotated[str | None, typer.Option("--object", metavar="NAME", help="Only this object.")] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Start anew, with the configuration as it is.")] = False,
+    watch: Annotated[
+        float | None, typer.Option("--watch", metavar="SECONDS", help="Run again, with this pause, until Ctrl-C.")
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run a job on everything configured for it, or on one object; one line of JSON for each.
+
+    With --watch, objects without anything new are reported in the first round only, and --rebuild holds for the first
+    round. Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run takes
+    the batch over.
+    """
+    from patternlake.jobs.configuration import Configuration
+    from patternlake.jobs.local_spark import spark_for
+    from patternlake.jobs.running import steps
+
+    if watch is not None and not watch > 0:
+        raise typer.BadParameter(f"{watch:g} is no pause; more than 0 seconds", param_hint="'--watch'")
+    with _failing(verbose) as console:
+        configuration = Configuration.load(conf)
+        planned = steps(configuration, job, object=object, rebuild=rebuild)
+        if not planned:
+            console.print(f"nothing is configured for {job} in {conf}", markup=False, highlight=False, soft_wrap=True)
+            return
+        with spark_for(configuration, verbose=verbose) as spark:
+            # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
+            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+            _write_summaries(_round(spark, configuration, planned, rebuild, console))
+            while watch is not None:
+                try:
+                    time.sleep(watch)
+                except KeyboardInterrupt:
+                    return
+                later = _round(spark, configuration, planned, False, console)
+                _write_summaries(summary for summary in later if summary.batches)
+
+
+@app.command()
+def status(
+    conf: Conf,
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    verbose: Verbose = False,
+) -> None:
+    """Show how every object stands: last batch, lag behind its input, rows, quarantined rows, size."""
+    from patternlake.delta_tables import moments
+    from patternlake.delta_tables.database import Database
+    from patternlake.jobs import status_lines
+    from patternlake.jobs.configuration import Configuration
+    from patternlake.jobs.local_spark import spark_for
+    from patternlake.jobs.status import status as look
+
+    with _failing(verbose):
+        configuration = Configuration.load(conf)
+        with spark_for(configuration, verbose=verbose) as spark:
+            database = Database.open(spark, configuration.database, configuration.location)
+            found = look(database, configuration)
+        if format is Format.JSON:
+            _write(json.dumps(asdict(each), default=datetime.isoformat, ensure_ascii=False) for each in found)
+        elif format is Format.CSV:
+            _write(status_lines.as_csv(found))
+        else:
+            _write(status_lines.as_table(found, moments.now()))
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A SQL statement; - reads it from standard input.")],
+    conf: Conf,
+    format: Annotated[
+        Format, typer.Option("--format", help="A table of at most 1000 rows; csv and json write all rows.")
+    ] = Format.TABLE,
+    verbose: Verbose = False,
+) -> None:
+    """Run a SQL statement with the functions enabled, in the configured database."""
+    from patternlake.jobs import answers
+    from patternlake.jobs.configuration import Configuration
+    from patternlake.jobs.local_spark import spark_for
+
+    text = sys.stdin.read() if query == "-" else query
+    if not text.strip():
+        raise typer.BadParameter("the statement is empty", param_hint="'QUERY'")
+    with _failing(verbose) as console:
+        configuration = Configuration.load(conf)
+        with spark_for(configuration, verbose=verbose) as spark:
+            spark.catalog.setCurrentDatabase(configuration.database)
+            answer = spark.sql(text)
+            if format is Format.TABLE:
+                lines, more = answers.as_table(answer)
+                _write(lines)
+                if more:
+                    told = f"only the first {answers.TABLE_ROWS} rows; --format csv or json writes all"
+                    console.print(told, markup=False, highlight=False, soft_wrap=True)
+            else:
+                _write(answers.as_csv(answer) if format is Format.CSV else answers.as_json(answer))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; returns if all went well.
+
+    Raises
+    ------
+    SystemExit
+        With the exit code, if it is not 0: some schedulers take any exit, that with 0 too, for a failure.
+    """
+    code = _code(list(sys.argv[1:] if arguments is None else arguments))
+    if code:
+        sys.exit(code)
+
+
+def main_of(job: str) -> None:
+    """Run ``patternlake run <job>`` with the process' arguments: for ``python -m patternlake.jobs.<job>``."""
+    main(["run", job, *sys.argv[1:]])
+
+
+def _code(arguments: list[str]) -> int:
+    try:
+        result = typer.main.get_command(app).main(arguments, prog_name="patternlake", standalone_mode=False)
+    except _UsageError as error:
+        path = "patternlake" if error.ctx is None else error.ctx.command_path
+        typer.echo(f"{error.format_message().rstrip('.')}; see {path} --help", err=True)
+        return 2
+    except BrokenPipeError:
+        # Whoever read standard output has enough; what Python still holds goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _failing(verbose: bool) -> Iterator[Console]:
+    """Turn errors into text on standard error and exit code 1; give the console that writes there."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    package = logging.getLogger("patternlake")
+    handler = _ConsoleHandler(console)
+    level = package.level
+    package.addHandler(handler)
+    package.setLevel(logging.INFO if verbose else logging.WARNING)
+    try:
+        yield console
+    except KeyboardInterrupt:
+        typer.echo("interrupted; nothing half-done is seen, run it again to go on", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if verbose:
+            traceback.print_exception(error)
+        typer.echo(message(error), err=True)
+        raise typer.Exit(1) from None
+    finally:
+        package.removeHandler(handler)
+        package.setLevel(level)
+
+
+class _ConsoleHandler(logging.Handler):
+    """Writes the package's log above a progress line that is being shown."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        told = f"{record.levelname.lower()}: {record.getMessage()}"
+        self._console.print(told, markup=False, highlight=False, soft_wrap=True)
+
+
+def _round(spark: Any, configuration: Any, planned: Any, rebuild: bool, console: Console) -> Iterator[Summary]:
+    from patternlake.delta_tables.database import Database
+    from patternlake.jobs.progress import ShownProgress
+    from patternlake.jobs.running import perform
+
+    with ShownProgress(console, spark) as progress:
+        database = Database.open(spark, configuration.database, configuration.location)
+        yield from perform(database, configuration, planned, rebuild=rebuild, progress=progress)
+
+
+def _write_summaries(summaries: Iterable[Summary]) -> None:
+    _write(
+        json.dumps({**asdict(summary), "seconds": round(summary.seconds, 3)}, ensure_ascii=False)
+        for summary in summaries
+    )
+
+
+def _write(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+
+
+if __name__ == "__main__":
+    main()

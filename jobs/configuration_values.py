@@ -1,0 +1,152 @@
+"""Values of the configuration that YAML has no type for: sizes, durations, names, types, time zones.
+
+Each reader takes what YAML gave and returns the value, or raises ValueError with one line that names the value and
+says what would be right. Years have 365 days here: ageing and lateness are spans, not dates.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+NAME_LENGTH = 255
+RESERVED = ("name", "time", "key", "position", "step", "probability")
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_SIZES = {"": 1, "b": 1} | {
+    unit: base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for unit, base in ((f"{letter}b", 1000), (f"{letter}ib", 1024))
+}
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_DURATIONS = {
+    "millisecond": timedelta(milliseconds=1),
+    "second": timedelta(seconds=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+    "year": timedelta(days=365),
+}
+_SHORT = {"ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
+
+_TYPES = {
+    "boolean": "boolean",
+    "tinyint": "tinyint",
+    "byte": "tinyint",
+    "smallint": "smallint",
+    "short": "smallint",
+    "int": "int",
+    "integer": "int",
+    "bigint": "bigint",
+    "long": "bigint",
+    "float": "float",
+    "real": "float",
+    "double": "double",
+    "string": "string",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp_ntz",
+}
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+_OFFSET = re.compile(r"[+-](?:0\d|1[0-8]):[0-5]\d")
+
+
+def size(value: Any) -> int:
+    """Bytes of ``64MB`` (10^6), ``64MiB`` (2^20), ``1GB`` or a plain whole number."""
+    right = "write a size like 64MB, 64MiB, 1GB or a number of bytes"
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f"{value!r} is not a size; {right}")
+    found = _SIZE.fullmatch(str(value))
+    unit = found and _SIZES.get(found[2].lower())
+    if not found or not unit:
+        raise ValueError(f"{value!r} is not a size; {right}")
+    count = int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
+    if count < 1:
+        raise ValueError(f"{value!r} is no memory at all; {right}")
+    return count
+
+
+def duration(value: Any) -> timedelta:
+    """Span of ``30 days``, ``1 hour``, ``90s``, ``2 years`` (of 365 days) or 0."""
+    right = "write a duration like 1 hour, 30 days or 2 years"
+    if value == 0 and not isinstance(value, bool):
+        return timedelta(0)
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a duration; {right}")
+    if value.strip() == "0":
+        return timedelta(0)
+    found = _DURATION.fullmatch(value)
+    if not found:
+        raise ValueError(f"{value!r} is not a duration; {right}")
+    word = found[2].lower()
+    unit = _DURATIONS.get(_SHORT.get(word, word)) or _DURATIONS.get(_SHORT.get(word[:-1], word[:-1]))
+    if unit is None or word == "ss":
+        raise ValueError(f"{value!r}: unknown unit {found[2]!r}; units are {', '.join(f'{u}s' for u in _DURATIONS)}")
+    try:
+        return float(found[1]) * unit
+    except OverflowError:
+        raise ValueError(f"{value!r} is longer than any span of time; {right}") from None
+
+
+def lateness(value: Any) -> timedelta | None:
+    """A duration, or None for the word ``none``: an event is never late."""
+    if value is None:
+        raise ValueError("is empty; write a duration like 1 hour, or none for events that are never late")
+    if isinstance(value, str) and value.strip().lower() == "none":
+        return None
+    return duration(value)
+
+
+def object_name(value: str) -> str:
+    """A name of a stream, an object or an attribute: 1 to 255 characters, no blanks around it."""
+    if not 1 <= len(value) <= NAME_LENGTH:
+        raise ValueError(f"a name has 1 to {NAME_LENGTH} characters, this one {len(value)}: {value[:40]!r}")
+    if value != value.strip():
+        raise ValueError(f"{value!r} has blanks around it")
+    return value
+
+
+def attribute_name(value: str) -> str:
+    """A name that no event column has; those are reserved in every spelling of case, as SQL ignores it."""
+    if value.lower() in RESERVED:
+        raise ValueError(f"{value!r} is a reserved name ({', '.join(RESERVED)}); choose another and give its expr")
+    return object_name(value)
+
+
+def attribute_type(value: str) -> str:
+    """Spark's name of an atomic type, in one spelling."""
+    word = value.strip().lower()
+    if word in _TYPES:
+        return _TYPES[word]
+    found = _DECIMAL.fullmatch(word)
+    if found:
+        precision, scale = int(found[1] or 10), int(found[2] or 0)
+        if 1 <= precision <= 38 and scale <= precision:
+            return f"decimal({precision},{scale})"
+        raise ValueError(f"{value!r}: a decimal has 1 to 38 digits and no more decimals than digits")
+    known = [*_TYPES, "decimal(p,s)"]
+    raise ValueError(f"{value!r} is not a type of an attribute{suggest(word, known)}; types are {', '.join(known)}")
+
+
+def timezone(value: str) -> str:
+    """A zone's name as in the tz database, or an offset such as +01:00."""
+    if _OFFSET.fullmatch(value):
+        return value
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{value!r} is not a time zone; write one like UTC, America/New_York or +01:00") from None
+    return value
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` where a known word is close, else nothing."""
+    lower = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1)
+    return f" (did you mean {lower[close[0]]!r}?)" if close else ""

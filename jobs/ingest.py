@@ -1,0 +1,404 @@
+"""The one door in: sources become numbered, checked events, batch by batch.
+
+Spark's own streaming query remembers what was read. For each of its batches: every source row is evaluated once and
+kept on disk; bad rows are told apart and counted; the good ones get positions; then come the writes, each idempotent,
+and the publication.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from delta.exceptions import ConcurrentTransactionException
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from patternlake.delta_tables import moments
+from patternlake.delta_tables.batches import Batch, upcoming
+from patternlake.delta_tables.events import EventsReader
+from patternlake.delta_tables.intents import IntentsReader
+from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.streams import StreamsWriter, stream_id
+from patternlake.jobs import ordering, steps
+from patternlake.jobs.checkpoints import Checkpoint, Expected
+from patternlake.jobs.columns import EventColumns
+from patternlake.jobs.configuration_streams import StreamConfiguration
+from patternlake.jobs.source_errors import ChangedSourceError, explained
+from patternlake.jobs.sources import Source
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.errors import ConcurrentRunError, SourceError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from patternlake.delta_tables.database import Database
+
+logger = logging.getLogger(__name__)
+
+JOB = "ingest"
+
+# Rows per task of the aggregates; a batch's own partitions would be too many for few rows and too few for many.
+_SHUFFLED_ROWS = 1_000_000
+
+
+def ingest(db: Database, name: str, stream: StreamConfiguration, *, rebuild: bool = False) -> Summary:
+    """Read what a stream's source has gained since the last run.
+
+    Safe to run at any time and after any crash: a batch that was begun is finished first, with the same input.
+
+    Parameters
+    ----------
+    db
+        An open database, of a session with a JVM (not Spark Connect).
+    name, stream
+        The stream and its configuration.
+    rebuild
+        Read the source from its beginning, as a new incarnation of the stream; the former one stays for `as_of`.
+
+    Returns
+    -------
+    Summary
+        Of all batches of this run.
+
+    Raises
+    ------
+    ConfigurationError
+        An expression does not fit the source's columns.
+    SourceError
+        The source is missing, has other columns, or was changed where it had been read.
+    StateError
+        The configuration or the checkpoint does not go with what was published.
+    ConcurrentRunError
+        Another run of the same stream won.
+    """
+    started = time.monotonic()
+    run = _Run(db, name, stream)
+    settings = {
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.session.timeZone": stream.timezone,
+        # A second run must not stop the first one.
+        "spark.sql.streaming.stopActiveRunOnRestart": "false",
+        # Without this, Spark would sort the rows by block again, which they are already.
+        "spark.sql.maxConcurrentOutputFileWriters": "64",
+    }
+    with _settings(db.spark, settings):
+        try:
+            run.perform(rebuild)
+        except ChangedSourceError as error:
+            if stream.on_change != "rebuild" or rebuild:
+                raise
+            logger.warning("%s; reading the source anew", error)
+            run = _Run(db, name, stream)
+            run.perform(rebuild=True)
+    return Summary(
+        job=JOB,
+        object=name,
+        batch_id=run.published[-1].batch_id if run.published else None,
+        batches=len(run.published),
+        rows_in=sum(publication.rows_in for publication in run.published),
+        rows_out=sum(publication.rows_out for publication in run.published),
+        rows_quarantined=sum(publication.rows_quarantined for publication in run.published),
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+@dataclass
+class _Run:
+    """One run: from looking at what was published to the last batch."""
+
+    db: Database
+    name: str
+    stream: StreamConfiguration
+    published: list[Publication] = field(default_factory=list)
+
+    def perform(self, rebuild: bool) -> None:
+        db, name = self.db, self.name
+        self.spark: SparkSession = db.spark
+        latest = PublicationsReader(db).latest(JOB, name)
+        pending = IntentsReader(db).after(JOB, name, -1 if latest is None else latest.batch_id)
+        if latest is not None and not rebuild and not (pending and pending[-1].rebuild):
+            _refuse_changes(name, latest.configuration, self.stream.meaning)
+        if rebuild:
+            self.base = upcoming(db, JOB, name, rebuild=True)
+        elif pending:
+            self.base = pending[-1].base_batch
+        else:
+            self.base = 1 if latest is None else latest.base_batch
+        own = latest if latest is not None and latest.base_batch == self.base else None
+        begun = None if rebuild or not pending else pending[-1]
+        path = db.folder("checkpoints", str(stream_id(name)), str(self.base))
+        self.checkpoint = Checkpoint(self.spark, path, name)
+        if rebuild:
+            self.checkpoint.delete()
+        known = own.source if own is not None else begun.source if begun is not None else {}
+        self.checkpoint.check(
+            Expected(
+                published=-1 if own is None else int(own.source["epoch"]),
+                query=known.get("query"),
+                begun=None if begun is None else int(begun.source["epoch"]),
+            )
+        )
+        self.source = Source(self.spark, name, self.stream)
+        last = begun.source if begun is not None else own.source if own is not None else None
+        if last is not None:
+            self._refuse_changed_files(last)
+        schema = self.checkpoint.schema if self.source.kind != "delta" else None
+        if schema is None:
+            schema = self.source.schema()
+            if schema is None:
+                logger.info("stream %r: nothing at %s yet", name, self.source.shown)
+                return
+        self.schema: T.StructType = schema
+        self.columns = EventColumns(name, self.stream)
+        self.columns.check(self.source.empty(schema))
+        if self.source.kind != "delta" and self.checkpoint.schema is None:
+            self.checkpoint.schema = schema
+        self._query()
+
+    def _query(self) -> None:
+        """Let Spark read batch after batch until the source has no more."""
+        failures: list[Exception] = []
+
+        def each(rows: DataFrame, epoch: int) -> None:
+            try:
+                self._batch(rows, epoch)
+            except Exception as error:
+                failures.append(error)
+                raise
+
+        try:
+            writer = self.source.rows(self.schema).writeStream.foreachBatch(each)
+            query = writer.option("checkpointLocation", self.checkpoint.path).trigger(availableNow=True).start()
+            query.awaitTermination()
+        except Exception as error:
+            cause = failures[0] if failures else error
+            known = _rivalry(cause, self.name) or explained(cause, self.name, self.source.shown)
+            if known is not None:
+                raise known from None
+            raise cause from None
+
+    def _batch(self, rows: DataFrame, epoch: int) -> None:
+        db = self.db
+        batch_id = self.base + epoch
+        latest = PublicationsReader(db).latest(JOB, self.name)
+        if latest is not None and batch_id <= latest.batch_id:
+            logger.info("stream %r: epoch %d is published as batch %d already", self.name, epoch, batch_id)
+            return
+        before = latest if latest is not None and latest.base_batch == self.base else None
+        with _kept(self._prepared(rows, before)) as prepared:
+            parallelism = db.spark.sparkContext.defaultParallelism
+            session = prepared.sparkSession
+            counts = _counted(prepared)
+            with _kept(counts) as by_name:
+                reasons = _totals(by_name)
+                accepted, greatest = reasons.pop(None, (0, None))
+                refused = sum(count for count, _ in reasons.values())
+                total = accepted + refused
+                session.conf.set("spark.sql.shuffle.partitions", str(max(parallelism, -(-total // _SHUFFLED_ROWS))))
+                first = 0 if before is None else before.source_to
+                batch = Batch.begin(
+                    db,
+                    job=JOB,
+                    object=self.name,
+                    stream=self.name,
+                    batch_id=batch_id,
+                    base_batch=self.base,
+                    source={
+                        "query": self.checkpoint.query,
+                        "epoch": epoch,
+                        "offset": self.checkpoint.offset(epoch),
+                        "origin": self.source.shown,
+                    },
+                    source_from=first,
+                    source_to=first + accepted,
+                    configuration=self.stream.meaning,
+                )
+                self._check_adopted(batch, epoch, first + accepted)
+                StreamsWriter(db).register(batch, types=self.stream.types, timezone=self.stream.timezone)
+                if accepted:
+                    good = prepared.where(F.col("reason").isNull())
+                    numbered = ordering.number(good, accepted, first + 1, parallelism=parallelism)
+                    batch.append("events", self.columns.events(numbered, batch.stream_id, batch_id))
+                    batch.append("event_statistics", _statistics(by_name, batch))
+                if refused:
+                    batch.append("quarantine", _quarantine(prepared, batch))
+        last = _later(greatest, None if before is None else before.state.get("max_time"))
+        publication = batch.publish(
+            rows_in=total,
+            rows_out=accepted,
+            rows_quarantined=refused,
+            watermark=self._watermark(last, before),
+            state={"max_time": last},
+            source_from=first,
+            source_to=first + accepted,
+        )
+        self.published.append(publication)
+        logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, total, refused)
+
+    def _prepared(self, rows: DataFrame, before: Publication | None) -> DataFrame:
+        watermark = None
+        if before is not None and before.watermark is not None and self.stream.allowed_lateness is not None:
+            watermark = moments.to_micros(before.watermark)
+        prepared = self.columns.prepared(self.source.expanded(rows, self.schema), watermark=watermark)
+        if not self.stream.probabilistic:
+            return prepared
+        return steps.judged(
+            prepared, None if before is None else steps.last_steps(self._events(before, rows.sparkSession))
+        )
+
+    def _events(self, before: Publication, session: SparkSession) -> DataFrame:
+        """The published events, in the session of the batch: Spark joins no frames of two sessions."""
+        return EventsReader(type(self.db)(session, self.db.name, self.db.location)).published(before)
+
+    def _watermark(self, last: int | None, before: Publication | None) -> Any:
+        lateness = self.stream.allowed_lateness
+        if lateness is None or last is None:
+            return None
+        mark = moments.from_micros(last - lateness // timedelta(microseconds=1))
+        former = None if before is None else before.watermark
+        return mark if former is None else max(mark, former)  # type: ignore[type-var]
+
+    def _check_adopted(self, batch: Batch, epoch: int, source_to: int) -> None:
+        found = batch.source
+        if found.get("query") != self.checkpoint.query or found.get("epoch") != epoch:
+            raise StateError(
+                f"batch {batch.batch_id} of stream {self.name!r} was begun by query {found.get('query')}, epoch "
+                f"{found.get('epoch')}, not by {self.checkpoint.query}, epoch {epoch}; run it with --rebuild"
+            )
+        if batch.source_to != source_to:
+            raise SourceError(
+                f"stream {self.name!r}: batch {batch.batch_id} had events up to position {batch.source_to} when it was "
+                f"begun and has now up to {source_to}: the source was changed in between; run with --rebuild"
+            )
+
+    def _refuse_changed_files(self, last: Any) -> None:
+        """Compare the files that were read with the files that are there."""
+        until = last.get("offset", {}).get("logOffset")
+        if until is None:
+            return
+        read, there = self.checkpoint.files(int(until)), self.source.modified()
+        if read is None or there is None:
+            return
+        was, now = read.withColumnRenamed("modified", "was"), there
+        changed = was.join(now, "path").where(F.col("was") != F.col("modified"))
+        names = [row["path"] for row in changed.orderBy("path").select("path").limit(4).collect()]
+        if names:
+            shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+            raise ChangedSourceError(
+                f"stream {self.name!r}: changed after it was read: {shown}; put new rows into new files, "
+                "or run with --rebuild, which reads all files anew"
+            )
+
+
+def _counted(prepared: DataFrame) -> DataFrame:
+    """Rows and span of every reason and name; of refused rows the name says nothing."""
+    name = F.when(F.col("reason").isNull(), F.col("name"))
+    return prepared.groupBy("reason", name.alias("name")).agg(
+        F.count("*").alias("events"), F.min("time").alias("first_time"), F.max("time").alias("last_time")
+    )
+
+
+def _totals(by_name: DataFrame) -> dict[str | None, tuple[int, int | None]]:
+    """Count and greatest time (microseconds) by reason; None stands for the accepted rows."""
+    totals = by_name.groupBy("reason").agg(
+        F.sum("events").alias("events"), F.unix_micros(F.max("last_time")).alias("greatest")
+    )
+    return {row["reason"]: (row["events"], row["greatest"]) for row in totals.collect()}
+
+
+def _statistics(by_name: DataFrame, batch: Batch) -> DataFrame:
+    return by_name.where(F.col("reason").isNull()).select(
+        F.lit(batch.stream_id).cast("int").alias("stream_id"),
+        F.lit(batch.batch_id).cast("bigint").alias("batch_id"),
+        "name",
+        "events",
+        "first_time",
+        "last_time",
+    )
+
+
+def _quarantine(prepared: DataFrame, batch: Batch) -> DataFrame:
+    return prepared.where(F.col("reason").isNotNull()).select(
+        F.lit(batch.stream_id).cast("int").alias("stream_id"),
+        F.lit(batch.batch_id).cast("bigint").alias("batch_id"),
+        "reason",
+        "detail",
+        "origin",
+        "row",
+    )
+
+
+def _later(one: int | None, other: Any) -> int | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+def _refuse_changes(name: str, before: Any, now: Any) -> None:
+    """Refuse a configuration that gives the stream another meaning, naming the keys that differ."""
+    document = json.loads(json.dumps(now))
+    differing = [key for key in document if before.get(key) != document[key]]
+    if differing:
+        shown = "; ".join(f"{key}: {_short(before.get(key))} → {_short(document[key])}" for key in differing)
+        raise StateError(
+            f"streams.{name}: {', '.join(differing)} changed, which would mix events of two meanings ({shown}); "
+            "run the job with --rebuild, or give the stream another name"
+        )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+def _rivalry(error: BaseException, name: str) -> ConcurrentRunError | None:
+    """Spark's and Delta's ways to say that another run of the stream is at work."""
+    text = str(error)
+    rival = isinstance(error, ConcurrentTransactionException) or any(
+        sign in text
+        for sign in (
+            "Multiple streaming jobs detected",
+            "CONCURRENT_STREAM_LOG_UPDATE",
+            "is already active",
+            "CONCURRENT_QUERY",
+        )
+    )
+    if not rival or not isinstance(error, PySparkException | ConcurrentTransactionException):
+        return None
+    return ConcurrentRunError(f"another run of ingest of stream {name!r} is at work; this one stopped without harm")
+
+
+@contextmanager
+def _settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Settings of the session for a while."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    try:
+        for key, value in values.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, former in before.items():
+            if former is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, former)
+
+
+@contextmanager
+def _kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """The frame's rows, evaluated once and kept on the executors' disks.
+
+    Measured: rows as they are cost half of what a columnar cache costs to build, and no heap.
+    """
+    kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        kept._jdf.queryExecution().logical().rdd().unpersist(False)

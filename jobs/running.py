@@ -1,0 +1,198 @@
+"""Runs jobs: which there are, on which objects, in which order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.database import Database
+from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration_values import suggest
+from patternlake.jobs.progress import LoggedProgress, Progress
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job.
+
+    Parameters
+    ----------
+    objects
+        Names of what it works on, given the configuration.
+    work
+        Takes one object further: database, object, configuration, rebuild → summary.
+    maintains
+        Whether the job publishes state of its own, which can be rebuilt and has a status.
+    """
+
+    objects: Callable[[Configuration], Iterable[str]]
+    work: Callable[[Database, str, Configuration, bool], Summary]
+    maintains: bool = True
+
+
+@dataclass(frozen=True)
+class Step:
+    """One job on one object."""
+
+    job: str
+    object: str
+
+
+def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.ingest import ingest
+
+    return ingest(database, name, configuration.streams[name], rebuild=rebuild)
+
+
+def _sketch(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.sketch import sketch
+
+    return sketch(database, name, configuration.sketches[name], rebuild=rebuild)
+
+
+def _maintain(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.maintain import maintain
+
+    return maintain(database, name, configuration)
+
+
+JOBS: dict[str, Job] = {
+    "ingest": Job(lambda configuration: configuration.streams, _ingest),
+    "sketch": Job(lambda configuration: configuration.sketches, _sketch),
+    "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False),
+}
+"""Jobs by name, in the order in which they depend on each other."""
+
+
+def steps(
+    configuration: Configuration, job: str = ALL, *, object: str | None = None, rebuild: bool = False
+) -> list[Step]:
+    """List what a run does, in order; nothing is run, and no Spark session is needed.
+
+    Parameters
+    ----------
+    configuration
+        What is configured.
+    job
+        A name of `JOBS`, or ``all``.
+    object
+        Only this object; for ``all``, every job that has an object of this name.
+    rebuild
+        Whether the run is going to rebuild.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such job or object, or the job has nothing to rebuild.
+    """
+    if job != ALL and job not in JOBS:
+        known = [*JOBS, ALL]
+        raise ArgumentError(f"there is no job {job!r}{suggest(job, known)}; jobs are {', '.join(known)}")
+    if rebuild and job != ALL and not JOBS[job].maintains:
+        able = ", ".join(name for name, each in JOBS.items() if each.maintains)
+        raise ArgumentError(f"the job {job!r} has nothing to rebuild; jobs that have: {able}, {ALL}")
+    found = [Step(name, each) for name in (JOBS if job == ALL else [job]) for each in JOBS[name].objects(configuration)]
+    if object is None:
+        return found
+    chosen = [step for step in found if step.object == object]
+    if not chosen:
+        names = list(dict.fromkeys(step.object for step in found))
+        quoted = ", ".join(map(repr, names)) or "none"
+        raise ArgumentError(
+            f"nothing is configured for {job} under {object!r}{suggest(object, names)}; known: {quoted}"
+        )
+    return chosen
+
+
+def run(
+    spark: SparkSession,
+    configuration: str | Path | Configuration,
+    job: str = ALL,
+    *,
+    object: str | None = None,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+) -> list[Summary]:
+    """Run jobs on everything that is configured for them, or on one object.
+
+    May be called at any time and as often as wanted: a job does what its last publication left undone, and a run that
+    died is taken over. The first error stops the run; what was published before stays.
+
+    Parameters
+    ----------
+    spark
+        A Delta-ready session.
+    configuration
+        The configuration, or its file.
+    job
+        A name of `JOBS`, or ``all``: every job, those first whose results others read, maintenance last. Maintenance
+        is part of ``all`` because ``all`` is what a scheduler calls: were it left out, a database that follows the
+        sample schedules would grow for ever. Where nothing is due it only looks.
+    object
+        Only this object.
+    rebuild
+        Start the objects anew, under the configuration as it is now; the former state stays readable by `as_of`
+        until maintenance forgets it.
+    progress
+        Hears of every object; by default, the log does.
+
+    Returns
+    -------
+    list of Summary
+        One per job and object, in the order of the run.
+
+    Raises
+    ------
+    ConfigurationError
+        The file has problems, one line each.
+    ArgumentError
+        There is no such job or object, or the job has nothing to rebuild.
+    PatternLakeError
+        From a job: of its own class, with the job's and the object's name in the message.
+    """
+    loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
+    planned = steps(loaded, job, object=object, rebuild=rebuild)
+    database = Database.open(spark, loaded.database, loaded.location)
+    return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress))
+
+
+def perform(
+    database: Database,
+    configuration: Configuration,
+    planned: Iterable[Step],
+    *,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[Summary]:
+    """Do the steps one after another and yield each summary as soon as it is there; errors as for `run`."""
+    heard = progress or LoggedProgress()
+    listed = list(planned)
+    for number, step in enumerate(listed, start=1):
+        heard.begin(step.job, step.object, number, len(listed))
+        job = JOBS[step.job]
+        try:
+            summary = job.work(database, step.object, configuration, rebuild and job.maintains)
+        except PatternLakeError as error:
+            _name(error, step)
+            raise
+        heard.end(summary)
+        yield summary
+
+
+def _name(error: PatternLakeError, step: Step) -> None:
+    """Put job and object before an error's message where the message does not name the object."""
+    text = str(error)
+    if repr(step.object) not in text and f".{step.object}." not in text:
+        error.args = (f"{step.job} of {step.object!r}: {text}", *error.args[1:])

@@ -1,0 +1,258 @@
+"""The job `sketch`: new events of a stream become finished segments and one open segment of its sketch tree.
+
+Segments are built in parallel, each from its own events alone, so that any cut of the input into batches leaves the
+same trees; only the open segment is built again as it grows.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.batches import Batch, upcoming
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.events import EventsReader
+from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.jobs.configuration import SketchConfiguration
+from patternlake.jobs.sketch_planning import denser, first_plan
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.errors import StateError
+from patternlake.udfs.sketch.segments import ROW_SCHEMA, SegmentPlan, segment_rows
+from patternlake.udfs.sketch.sizing import Sizing
+
+logger = logging.getLogger(__name__)
+
+JOB = "sketch"
+TABLE = "sketch_nodes"
+
+_TASK_EVENTS = 1_600_000
+"""Events that one task holds at most; more segments in a task mean fewer, larger files."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sizing and the first segment that is built with it."""
+
+    from_segment: int
+    sizing: Sizing
+
+
+def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool = False) -> Summary:
+    """Bring the sketch of stream `name` up to the stream's last published event.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    name
+        The stream; it must have been ingested.
+    configuration
+        Its section under `sketches`.
+    rebuild
+        Build all segments anew, with the configuration as it is now.
+
+    Raises
+    ------
+    StateError
+        The stream has no published events, or the configuration has changed in a way that needs a rebuild.
+    SizingError
+        The memory does not allow what was asked.
+    """
+    started = time.monotonic()
+    reader = PublicationsReader(db)
+    stream = reader.latest("ingest", name)
+    if stream is None:
+        raise StateError(f"sketch {name!r}: the stream has no published events; run `ingest` first")
+    last = reader.latest(JOB, name)
+    meaning = {**configuration.meaning, "stream": stream.configuration}
+    fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch
+    if last is not None and not fresh:
+        _refuse_changes(name, last.configuration, meaning)
+        if last.source["ingest_batch"] == stream.batch_id:
+            return Summary(JOB, name, None, 0, 0, 0, 0, time.monotonic() - started)
+    if stream.source_to == 0:
+        return Summary(JOB, name, None, 0, 0, 0, 0, time.monotonic() - started)
+
+    batch_id = upcoming(db, JOB, name, rebuild=rebuild)
+    batch = Batch.begin(
+        db,
+        job=JOB,
+        object=name,
+        stream=name,
+        batch_id=batch_id,
+        base_batch=batch_id if fresh or last is None else last.base_batch,
+        source={"ingest_batch": stream.batch_id, "ingest_base": stream.base_batch},
+        source_from=0 if fresh or last is None else last.source_to,
+        source_to=stream.source_to,
+        configuration=meaning,
+    )
+    # An intent that a run left behind names an older batch of the stream: its range is obeyed.
+    stream = reader.of_batch("ingest", name, int(batch.source["ingest_batch"]))
+    plans, expected = ([], None) if fresh or last is None else _state(last)
+    builder = _Builder(batch, EventsReader(db).published(stream), stream, configuration, plans, expected)
+    state = builder.build()
+    published = batch.publish(
+        rows_in=batch.source_to - batch.source_from,
+        rows_out=state["segments"] - builder.first_segment,
+        rows_quarantined=0,
+        watermark=stream.watermark,
+        state=state,
+    )
+    if state["bytes"] > configuration.memory:
+        logger.warning(
+            "sketch %r takes %d bytes, more than memory: %d, because the stream has outgrown expected_events: %d",
+            name,
+            state["bytes"],
+            configuration.memory,
+            state["expected_events"],
+        )
+    return Summary(
+        JOB, name, published.batch_id, 1, published.rows_in, published.rows_out, 0, time.monotonic() - started
+    )
+
+
+class _Builder:
+    """Builds the segments of one batch, re-fitting the sizes where a finished segment is denser than planned."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        events: DataFrame,
+        stream: Publication,
+        configuration: SketchConfiguration,
+        plans: list[Plan],
+        expected_events: int | None,
+    ) -> None:
+        self.batch = batch
+        self.events = events
+        self.stream = stream
+        self.configuration = configuration
+        self.plans = plans
+        self.total = batch.source_to
+        self.expressions = len(stream.configuration.get("tokens") or [None])
+        self.expected_events = configuration.expected_events or expected_events or 10 * self.total
+        size = plans[0].sizing.segment_events if plans else None
+        self.first_segment = 0 if size is None else batch.source_from // size
+        self.segments = 0
+
+    def build(self) -> dict[str, Any]:
+        """Write the nodes of all segments that the batch touches; the state to publish."""
+        if self.first_segment == 0:
+            # Until the first segment is finished its sizes follow its events, so that cuts of the input don't show.
+            height = self.plans[0].sizing.height if self.plans else None
+            self.plans = [
+                Plan(0, first_plan(self.events, self.configuration, self.expected_events, self.expressions, height))
+            ]
+        size = self.plans[0].sizing.segment_events
+        self.segments = -(-self.total // size)
+        finished = self.total // size
+        begin = self.first_segment
+        while begin < self.segments:
+            number = len(self.plans) - 1
+            self.batch.append(TABLE, self._rows(begin, number), part=str(number))
+            found = denser(self._measured(number, begin, finished), self.plans[number].sizing)
+            if found is None:
+                break
+            segment, sizing = found
+            logger.info("sketch %r: segment %d is denser than planned, sizes re-fitted", self.batch.object, segment)
+            self.batch.discard(TABLE, (F.col("segment") > segment) & (F.col("plan") == number))
+            self.plans.append(Plan(segment + 1, sizing))
+            begin = segment + 1
+        self.batch.close_rows(TABLE, F.col("segment") >= self.first_segment)
+        return {
+            "events": self.total,
+            "segments": self.segments,
+            "expected_events": self.expected_events,
+            "plans": [
+                {"from_segment": plan.from_segment, "sizing": json.loads(plan.sizing.to_json())} for plan in self.plans
+            ],
+            "bytes": sum(self.plans[self._plan_of(segment)].sizing.segment_bytes for segment in range(self.segments)),
+        }
+
+    def _plan_of(self, segment: int) -> int:
+        return max(number for number, plan in enumerate(self.plans) if plan.from_segment <= segment)
+
+    def _rows(self, begin: int, number: int) -> DataFrame:
+        """The node rows of all segments from `begin` on, built with plan `number`."""
+        sizing = self.plans[number].sizing
+        size = sizing.segment_events
+        plan = SegmentPlan(
+            sizing,
+            self.configuration.seed,
+            self.configuration.keyed,
+            self.expressions,
+            number,
+            self.stream.stream_id,
+            self.batch.batch_id,
+        )
+        cores = self.events.sparkSession.sparkContext.defaultParallelism
+        count = self.segments - begin
+        per_task = max(1, min(_TASK_EVENTS // size, -(-count // cores)))
+        tasks = -(-count // per_task)
+        task = F.expr(f"CAST(((position - 1) DIV {size} - {begin}) DIV {per_task} AS INT)")
+        tokens = self.stream.configuration.get("tokens")
+        events = self.events.where(F.col("position") > begin * size).select(
+            "position",
+            "time",
+            _only_if(tokens is None, "name", "string"),
+            _only_if(self.configuration.keyed, "key", "string"),
+            _only_if(tokens is not None, "tokens", "array<string>"),
+        )
+
+        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            held = list(batches)
+            if held:
+                yield from segment_rows(pa.Table.from_batches(held), plan)
+
+        return events.repartitionById(tasks, task).mapInArrow(rows, _spark_schema())
+
+    def _measured(self, number: int, begin: int, finished: int) -> list[tuple[int, dict[int, float]]]:
+        """Mean distinct tokens per node by level, for the finished segments of this plan, in their order."""
+        rows = (
+            self.batch.written(TABLE)
+            .where((F.col("plan") == number) & F.col("segment").between(begin, finished - 1) & (F.size("distinct") > 0))
+            .groupBy("segment", "level")
+            .agg(F.max(F.expr("aggregate(distinct, 0D, (s, x) -> s + x) / size(distinct)")).alias("mean"))
+            .collect()  # one row per segment and level of this batch
+        )
+        by_segment: dict[int, dict[int, float]] = {}
+        for row in rows:
+            by_segment.setdefault(row["segment"], {})[row["level"]] = row["mean"]
+        return sorted(by_segment.items())
+
+
+def _only_if(wanted: bool, column: str, kind: str) -> Column:
+    return F.col(column) if wanted else F.lit(None).cast(kind).alias(column)
+
+
+def _spark_schema() -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(ROW_SCHEMA)
+
+
+def _state(last: Publication) -> tuple[list[Plan], int]:
+    plans = [
+        Plan(entry["from_segment"], Sizing.from_json(json.dumps(entry["sizing"]))) for entry in last.state["plans"]
+    ]
+    # Plans that begin with the open segment, or later, are found again from the finished segments before it.
+    return [replace(plan) for plan in plans], int(last.state["expected_events"])
+
+
+def _refuse_changes(name: str, published: dict[str, Any], now: dict[str, Any]) -> None:
+    changed = sorted(key for key in {*published, *now} if published.get(key) != now.get(key) and key != "stream")
+    changed = [key for key in changed if key not in ("memory", "expected_events")]
+    if changed:
+        told = ", ".join(f"{key}: {published.get(key)!r} → {now.get(key)!r}" for key in changed)
+        raise StateError(
+            f"sketch {name!r}: the configuration has changed since the last batch ({told}); "
+            "segments of both kinds would not fit together: run it with --rebuild, or take the change back"
+        )

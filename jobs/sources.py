@@ -1,0 +1,253 @@
+"""The sources that a stream can have, each as a streaming data frame of rows with their origin."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from patternlake.jobs.columns import CORRUPT, ORIGIN
+from patternlake.jobs.configuration_streams import StreamConfiguration
+from patternlake.jobs.source_errors import first_line
+from patternlake.udfs.errors import ConfigurationError, SourceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+# Spark forgets files older than this beside the newest one, and would read them again or not at all.
+_ANY_AGE = "365000d"
+# Of JSON and XES without schema, this much is looked at for the names of columns.
+_SAMPLE_ROWS = 100_000
+_SAMPLE_FILES = 1000
+_LISTING = ("pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore")
+_ARROW_ROWS = 2000
+
+
+class Source:
+    """The source of one stream.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    name, stream
+        The stream's name and configuration.
+    """
+
+    def __init__(self, spark: SparkSession, name: str, stream: StreamConfiguration) -> None:
+        self._spark = spark
+        self._name = name
+        self._stream = stream
+        self._source = stream.source
+        self.kind = stream.source.kind
+
+    @property
+    def shown(self) -> str:
+        """Where rows come from, for messages."""
+        return self._source.table or self._source.path or ""
+
+    def schema(self) -> T.StructType | None:
+        """The columns, as configured or as found in what is there now; None where there is nothing yet.
+
+        Raises
+        ------
+        ConfigurationError
+            The configured schema is not DDL.
+        SourceError
+            The source is missing or cannot be read.
+        """
+        if self._stream.ddl is not None:
+            return self._configured(self._stream.ddl)
+        try:
+            found = self._found()
+        except AnalysisException as error:
+            condition = error.getCondition() or ""
+            if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
+                return None
+            raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
+        return found if found is not None and found.fields else None
+
+    def rows(self, schema: T.StructType) -> DataFrame:
+        """The streaming data frame; for XES, of files (see `expanded`).
+
+        Parameters
+        ----------
+        schema
+            The columns, as `schema` gave them when the stream was first read.
+        """
+        try:
+            if self.kind == "delta":
+                return self._delta()
+            path = self._source.path or ""
+            if self.kind == "xes":
+                reader = self._spark.readStream.format("binaryFile").options(
+                    **self._options((*_LISTING, "maxfilespertrigger"))
+                )
+                return (
+                    reader.option("maxFileAge", _ANY_AGE).load(path).select(F.col("_metadata.file_path").alias(ORIGIN))
+                )
+            reader = self._spark.readStream.format(self.kind).options(**self._read_options()).schema(self._full(schema))
+            return reader.option("maxFileAge", _ANY_AGE).load(path).withColumn(ORIGIN, F.col("_metadata.file_path"))
+        except AnalysisException as error:
+            raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
+
+    def expanded(self, batch: DataFrame, schema: T.StructType) -> DataFrame:
+        """The rows of a batch: those of `rows`, and of XES the events in the files."""
+        if self.kind != "xes":
+            return batch
+        columns = schema.fieldNames()
+        fields = [*schema.fields, T.StructField(ORIGIN, T.StringType())]
+
+        def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for files in batches:
+                for file in files.column(0).to_pylist():
+                    yield from _xes_rows(file, columns)
+
+        # One task per file: a file is read from its beginning to its end.
+        return batch.repartition(max(1, min(batch.count(), 1000))).mapInArrow(parse, T.StructType(fields))
+
+    def empty(self, schema: T.StructType) -> DataFrame:
+        """No rows of the source's columns."""
+        return self._spark.createDataFrame([], self._full(schema))
+
+    def modified(self) -> DataFrame | None:
+        """The files that are there: ``path`` and ``modified`` (milliseconds); None for tables or if there are none."""
+        if self.kind == "delta":
+            return None
+        try:
+            files = self._spark.read.format("binaryFile").options(**self._options(_LISTING)).load(self._source.path)
+            return files.select(
+                F.col("_metadata.file_path").alias("path"),
+                F.unix_millis(F.col("_metadata.file_modification_time")).alias("modified"),
+            )
+        except AnalysisException:
+            return None
+
+    def _found(self) -> T.StructType | None:
+        reader = self._spark.read.options(**self._read_options())
+        path = self._source.path or ""
+        if self.kind == "delta":
+            table = self._source.table
+            return (self._spark.table(table) if table else self._spark.read.format("delta").load(path)).schema
+        if self.kind == "parquet":
+            return reader.parquet(path).schema
+        if self.kind == "csv":
+            return reader.csv(path).schema
+        if self.kind == "json":
+            lines = self._spark.read.options(**self._options(_LISTING)).text(path).select("value").limit(_SAMPLE_ROWS)
+            parsed = self._spark.read.options(**self._read_options()).option("primitivesAsString", "true")
+            found = parsed.json(lines.rdd.map(lambda row: row[0])).schema
+            return T.StructType([field for field in found.fields if field.name != CORRUPT])
+        files = self.modified()
+        if files is None:
+            return None
+        names = (
+            files.select("path")
+            .orderBy("path")
+            .limit(_SAMPLE_FILES)
+            .repartition(16)
+            .mapInArrow(_xes_names, "name string, place int")
+        )
+        ordered = names.groupBy("name").agg(F.min("place").alias("place")).orderBy("place", "name").collect()
+        return T.StructType([T.StructField(row["name"], T.StringType()) for row in ordered])
+
+    def _configured(self, ddl: str) -> T.StructType:
+        try:
+            schema = T.StructType.fromDDL(ddl)
+            if not isinstance(schema, T.StructType):
+                raise ConfigurationError(
+                    f"streams.{self._name}.schema: {ddl!r} is a type; expected columns like 'a INT, b STRING'"
+                )
+        except (ParseException, PySparkException) as error:
+            raise ConfigurationError(f"streams.{self._name}.schema: {ddl!r} is not DDL: {first_line(error)}") from None
+        if CORRUPT in schema.fieldNames():
+            raise ConfigurationError(
+                f"streams.{self._name}.schema: {CORRUPT!r} is kept for records that cannot be read"
+            )
+        if self.kind == "xes" and any(not isinstance(field.dataType, T.StringType) for field in schema.fields):
+            raise ConfigurationError(
+                f"streams.{self._name}.schema: {ddl!r}: columns of xes are STRING; cast them in expressions"
+            )
+        return schema
+
+    def _full(self, schema: T.StructType) -> T.StructType:
+        """The columns and, for text formats, the one of records that cannot be read."""
+        if self.kind not in ("csv", "json"):
+            return schema
+        return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
+
+    def _delta(self) -> DataFrame:
+        options: dict[str, Any] = dict(self._source.options)
+        if not any(self._source.option(limit) for limit in ("maxFilesPerTrigger", "maxBytesPerTrigger")):
+            # Delta's own 1000 would cut a table's first snapshot in an order that says nothing about time.
+            options["maxFilesPerTrigger"] = str(2**31 - 1)
+        reader = self._spark.readStream.format("delta").options(**options)
+        table = self._source.table
+        rows = reader.table(table) if table else reader.load(self._source.path)
+        return rows.withColumn(ORIGIN, F.lit(self.shown))
+
+    def _read_options(self) -> dict[str, str]:
+        options = dict(self._source.options)
+        if self.kind in ("csv", "json"):
+            options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        if self.kind == "csv" and self._source.option("header").lower() == "true":
+            options["enforceSchema"] = "false"
+        return options
+
+    def _options(self, names: tuple[str, ...]) -> dict[str, str]:
+        return {key: value for key, value in self._source.options.items() if key.lower() in names}
+
+
+def _xes_rows(file: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The events of one file as batches of text columns; memory for one batch."""
+    import pyarrow as pa
+
+    from patternlake.jobs.xes import events
+
+    def batch(rows: list[dict[str, str | None]]) -> pa.RecordBatch:
+        arrays = [pa.array([row.get(column) for row in rows], pa.string()) for column in columns]
+        return pa.RecordBatch.from_arrays([*arrays, pa.array([file] * len(rows), pa.string())], [*columns, ORIGIN])
+
+    rows: list[dict[str, str | None]] = []
+    with _opened(file) as opened:
+        for event in events(opened, name=file):
+            rows.append(event)
+            if len(rows) == _ARROW_ROWS:
+                yield batch(rows)
+                rows = []
+    if rows:
+        yield batch(rows)
+
+
+def _xes_names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The attribute keys of each file's first events, with the place of their first appearance."""
+    from itertools import islice
+
+    import pyarrow as pa
+
+    from patternlake.jobs.xes import events
+
+    for files in batches:
+        for file in files.column(0).to_pylist():
+            seen: dict[str, None] = {}
+            with _opened(file) as opened:
+                for event in islice(events(opened, name=file), _SAMPLE_ROWS):
+                    seen.update(dict.fromkeys(event))
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(list(seen), pa.string()), pa.array(range(len(seen)), pa.int32())], ["name", "place"]
+            )
+
+
+def _opened(file: str) -> Any:
+    """A file on any file system that Arrow knows, as a stream of bytes."""
+    from pyarrow import fs
+
+    system, path = fs.FileSystem.from_uri(file)
+    return system.open_input_file(path)

@@ -1,0 +1,88 @@
+"""Whole steps of probabilistic streams: a (key, step) is taken or turned down with all its rows.
+
+The rows of one (key, step) exclude each other, so their probabilities sum to at most 1. A step with a bad row or too
+great a sum says nothing that can be relied on. Rows of a key arrive with growing steps: a published later step closes
+the earlier ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, Window
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TOLERANCE = 1e-6
+
+# Reasons that make a row bad; a late or a closed row is a good one that came too late, and goes alone.
+_BAD = ("corrupt", "time", "name", "cast", "step", "probability")
+# Sums of decimals do not depend on the order of the rows, so that a replay decides alike.
+_EXACT = "decimal(28,18)"
+
+
+def last_steps(events: DataFrame) -> DataFrame:
+    """Per key of published events: ``key, last_step, last_sum``, the greatest step and the sum of its probabilities."""
+    sums = events.groupBy("key", "step").agg(F.sum(F.col("probability").cast(_EXACT)).alias("total"))
+    last = F.max(F.struct("step", "total"))
+    return (
+        sums.groupBy("key")
+        .agg(last.alias("last"))
+        .select("key", "last.step", "last.total")
+        .toDF("key", "last_step", "last_sum")
+    )
+
+
+def judged(rows: DataFrame, last: DataFrame | None) -> DataFrame:
+    """Turn down the rows whose step is closed, sums to more than 1, or has a bad row.
+
+    Parameters
+    ----------
+    rows
+        Prepared rows; those with a reason keep it.
+    last
+        Of `last_steps`, for the events published before; None where there are none.
+
+    Returns
+    -------
+    DataFrame
+        The rows with `reason` and `detail` completed.
+    """
+    columns = rows.columns
+    if last is None:
+        joined = rows.withColumns({"last_step": F.lit(None).cast("bigint"), "last_sum": F.lit(None).cast(_EXACT)})
+    else:
+        before = last.withColumnRenamed("key", "last_key")
+        joined = rows.join(before, F.col("key").eqNullSafe(F.col("last_key")), "left").drop("last_key")
+    closed = F.coalesce(F.col("step") < F.col("last_step"), F.lit(False))
+    # Rows without a step belong to no step: by their hash they spread over all tasks.
+    alone = F.when(F.col("step").isNull(), F.col("hash"))
+    whole = Window.partitionBy("key", "step", alone)
+    stored = F.when(F.col("step") == F.col("last_step"), F.col("last_sum"))
+    counted = F.when(F.col("reason").isNull() & ~closed, F.col("probability").cast(_EXACT))
+    summed = F.coalesce(F.sum(counted).over(whole), F.lit(0)) + F.coalesce(stored, F.lit(0))
+    bad = F.max(F.coalesce(F.col("reason").isin(*_BAD), F.lit(False))).over(whole) & F.col("step").isNotNull()
+    measured = joined.withColumns({"__closed": closed, "__sum": summed.cast("double"), "__bad": bad})
+    good = F.col("reason").isNull()
+    found = [
+        ("closed", F.col("__closed"), _told("closed: its key has published step ", F.col("last_step"))),
+        (
+            "sum",
+            good & ~F.col("__closed") & (F.col("__sum") > 1 + TOLERANCE),
+            _told("sum: the probabilities of its key and step sum to ", F.col("__sum")),
+        ),
+        (
+            "companion",
+            good & ~F.col("__closed") & F.col("__bad"),
+            F.lit("companion: another row of its key and step is bad"),
+        ),
+    ]
+    reason = F.coalesce(F.col("reason"), *[F.when(condition, F.lit(code)) for code, condition, _ in found])
+    detail = F.concat_ws("; ", F.col("detail"), *[F.when(condition, text) for _, condition, text in found])
+    return measured.withColumns({"reason": reason, "detail": F.when(reason.isNotNull(), detail)}).select(*columns)
+
+
+def _told(text: str, value: Column) -> Column:
+    return F.concat(F.lit(text), value.cast("string"))

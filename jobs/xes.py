@@ -1,0 +1,290 @@
+"""Reading IEEE XES event logs (IEEE 1849-2016), event by event, in memory that does not grow with the log.
+
+The reader sits directly on expat: it needs the line of every element for its messages, it must see a DOCTYPE before
+any entity is expanded, and it never builds a tree.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+from xml.parsers import expat
+
+from patternlake.udfs.errors import SourceError
+
+CASE = "case:"
+
+_CHUNK = 1 << 16
+_DEEPEST = 64
+_GZIP = b"\x1f\x8b"
+
+_PLAIN = frozenset({"string", "date", "int", "float", "boolean", "id"})
+_ATTRIBUTES = _PLAIN | {"list", "container"}
+_CHILDREN: dict[str, frozenset[str]] = {
+    "": frozenset({"log"}),
+    "log": _ATTRIBUTES | {"extension", "global", "classifier", "trace", "event"},
+    "trace": _ATTRIBUTES | {"event"},
+    "event": _ATTRIBUTES,
+    "global": _ATTRIBUTES,
+    "list": _ATTRIBUTES | {"values"},
+    "values": _ATTRIBUTES,
+    "container": _ATTRIBUTES,
+    "extension": frozenset(),
+    "classifier": frozenset(),
+} | dict.fromkeys(_PLAIN, _ATTRIBUTES)
+# An attribute is unique by its key here; inside a list the position is what counts.
+_KEYED = frozenset({"log", "trace", "event", "global", "container"}) | _PLAIN
+
+# Text, or what becomes JSON text: the object of a container, the key-value items of a list.
+_Value = str | dict[str, Any] | list[dict[str, Any]] | None
+
+
+def events(open_file: BinaryIO, *, name: str) -> Iterator[dict[str, str | None]]:
+    """The events of a log, in the file's order.
+
+    Parameters
+    ----------
+    open_file
+        The log, as XML or as gzip-compressed XML (told apart by its first bytes). Read once, from where it stands;
+        not closed.
+    name
+        The file's name, for messages.
+
+    Yields
+    ------
+    dict
+        Attribute → text as it is printed in the file; None where an attribute has no ``value``.
+        Event attributes stand under their own key, those of the event's trace under ``case:`` and their key; a global
+        attribute's value stands in where the trace or event has none. An event outside of every trace has no
+        ``case:`` attributes. A container is a JSON object, a list a JSON array of ``{"key": …, "value": …}``.
+        An attribute nested in a plain attribute stands beside it as ``<outer key>/<inner key>``.
+
+    Raises
+    ------
+    SourceError
+        The file is not well-formed XML, has a DOCTYPE, or is not XES. Events before that place have been yielded.
+
+    Notes
+    -----
+    Element names are compared without namespace prefix. Attributes of the log itself, extensions and classifiers
+    describe the log and give no columns. Memory: one chunk of the file and the events in it.
+    """
+    reader = _Reader(name)
+    try:
+        for chunk in _chunks(open_file):
+            reader.feed(chunk)
+            yield from reader.taken()
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise SourceError(f"{name}, after line {reader.line}: broken gzip file: {error}") from error
+    reader.finish()
+    yield from reader.taken()
+
+
+def columns(open_file: BinaryIO, *, name: str) -> list[str]:
+    """Every attribute key of a log's events, in order of first appearance.
+
+    Parameters, errors and memory as for `events`; the file is read to its end.
+    """
+    seen: dict[str, None] = {}
+    for event in events(open_file, name=name):
+        if not event.keys() <= seen.keys():
+            seen.update(dict.fromkeys(event))
+    return list(seen)
+
+
+@dataclass(slots=True)
+class _Element:
+    """An element that is open, with the attributes that were completed inside it."""
+
+    tag: str
+    key: str = ""
+    value: str | None = None
+    scope: str = ""
+    attributes: list[tuple[str, _Value]] = field(default_factory=list)
+    items: list[tuple[str, _Value]] | None = None
+    has_events: bool = False
+
+
+class _Reader:
+    """The handlers behind `events`: a stack of open elements and the events completed since the last `taken`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._stack = [_Element("")]
+        self._completed: list[dict[str, str | None]] = []
+        self._case: dict[str, str | None] = {}
+        self._defaults: dict[str, dict[str, str | None]] = {"trace": {}, "event": {}}
+        self._begun = False
+        self._parser = expat.ParserCreate()
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+
+    @property
+    def line(self) -> int:
+        """1-based line that the parser has reached."""
+        return self._parser.CurrentLineNumber
+
+    def feed(self, chunk: bytes) -> None:
+        """Parse the next bytes."""
+        self._parse(chunk, final=False)
+
+    def finish(self) -> None:
+        """Say that there are no more bytes."""
+        self._parse(b"", final=True)
+
+    def taken(self) -> list[dict[str, str | None]]:
+        """The events completed since the last call."""
+        completed, self._completed = self._completed, []
+        return completed
+
+    def _parse(self, chunk: bytes, *, final: bool) -> None:
+        try:
+            self._parser.Parse(chunk, final)
+        except expat.ExpatError as error:
+            what = expat.errors.messages[error.code]
+            if what == expat.errors.XML_ERROR_NO_ELEMENTS:
+                still_open = self._stack[-1].tag
+                what = f"the file ends inside <{still_open}>" if still_open else "the file is empty, expected <log>"
+            raise SourceError(
+                f"{self._name}, line {error.lineno}, column {error.offset + 1}: broken XML: {what}"
+            ) from error
+        except (LookupError, ValueError) as error:
+            raise SourceError(f"{self._name}: encoding: {error}; UTF-8 is what XES files are written in") from error
+
+    def _wrong(self, what: str) -> SourceError:
+        return SourceError(f"{self._name}, line {self.line}: {what}")
+
+    def _doctype(self, *_declaration: object) -> None:
+        raise self._wrong("the file has a DOCTYPE; XES needs none, and its entities are never expanded: remove it")
+
+    def _start(self, qualified: str, given: dict[str, str]) -> None:
+        tag = qualified.rpartition(":")[2]
+        parent = self._stack[-1]
+        allowed = _CHILDREN[parent.tag]
+        if tag not in allowed:
+            place = f"in <{parent.tag}>" if parent.tag else "as the root"
+            expected = ", ".join(f"<{one}>" for one in sorted(allowed)) or "nothing"
+            raise self._wrong(f"<{tag}> cannot stand {place}; expected {expected}")
+        element = _Element(tag)
+        if tag in _ATTRIBUTES:
+            key = given.get("key", "")
+            if not key and parent.tag in _KEYED:
+                raise self._wrong(f"<{tag}> in <{parent.tag}> has no key")
+            if parent.has_events:
+                raise self._wrong(f"attribute '{key}' of a trace stands after its first <event>; expected before")
+            element.key = key
+            element.value = given.get("value")
+        elif tag == "event":
+            self._begun = True
+            if parent.tag == "log":
+                self._case = {}
+            elif not parent.has_events:
+                parent.has_events = True
+                self._case = self._of_trace(parent)
+        elif tag == "trace":
+            self._begun = True
+        elif tag == "global":
+            element.scope = self._scope(given)
+        if len(self._stack) > _DEEPEST:
+            raise self._wrong(f"elements are nested more than {_DEEPEST} deep")
+        self._stack.append(element)
+
+    def _end(self, _qualified: str) -> None:
+        element = self._stack.pop()
+        parent = self._stack[-1]
+        if element.tag in _ATTRIBUTES:
+            if parent.tag != "log":
+                parent.attributes.extend(self._flat(element))
+        elif element.tag == "event":
+            self._completed.append(self._of_event(element))
+        elif element.tag == "values":
+            parent.items = (parent.items or []) + element.attributes
+        elif element.tag == "global":
+            self._defaults[element.scope].update(self._texts(element))
+
+    def _scope(self, given: dict[str, str]) -> str:
+        scope = given.get("scope", "")
+        if scope not in self._defaults:
+            raise self._wrong(f"<global> has the scope '{scope}'; expected 'trace' or 'event'")
+        if self._begun:
+            raise self._wrong("<global> stands after the first <trace> or <event>; expected before")
+        return scope
+
+    def _of_trace(self, trace: _Element) -> dict[str, str | None]:
+        """The trace's attributes and defaults, with the prefix: shared by all its events."""
+        own = self._texts(trace)
+        return {CASE + key: value for key, value in (own | _missing(own, self._defaults["trace"])).items()}
+
+    def _of_event(self, element: _Element) -> dict[str, str | None]:
+        own = self._texts(element)
+        own |= _missing(own, self._defaults["event"])
+        both = own.keys() & self._case.keys()
+        if both:
+            raise self._wrong(f"attribute '{min(both)}' of an event has the name of an attribute of its trace")
+        return self._case | own
+
+    def _texts(self, element: _Element) -> dict[str, str | None]:
+        return {
+            key: value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for key, value in self._unique(element.tag, element.attributes).items()
+        }
+
+    def _unique(self, tag: str, attributes: list[tuple[str, _Value]]) -> dict[str, _Value]:
+        by_key = dict(attributes)
+        if len(by_key) < len(attributes):
+            keys = [key for key, _ in attributes]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise self._wrong(f"attribute '{twice}' stands twice in one <{tag}>")
+        return by_key
+
+    def _flat(self, element: _Element) -> list[tuple[str, _Value]]:
+        """A finished attribute, and the attributes nested in it that are not its value."""
+        if element.tag == "container":
+            return [(element.key, self._unique("container", element.attributes))]
+        nested = [(f"{element.key}/{key}", value) for key, value in element.attributes]
+        if element.tag in _PLAIN:
+            return [(element.key, element.value), *nested]
+        # Before IEEE 1849 a list had no <values>: its items stood directly inside.
+        items, beside = (element.attributes, []) if element.items is None else (element.items, nested)
+        return [(element.key, [{"key": key, "value": value} for key, value in items]), *beside]
+
+
+def _missing(own: dict[str, str | None], defaults: dict[str, str | None]) -> dict[str, str | None]:
+    return {key: value for key, value in defaults.items() if key not in own}
+
+
+def _chunks(open_file: BinaryIO) -> Iterator[bytes]:
+    """The file's bytes, decompressed where it is gzip, never more than a chunk at a time."""
+    head = open_file.read(_CHUNK)
+    if head.startswith(_GZIP):
+        with gzip.GzipFile(fileobj=_Rejoined(head, open_file)) as unpacked:
+            while chunk := unpacked.read(_CHUNK):
+                yield chunk
+        return
+    while head:
+        yield head
+        head = open_file.read(_CHUNK)
+
+
+class _Rejoined(io.RawIOBase):
+    """A file whose first bytes were read already, from its beginning; closing it leaves the file open."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._head:
+            self._head = self._rest.read(len(buffer))
+        part, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)

@@ -1,0 +1,116 @@
+"""The SQL function `match_seq`: sequences on the sketch tree of a stream, or exactly on its events."""
+
+from __future__ import annotations
+
+from patternlake.delta_tables.database import Database
+from patternlake.sql_ext.registration import Parameter, SqlFunction
+from patternlake.sql_ext.sketch_steps import NODE, named_arguments, publication, stream_id, visible
+from patternlake.udfs.sketch.segments import TOP_BUCKET
+
+PARAMETERS = (
+    Parameter("stream", "STRING"),
+    Parameter("pattern", "STRING"),
+    Parameter("policy", "STRING", "'skip_till_next'"),
+    Parameter("after_match", "STRING", "'past_last'"),
+    Parameter("key", "STRING", "NULL"),
+    Parameter("from_position", "BIGINT", "NULL"),
+    Parameter("to_position", "BIGINT", "NULL"),
+    Parameter("from_time", "TIMESTAMP", "NULL"),
+    Parameter("to_time", "TIMESTAMP", "NULL"),
+    Parameter("level", "INT", "0"),
+    Parameter("verify", "BOOLEAN", "false"),
+    Parameter("params", "MAP<STRING, STRING>", "NULL"),
+    Parameter("max_matches", "BIGINT", "1000000"),
+    Parameter("truncate", "BOOLEAN", "false"),
+    Parameter("as_of", "TIMESTAMP", "NULL"),
+)
+
+PARTS = 32
+"""Tasks that the keys of an exact answer are spread over."""
+
+RETURNS = {
+    "match_no": "BIGINT",
+    "key": "STRING",
+    "first_position": "BIGINT",
+    "last_position": "BIGINT",
+    "first_time": "TIMESTAMP",
+    "last_time": "TIMESTAMP",
+    "steps": "ARRAY<STRUCT<operand: STRING, from_position: BIGINT, to_position: BIGINT>>",
+    "level": "INT",
+    "exact": "BOOLEAN",
+    "fp_bound": "DOUBLE",
+    "truncated": "BOOLEAN",
+}
+
+
+def function(db: Database) -> SqlFunction:
+    """`match_seq` over the tables of a database."""
+    return SqlFunction("match_seq", PARAMETERS, RETURNS, _body(db), "Sequences of events on the sketch of a stream")
+
+
+def _body(db: Database) -> str:
+    # What a scalar subquery says can choose the partitions that are read, and equal ones are evaluated once; but each
+    # mention is planned anew, with all that it mentions in turn. So every step mentions the one before it once where
+    # partitions are chosen, and once as a joined row. Arguments of Python functions must be columns, never subqueries.
+    nodes, events = db.log("sketch_nodes"), db.log("events")
+    mine = f"stream_id = {stream_id('match_seq')}"
+    by_key = "match_seq.pattern RLIKE '(?i)PARTITION'"
+    return f"""
+WITH
+publication AS (
+{publication(db, "match_seq")}
+),
+question AS (
+  SELECT _patternlake_sketch_question({named_arguments("match_seq", PARAMETERS)}, p, known) AS q FROM publication
+),
+asked AS (SELECT (SELECT q FROM question) AS q),
+tops AS (
+  SELECT struct(
+    array_union(collect_set(CASE WHEN array_contains(tiers, 'body') THEN CAST(segment DIV part_segments AS INT) END),
+      collect_set(CASE WHEN array_contains(tiers, 'top') THEN {TOP_BUCKET} END)) AS buckets,
+    map_from_entries(collect_list(struct(segment, h.keys AS keys))) AS keys
+  ) AS t
+  FROM (
+    SELECT segment, q.tiers AS tiers, q.part_segments AS part_segments,
+      _patternlake_sketch_top(q.text, {NODE}) AS h
+    FROM {nodes} JOIN asked ON {visible("q")}
+    WHERE {mine} AND bucket = {TOP_BUCKET}
+  )
+  WHERE h.hit
+),
+found AS (
+  SELECT collect_list(h) AS hits
+  FROM (
+    SELECT _patternlake_sketch_nodes(q.text, segment, {NODE},
+      CASE WHEN {by_key} THEN try_element_at(t.keys, segment) END) AS h
+    FROM {nodes} JOIN asked ON {visible("q")}
+      LEFT JOIN (SELECT (SELECT t FROM tops) AS t) ON {by_key}
+    WHERE {mine} AND array_contains((SELECT t FROM tops).buckets, bucket)
+  )
+  WHERE h IS NOT NULL
+),
+candidates AS (
+  SELECT _patternlake_sketch_candidates(q.text, hits) AS c FROM found CROSS JOIN asked
+),
+exact AS (
+  SELECT collect_list(matches) AS parts
+  FROM (
+    SELECT _patternlake_sketch_exact(text, position, time, key, name, tokens, attributes) AS matches
+    FROM (
+      SELECT q.text AS text, e.position, e.time, e.key, e.name, e.tokens, e.attributes
+      FROM {events} e
+        JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
+        JOIN (SELECT (SELECT c FROM candidates) AS c)
+          ON c.any_name OR array_contains(c.names, e.name) OR arrays_overlap(c.names, e.tokens)
+      WHERE match_seq.verify AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block)
+        AND (match_seq.key IS NULL OR e.key = match_seq.key)
+    )
+    GROUP BY text, CASE WHEN {by_key} THEN pmod(hash(key), {PARTS}) END
+  )
+),
+answer AS (
+  SELECT _patternlake_sketch_answer(q.text, q.error, hits, parts) AS r
+  FROM asked LEFT JOIN found ON NOT match_seq.verify LEFT JOIN exact ON match_seq.verify
+)
+SELECT m.* FROM answer, LATERAL inline(CASE WHEN r.error IS NOT NULL THEN raise_error(r.error) ELSE r.rows END) AS m
+"""

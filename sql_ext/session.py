@@ -1,0 +1,90 @@
+"""A local Spark session that is ready for Delta and for PatternLake's functions."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from patternlake.udfs.errors import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+# Each setting with the reason that it is not Spark's default.
+_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Arrow-fed Python functions over a Parquet scan can hang with columnar input (SPARK-58241).
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    # The same answers on every machine, whatever its clock's zone.
+    "spark.sql.session.timeZone": "UTC",
+    # State tables are small: Delta's default of 50 tasks per snapshot costs more than the snapshot.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(
+    location: str | None = "./lake",
+    master: str = "local[*]",
+    *,
+    database: str = "patternlake",
+    settings: dict[str, str] | None = None,
+) -> SparkSession:
+    """Start a local session with Delta and PatternLake's SQL functions.
+
+    Parameters
+    ----------
+    location
+        Folder (or object-store path) that holds the state; None: the catalog's own place.
+    master
+        Spark's master URL.
+    database
+        Name under which tables and views are registered.
+    settings
+        Further Spark settings; they win over PatternLake's own.
+
+    Returns
+    -------
+    SparkSession
+        The session; a session that is already active is used as it is and enabled.
+
+    Raises
+    ------
+    StateError
+        Spark could not start, or Delta's jars could not be had.
+    """
+    from patternlake.sql_ext.enabling import enable
+
+    return enable(bare_session(master, settings), database=database, location=location)
+
+
+def bare_session(master: str = "local[*]", settings: dict[str, str] | None = None) -> SparkSession:
+    """Start (or get) a local session that is ready for Delta, with nothing of PatternLake registered."""
+    from delta import configure_spark_with_delta_pip
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("patternlake").master(master)
+    defaults = {"spark.driver.memory": os.environ.get("PATTERNLAKE_DRIVER_MEMORY", "4g"), **_SETTINGS}
+    for key, value in {**defaults, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        return configure_spark_with_delta_pip(builder).getOrCreate()
+    except Exception as error:
+        raise StateError(
+            "Spark could not start with Delta's jars. They come from the Maven repository through Ivy at the first "
+            f"start: is it reachable, and is Java 17 on the path? First line of the cause: {_first_line(error)}"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,49 @@
+"""SQL text that the functions over the sketch share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patternlake.delta_tables.database import Database
+from patternlake.sql_ext.registration import Parameter
+
+NODE = "struct(level, k, node, ones, pos_lo, pos_hi, time_lo, time_hi, topmost, keys, bits)"
+"""A row of `sketch_nodes` as the kernels read it."""
+
+
+def stream_id(function: str) -> str:
+    """The number of the stream that a function is asked for, constant where the argument is."""
+    return f"CAST(crc32({function}.stream) & 2147483647 AS INT)"
+
+
+def named_arguments(function: str, parameters: Sequence[Parameter]) -> str:
+    """All arguments of a call as one struct; times as microseconds."""
+    values = [
+        f"unix_micros({function}.{parameter.name}) AS {parameter.name}"
+        if parameter.type == "TIMESTAMP"
+        else f"{function}.{parameter.name} AS {parameter.name}"
+        for parameter in parameters
+    ]
+    return f"struct({', '.join(values)})"
+
+
+def publication(db: Database, function: str) -> str:
+    """A query of one row: `p`, the sketch's publication at `as_of` with what says why there is none, and `known`."""
+    return f"""  SELECT struct(
+      max_by(struct(batch_id, base_batch, source, configuration, state), struct(batch_id, published_at)) FILTER (WHERE asked) AS at,
+      unix_micros(min(published_at) FILTER (WHERE same)) AS first,
+      unix_micros(max(horizon) FILTER (WHERE same)) AS horizon
+    ) AS p,
+    array_sort(collect_set(object)) AS known
+  FROM (
+    SELECT *, object = {function}.stream AS same,
+      object = {function}.stream AND published_at <= coalesce({function}.as_of, published_at) AS asked
+    FROM {db.log("publications")} WHERE job = 'sketch'
+  )"""
+
+
+def visible(question: str) -> str:
+    """Which rows of `sketch_nodes` a question's publication shows."""
+    return (
+        f"from_batch BETWEEN {question}.base AND {question}.batch AND (to_batch IS NULL OR to_batch > {question}.batch)"
+    )

@@ -1,0 +1,199 @@
+"""The demo on two days of the year: the blizzard of 8 and 9 February, and what arrives too late."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+import patternlake
+from patternlake.jobs.configuration import Configuration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+DATABASE = "demo"
+
+
+def here(query):
+    """A query of the demo over the database of this file."""
+    return query.replace("patternlake.", f"{DATABASE}.")
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[tuple[ModuleType, ModuleType]]:
+    sys.path.insert(0, str(ROOT / "demo"))
+    import deliver
+    import questions
+
+    yield deliver, questions
+    sys.path.remove(str(ROOT / "demo"))
+
+
+@pytest.fixture(scope="module")
+def deliveries(demo):
+    return demo[0].Deliveries()
+
+
+def column(deliveries, row, name):
+    return row[deliveries.header.index(name)]
+
+
+def on_day(deliveries, month, day):
+    return [row for row in deliveries.rows(month) if column(deliveries, row, "day") == str(day)]
+
+
+@pytest.fixture(scope="module")
+def batches(deliveries):
+    """The rows of three deliveries."""
+    held = [row for row in deliveries.rows(2) if column(deliveries, row, "month") == "1"]
+    return [on_day(deliveries, 2, 8), on_day(deliveries, 2, 9) + held, on_day(deliveries, 7, 7)]
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory, deliveries, batches):
+    """A session over the three batches, and the moments at which their sketches were published."""
+    folder = tmp_path_factory.mktemp("demo")
+    tree = yaml.safe_load((ROOT / "conf" / "demo.yaml").read_text())
+    tree["database"] = DATABASE
+    tree["location"] = str(folder / "lake")
+    tree["streams"]["flights"]["source"]["path"] = str(folder / "data")
+    configuration = folder / "demo.yaml"
+    configuration.write_text(yaml.safe_dump(tree))
+    moments = []
+    for number, rows in enumerate(batches):
+        deliveries.write_rows(rows, folder / "data" / f"{number}.csv")
+        for job in ("ingest", "sketch"):
+            patternlake.run(spark, str(configuration), job=job)
+        latest = spark.sql(f"SELECT CAST(max(published_at) AS STRING) AS at FROM {DATABASE}.publications").collect()
+        moments.append(latest[0]["at"])
+    yield patternlake.enable(spark, DATABASE, str(folder / "lake")), moments
+    spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
+
+
+@pytest.mark.parametrize("name", ["demo", "full_example"])
+def test_the_sample_configurations_load(name):
+    assert Configuration.load(ROOT / "conf" / f"{name}.yaml").streams
+
+
+def test_the_full_example_has_every_key():
+    tree = yaml.safe_load((ROOT / "conf" / "full_example.yaml").read_text())
+    configuration = Configuration.load(ROOT / "conf" / "full_example.yaml")
+
+    def keys(model):
+        return {field.alias or name for name, field in type(model).model_fields.items()}
+
+    streams = tree["streams"].values()
+    assert set(tree) == keys(configuration)
+    assert {key for stream in streams for key in stream} == keys(configuration.streams["flights"])
+    assert {key for stream in streams for key in stream["source"]} == keys(configuration.streams["flights"].source)
+    assert set(tree["sketches"]["flights"]) == keys(configuration.sketches["flights"])
+
+
+def test_every_flight_of_the_year_is_delivered_once(demo, deliveries):
+    assert sum(len(deliveries.rows(month)) for month in demo[0].MONTHS) == 336_776
+
+
+def test_only_the_late_reporter_arrives_in_another_month_than_it_was_planned_for(demo, deliveries):
+    moved = [
+        column(deliveries, row, "carrier")
+        for month in demo[0].MONTHS
+        for row in deliveries.rows(month)
+        if column(deliveries, row, "month") != str(month)
+    ]
+    assert moved == ["OO"] * 32
+
+
+def test_every_row_is_an_event_or_in_quarantine(lake, batches):
+    spark, _ = lake
+    events = spark.table(f"{DATABASE}.events").count()
+    turned_down = [(row["reason"], "N978SW" in row["row"]) for row in spark.table(f"{DATABASE}.quarantine").collect()]
+    assert turned_down == [("late", True)]
+    assert events + len(turned_down) == sum(map(len, batches))
+
+
+def test_a_departure_at_2400_is_an_event_at_midnight_of_new_york(lake):
+    spark, _ = lake
+    # Planned for 19:50 on 7 July, 250 minutes late: dep_time is 2400.
+    rows = spark.sql(
+        f"SELECT date_format(from_utc_timestamp(time, 'America/New_York'), 'MM-dd HH:mm') AS at "
+        f"FROM {DATABASE}.events WHERE date_format(from_utc_timestamp(time, 'America/New_York'), 'HH:mm') = '00:00'"
+    ).collect()
+    assert [row["at"] for row in rows] == ["07-08 00:00"]
+
+
+def test_names_follow_the_delay(lake, deliveries, batches):
+    spark, _ = lake
+    expected: dict[str, int] = {}
+    for row in batches[0] + batches[1] + batches[2]:
+        if column(deliveries, row, "carrier") == "OO":
+            continue
+        if column(deliveries, row, "dep_time") == "NA":
+            name = "cancelled"
+        elif column(deliveries, row, "air_time") == "NA":
+            name = "diverted"
+        else:
+            delay = int(column(deliveries, row, "dep_delay"))
+            name = "very_late" if delay > 60 else "late" if delay > 15 else "on_time"
+        expected[name] = expected.get(name, 0) + 1
+    found = spark.sql(f"SELECT name, count(*) AS n FROM {DATABASE}.events GROUP BY name").collect()
+    assert {row["name"]: row["n"] for row in found} == expected
+
+
+def test_the_story_of_every_aircraft_equals_that_of_a_loop_over_its_flights(lake, demo):
+    spark, _ = lake
+    # Three operands instead of the demo's four: two days hold few such days.
+    call = (
+        "match_seq('flights', 'late ; very_late ; cancelled PARTITION BY tailnum WITHIN 1 DAY', verify => true, "
+        "after_match => 'next')"
+    )
+    rows = spark.sql(f"SELECT * FROM {call}").collect()
+    found = {(row["key"], row["first_position"], row["last_position"]) for row in rows}
+    events = spark.sql(f"SELECT position, unix_seconds(time) AS at, key, name FROM {DATABASE}.events").collect()
+    by_key: dict[str | None, list] = {}
+    for event in sorted(events):
+        by_key.setdefault(event["key"], []).append(event)
+    expected = set()
+    for key, flights in by_key.items():
+        for start, flight in enumerate(flights):
+            steps = [flight] if flight["name"] == "late" else []
+            for later in flights[start + 1 :] if steps else ():
+                if len(steps) < 3 and later["name"] == ("late", "very_late", "cancelled")[len(steps)]:
+                    steps.append(later)
+            if len(steps) == 3 and steps[2]["at"] - steps[0]["at"] < 86_400:
+                expected.add((key, steps[0]["position"], steps[2]["position"]))
+    assert found == expected
+    assert expected
+
+
+def test_the_blizzard_is_found_and_as_of_its_first_day_only_that_day(lake, demo):
+    spark, moments = lake
+    waves = demo[1].WAVES
+    days = [row.asDict() for row in spark.sql(here(waves.rows())).collect()]
+    assert [day["day"] for day in days] == ["8 February", "9 February"]
+    earlier = spark.sql(f"SELECT * FROM {waves.call(verify=True, as_of=moments[0])}").count()
+    assert earlier == days[0]["waves"]
+
+
+def test_every_question_runs_on_the_sketch_and_exactly(lake, demo):
+    spark, _ = lake
+    for question in demo[1].QUESTIONS:
+        assert not any(row["exact"] for row in spark.sql(f"SELECT * FROM {question.call(verify=False)}").collect())
+        spark.sql(here(question.rows())).collect()
+
+
+def test_the_question_per_row_finds_what_the_exact_one_finds(lake, demo):
+    spark, _ = lake
+    question = demo[1].TIRED
+    aircraft = spark.sql(here(question.table)).collect()
+    spark.createDataFrame(aircraft).createOrReplaceTempView("aircraft")
+    said = {row["tailnum"]: row["sketch_says"] for row in spark.sql(question.sketched()).collect()}
+    exact = {row["tailnum"] for row in spark.sql(question.exact()).collect()}
+    assert len(said) == 10
+    assert all(said[tailnum] for tailnum in said if tailnum in exact)

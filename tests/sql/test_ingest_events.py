@@ -1,0 +1,174 @@
+"""What ingest makes of a source's rows: events in order, the rest in quarantine, nothing lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from patternlake.udfs.errors import ConfigurationError
+from tests.sql.ingesting import Lake, lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def s(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    with lake(spark, tmp_path) as made:
+        yield made
+
+
+def test_events_are_numbered_by_time_then_name_then_key(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01 00:00:02,b,k,1", "2024-01-01 00:00:01,z,k,2", "2024-01-01 00:00:02,a,k,3")
+    s.write("b.csv", "2024-01-01 00:00:02,a,,4", "2024-01-01 00:00:02,a,j,5")
+    summary = s.ingest()
+    assert (summary.batch_id, summary.batches, summary.rows_in, summary.rows_out) == (1, 1, 5, 5)
+    assert s.events("position", "name", "key", "attributes['x']") == [
+        (1, "z", "k", "2.0"),
+        (2, "a", None, "4.0"),
+        (3, "a", "j", "5.0"),
+        (4, "a", "k", "3.0"),
+        (5, "b", "k", "1.0"),
+    ]
+
+
+def test_a_second_run_reads_only_new_files_and_positions_go_on(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1")
+    s.ingest()
+    assert s.ingest().batches == 0
+    s.write("b.csv", "2024-01-02,b,k,2")
+    summary = s.ingest()
+    assert (summary.batch_id, summary.rows_in) == (2, 1)
+    assert s.events("position", "name", "batch_id") == [(1, "a", 1), (2, "b", 2)]
+
+
+def test_every_kind_of_bad_row_goes_to_quarantine_with_its_reason_and_takes_no_position(s: Lake) -> None:
+    s.write(
+        "a.csv",
+        "2024-01-01 00:00:00,a,k,1",
+        "2400,a,k,1",
+        ",a,k,1",
+        "2024-01-01,,k,1",
+        "2024-01-01,a,k,much",
+        "2024-01-01,a",
+        "never,,k,much",
+        "2024-01-01 00:00:01,b,k,",
+    )
+    summary = s.ingest(time="CASE WHEN at = '2400' THEN to_timestamp(at, 'HHmm') ELSE at END")
+    assert (summary.rows_in, summary.rows_out, summary.rows_quarantined) == (8, 2, 6)
+    assert s.events("position", "name", "attributes['x']") == [(1, "a", "1.0"), (2, "b", None)]
+    rows = {json.loads(row["row"])["at"]: row for row in s.quarantine() if row["reason"] != "corrupt"}
+    assert s.reasons() == ["cast", "corrupt", "name", "time", "time", "time"]
+    assert rows["never"]["detail"] == "time: 'never' is not a timestamp; name: is NULL; x: 'much' is not of type double"
+    assert all(row["origin"].endswith("/data/a.csv") for row in s.quarantine())
+
+
+def test_quarantine_keeps_the_row_as_it_was_in_the_source(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1", "nonsense,a,k,é\"")
+    s.ingest()
+    assert json.loads(s.quarantine()[0]["row"]) == {"at": "nonsense", "what": "a", "who": "k", "x": 'é"'}
+
+
+def test_a_row_below_the_watermark_published_before_its_batch_is_late(s: Lake) -> None:
+    s.write("a.csv", "2024-01-02 10:00:00,a,k,1", "2024-01-01 00:00:00,old,k,1")
+    s.ingest(allowed_lateness="1 hour")
+    s.write("b.csv", "2024-01-02 08:59:59,late,k,1", "2024-01-02 09:00:00,b,k,1")
+    s.ingest(allowed_lateness="1 hour")
+    assert s.events("name") == [("old",), ("a",), ("b",)]
+    assert [(row["reason"], json.loads(row["row"])["what"]) for row in s.quarantine()] == [("late", "late")]
+    s.write("c.csv", "2020-01-01 00:00:00,c,k,1")
+    s.ingest(allowed_lateness="none")
+    assert s.events("name")[-1] == ("c",)
+
+
+def test_times_are_read_in_the_streams_zone_and_timestamps_keep_their_moment(s: Lake) -> None:
+    s.write("a.csv", "2024-07-01 12:00:00,a,k,1")
+    s.ingest(timezone="America/New_York", attributes={"moment": {"type": "timestamp", "expr": "at"}})
+    assert s.events("cast(time AS string)", "cast(attributes['moment'] AS timestamp) = time") == [
+        ("2024-07-01 16:00:00", True)
+    ]
+
+
+def test_the_session_is_left_as_it_was(s: Lake) -> None:
+    s.write("a.csv", "2024-07-01 12:00:00,a,k,1")
+    keys = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.maxConcurrentOutputFileWriters")
+    before = [s.spark.conf.get(key) for key in keys]
+    s.ingest(timezone="Asia/Tokyo")
+    assert [s.spark.conf.get(key) for key in keys] == before
+
+
+def test_tokens_see_the_event_first_and_the_source_behind_it(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1", "2024-01-02,b,k,")
+    s.ingest(tokens=["name", "name || ':' || x", "who"])
+    assert s.events("tokens") == [(["a", "a:1.0", "k"],), (["b", None, "k"],)]
+
+
+def test_the_name_alone_needs_no_tokens(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1")
+    s.ingest(tokens=["name"])
+    assert s.events("tokens") == [(None,)]
+
+
+def test_statistics_watermark_and_stream_are_published(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1", "2024-01-03,a,k,1", "2024-01-02,b,k,1", "x,c,k,1")
+    s.ingest(allowed_lateness="1 day")
+    table = s.spark.table
+    assert [
+        (row["name"], row["events"], str(row["last_time"]))
+        for row in table(s.db.view("event_statistics")).orderBy("name").selectExpr("name", "events", "cast(last_time AS string) AS last_time").collect()
+    ] == [("a", 2, "2024-01-03 00:00:00"), ("b", 1, "2024-01-02 00:00:00")]
+    published = table(s.db.view("publications")).selectExpr("rows_in", "rows_out", "source_to", "cast(watermark AS string)")
+    assert [tuple(row) for row in published.collect()] == [(4, 3, 3, "2024-01-02 00:00:00")]
+    assert table(s.db.view("streams")).collect()[0]["types"] == {"x": "double"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"time": "att"}, "streams.s.time: no column 'att' in the source (did you mean 'at'?); columns: at, what, who, x"),
+        ({"name": "what ||"}, "streams.s.name: 'what ||' is not SQL"),
+        ({"key": "rand()"}, "streams.s.key: rand gives another value when a batch is replayed"),
+        ({"name": "concat(what, uuid())"}, "streams.s.name: uuid gives another value"),
+        ({"time": "current_timestamp()"}, "streams.s.time: current_timestamp gives another value"),
+        ({"name": "max(what)"}, "streams.s.name: must give one value per row"),
+        ({"name": "explode(array(what))"}, "streams.s.name: must give one value per row"),
+        ({"name": "(SELECT 'a')"}, "streams.s.name: must give one value per row"),
+        ({"name": "row_number() OVER (ORDER BY what)"}, "streams.s.name: must give one value per row"),
+        ({"time": "1700000000"}, "streams.s.time: is int; the time of an event is a timestamp"),
+        ({"attributes": {"y": "int"}}, "streams.s.attributes.y: no column 'y' in the source"),
+        ({"attributes": {"y": {"type": "int", "expr": "array(x)"}}}, "streams.s.attributes.y: is array<string>"),
+        ({"tokens": ["name", "nme"]}, "streams.s.tokens.1: no column 'nme'"),
+        ({"name": "nosuch(what)"}, "streams.s.name: 'nosuch(what)'"),
+    ],
+)  # fmt: skip
+def test_an_expression_that_cannot_be_used_is_refused_by_its_key(s: Lake, changes: dict[str, object], message: str) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1")
+    with pytest.raises(ConfigurationError) as raised:
+        s.ingest(**changes)
+    assert str(raised.value).startswith(message)
+
+
+def test_a_function_name_inside_a_text_is_only_text(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1")
+    s.ingest(name="concat(what, ' rand() now() -- uuid()')")
+    assert s.events("name") == [("a rand() now() -- uuid()",)]
+
+
+@pytest.mark.parametrize("ranges", [1, 3, 7])
+def test_positions_do_not_depend_on_ranges_or_files(s: Lake, monkeypatch: pytest.MonkeyPatch, ranges: int) -> None:
+    monkeypatch.setattr("patternlake.jobs.ordering.RANGE_ROWS", -(-600 // ranges))
+    lines = [f"2024-01-01 00:00:{n * 7 % 11:02},n{n * 5 % 3},{'' if n % 4 == 0 else n % 5},{n % 50}" for n in range(600)]
+    for part in range(3):
+        s.write(f"{part}.csv", *lines[part::3])
+    s.ingest()
+    found = s.events("position", "cast(time AS string)", "name", "key", "cast(attributes['x'] AS double)")
+    assert [row[0] for row in found] == list(range(1, 601))
+    order = [(row[1], row[2], row[3] or "") for row in found]
+    assert order == sorted(order)
+    assert sorted(row[1:] for row in found if row[3]) == sorted(
+        (at, what, who, float(x)) for at, what, who, x in (line.split(",") for line in lines) if who
+    )

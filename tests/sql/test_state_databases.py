@@ -1,0 +1,110 @@
+"""A database: creating, registering, migrating, refusing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from patternlake.delta_tables import migrations
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.quoting import identifier
+from patternlake.udfs.errors import ArgumentError, StateError
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """A database in a folder whose name needs quoting."""
+    return Database.open(spark, "state_databases", str(tmp_path_factory.mktemp("a lake's; folder é")))
+
+
+def _names(database: Database) -> set[str]:
+    rows = database.spark.sql(f"SHOW TABLES IN {identifier(database.name)}").collect()
+    return {row.tableName for row in rows}
+
+
+def _forget(database: Database) -> None:
+    """Take the database out of the catalog, as in a new session; its files stay."""
+    database.spark.sql(f"DROP DATABASE {identifier(database.name)} CASCADE")
+
+
+def test_all_tables_and_views_are_there(lake: Database) -> None:
+    wanted = {table.log for table in TABLES.values()} | {name for name in TABLES if name != "intents"}
+    assert _names(lake) == wanted
+
+
+def test_tables_have_comments_and_partitions(lake: Database) -> None:
+    described = {row.col_name: row.comment for row in lake.spark.sql(f"DESCRIBE {lake.log('events')}").collect()}
+    assert described["position"] == "arrival rank in the stream, from 1"
+    detail = lake.spark.sql(f"DESCRIBE DETAIL {lake.log('events')}").collect()[0]
+    assert detail.partitionColumns == ["stream_id", "block"]
+
+
+def test_opening_again_changes_nothing(lake: Database) -> None:
+    before = lake.spark.sql(f"DESCRIBE HISTORY {lake.log('publications')}").count()
+    again = Database.open(lake.spark, lake.name, lake.location)
+    assert again == lake
+    assert lake.spark.sql(f"DESCRIBE HISTORY {lake.log('publications')}").count() == before
+
+
+def test_a_new_session_registers_the_tables_that_stand_at_the_location(lake: Database) -> None:
+    # An external table's files outlive its entry in the catalog.
+    for name in _names(lake):
+        kind = "TABLE" if name.endswith("_log") else "VIEW"
+        lake.spark.sql(f"DROP {kind} {identifier(lake.name, name)}")
+    assert Database.open(lake.spark, lake.name, lake.location) == lake
+    assert lake.table("publications").count() == 0
+    assert lake.spark.sql(f"DESCRIBE HISTORY {lake.log('publications')}").count() == 1
+
+
+def test_a_missing_table_is_made_again(lake: Database) -> None:
+    lake.spark.sql(f"DROP VIEW {lake.view('quarantine')}")
+    Database.open(lake.spark, lake.name, lake.location)
+    assert lake.spark.table(lake.view("quarantine")).count() == 0
+
+
+def test_another_location_under_the_same_name_is_refused(lake: Database, tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"is registered in this session at .*not at"):
+        Database.open(lake.spark, lake.name, str(tmp_path / "elsewhere"))
+
+
+def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
+    database = Database.open(spark, "state_of_catalog")
+    assert "state_of_catalog" in database.location
+    assert Database.open(spark, "state_of_catalog") == database
+    _forget(database)
+
+
+def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
+    with pytest.raises(StateError, match="has schema version 1, but this PatternLake knows versions up to 0"):
+        Database.open(lake.spark, lake.name, lake.location)
+
+
+def test_an_older_database_is_migrated_step_by_step(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "older")
+    older = Database.open(spark, "state_older", place)
+    done: list[int] = []
+    monkeypatch.setattr(migrations, "MIGRATIONS", {2: lambda _: done.append(2), 3: lambda _: done.append(3)})
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 3)
+    Database.open(spark, "state_older", place)
+    assert done == [2, 3]
+    assert migrations.version_of(older) == 3
+    Database.open(spark, "state_older", place)
+    assert done == [2, 3]
+
+
+def test_a_foreign_table_is_not_taken_for_a_database(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(1).write.format("delta").save(str(tmp_path / "foreign" / "publications_log"))
+    with pytest.raises(StateError, match=r"carries no patternlake\.schema_version"):
+        Database.open(spark, "state_foreign", str(tmp_path / "foreign"))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a`b", "a.b"])
+def test_a_name_that_the_catalog_would_not_take_is_refused(spark: SparkSession, name: str) -> None:
+    with pytest.raises(ArgumentError, match="may hold letters, digits and _ only"):
+        Database.open(spark, name)

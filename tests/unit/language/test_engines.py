@@ -1,0 +1,219 @@
+"""What each engine takes of the language, and what a user reads whose query it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternlake.udfs.errors import PatternSyntaxError, UnsupportedOperatorError
+from patternlake.udfs.language.engines import ENGINES, check
+from patternlake.udfs.language.operators import Operator
+from patternlake.udfs.language.parser import parse
+
+SKETCH = "the sketch engine (match_seq, match_exists)"
+KLEENE = "the kleene engine (match_pattern, explain_pattern)"
+GROUPS = "the groups engine (match_groups)"
+TRENDS = "the trends engine (cet_trends, cet_count)"
+MACHINES = "the machines engine (match_subscription, predict_match)"
+ONLY_FIXED = "a sketch counts only as A[n]; match_pattern takes '+' and '*'"
+CHAIN = "a trend is a sequence of names, each plain or with '+'"
+WRITTEN_OUT = "a subscription writes each event out, as in A AS a1 ; A AS a2"
+BETWEEN = "it needs an operand of ';' on either side"
+NAMED = "a subscription names each, as in A AS a1, A AS a2"
+
+TAKEN = [
+    ("sketch", "A"),
+    ("sketch", "SEQ(A, AND(B, C), OR(D, E))"),
+    ("sketch", "SEQ(A, !B, C)"),
+    ("sketch", "A ; NOT(B, C) ; !D ; E"),
+    ("sketch", "A, B"),
+    ("sketch", "A ; B | C, D, !E, F"),
+    ("sketch", "A[3] ; B"),
+    ("sketch", "(A ; B) ; (!C ; D)"),
+    ("sketch", "A ; B DEFINE A AS x > 1 WHERE A.x < B.x PARTITION BY k WITHIN 5 MIN"),
+    ("sketch", "A ; A ; A AS x WITHIN 5 EVENTS"),
+    ("kleene", "Google ; Microsoft[3] & Del WHERE Google.value > 1.12 * Microsoft.value WITHIN 10 SEC"),
+    ("kleene", "A+ ; !X ; B* ; C WHERE [id] PARTITION BY k WITHIN 5 EVENTS"),
+    ("kleene", "(A ; !X ; B) | (C & D+)"),
+    ("kleene", "G ; ((M ; D) ; I)"),
+    ("groups", "a, b+, c"),
+    ("groups", "(a, b)*, c? | d{1,3} & e[2] WITHIN 6 EVENTS"),
+    ("groups", "a, b WHERE a.x > 1 AND b.x < ratio PARTITION BY k"),
+    ("trends", "E+ e[] WHERE [id] AND e[i].x > e[i-1].x WITHIN 1 WEEK SLIDE 1 DAY"),
+    ("trends", "A ; B+ ; A"),
+    ("trends", "e DEFINE e AS TRUE WITHIN 10 EVENTS"),
+    ("machines", "s1 ; ((s2 ; s3 @(t(s3) - t(s1) < 5 MIN)) | (s4, s5)) ; s6 & s7 DEFINE s1 AS ip = $x PARTITION BY k"),
+    ("machines", "F AS f1, F AS f2, S WITHIN 5 MIN"),
+]
+
+REFUSED = [
+    # sketch
+    ("sketch", "A ; B+", 6, f"{SKETCH} does not take '+' (one or more); {ONLY_FIXED}"),
+    ("sketch", "A* ; B", 2, f"{SKETCH} does not take '*' (any number); {ONLY_FIXED}"),
+    ("sketch", "A? ; B", 2, f"{SKETCH} does not take '?' (optional); {ONLY_FIXED}"),
+    ("sketch", "A{1,2} ; B", 2, f"{SKETCH} does not take '{{n,m}}' (from n to m); {ONLY_FIXED}"),
+    (
+        "sketch",
+        "A ; B @(t2 - t1 < 5 MIN)",
+        7,
+        f"{SKETCH} does not take '@' (a condition on times); "
+        "with verify => true, WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
+    ),
+    ("sketch", "A ; B WITHIN 5 MIN SLIDE 1 MIN", 20, f"{SKETCH} does not take SLIDE; leave it out"),
+    ("sketch", "!A ; B", 1, f"'!' (not) stands first; {BETWEEN}"),
+    ("sketch", "A ; !B", 5, f"'!' (not) stands last; {BETWEEN}"),
+    ("sketch", "A ; (B ; NOT(C, D))", 10, f"'!' (not) stands last; {BETWEEN}"),
+    ("sketch", "A ; !B, C", 5, f"'!' (not) stands first; {BETWEEN}"),
+    ("sketch", "!A", 1, f"'!' (not) stands alone; {BETWEEN}"),
+    (
+        "sketch",
+        "(A ; B), C",
+        1,
+        f"{SKETCH} does not take a sequence (;) inside a run (,); "
+        "only a name, an alternative (|), a conjunction (&), a negation (!)",
+    ),
+    ("sketch", "A ; (B ; C) | D", 5, f"{SKETCH} does not take a sequence (;) inside an alternative (|); only a name"),
+    ("sketch", "A & (B | C)", 5, f"{SKETCH} does not take an alternative (|) inside a conjunction (&); only a name"),
+    ("sketch", "A ; !(B, C) ; D", 6, f"{SKETCH} does not take a run (,) inside a negation (!); only a name"),
+    ("sketch", "(A ; B)[2]", 1, f"{SKETCH} does not take a sequence (;) inside a repetition; only a name"),
+    ("sketch", "A | B[2]", 5, f"{SKETCH} does not take a repetition inside an alternative (|); only a name"),
+    (
+        "sketch",
+        "A ; (B | C) AS x",
+        16,
+        f"{SKETCH} does not take another name (AS) of a group; name the events inside the group",
+    ),
+    # kleene
+    ("kleene", "A? ; B", 2, f"{KLEENE} does not take '?' (optional); write both cases with '|', as in (A ; B) | B"),
+    (
+        "kleene",
+        "A{2,3}",
+        2,
+        f"{KLEENE} does not take '{{n,m}}' (from n to m); write the counts with '|', as in A[2] | A[3]",
+    ),
+    (
+        "kleene",
+        "A, B",
+        2,
+        f"{KLEENE} does not take ',' (directly next); "
+        "write ';' with policy => 'strict' for events directly next to each other",
+    ),
+    (
+        "kleene",
+        "A ; B @(t2 - t1 < 5)",
+        7,
+        f"{KLEENE} does not take '@' (a condition on times); "
+        "WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
+    ),
+    ("kleene", "A WITHIN 5 MIN SLIDE 1 MIN", 16, f"{KLEENE} does not take SLIDE; every match is found without it"),
+    ("kleene", "(A ; B)+", 1, f"{KLEENE} does not take a sequence (;) inside a repetition; only a name"),
+    ("kleene", "C ; (A | B)[2]", 5, f"{KLEENE} does not take an alternative (|) inside a repetition; only a name"),
+    ("kleene", "!A ; B", 1, f"'!' (not) stands first; {BETWEEN}"),
+    ("kleene", "A ; B ; !C", 9, f"'!' (not) stands last; {BETWEEN}"),
+    ("kleene", "A & !B", 5, "'!' (not) stands under '&'; it needs an order, as ';' gives"),
+    ("kleene", "(A ; !X ; B) & C", 6, "'!' (not) stands under '&'; it needs an order, as ';' gives"),
+    ("kleene", "A ; (!X | B) ; C", 6, f"'!' (not) stands alone; {BETWEEN}"),
+    ("kleene", "A ; !B+ ; C", 6, f"{KLEENE} does not take a repetition inside a negation (!); only a name"),
+    # groups
+    ("groups", "a ; b", 3, f"{GROUPS} does not take ';' (then); its patterns are contiguous: write ','"),
+    ("groups", "a, !b, c", 4, f"{GROUPS} does not take '!' (not)"),
+    ("groups", "a, b @(t2 - t1 < 5)", 6, f"{GROUPS} does not take '@' (a condition on times)"),
+    ("groups", "a WITHIN 6 EVENTS SLIDE 2 EVENTS", 19, f"{GROUPS} does not take SLIDE; leave it out"),
+    (
+        "groups",
+        "a WITHIN 6 MIN",
+        3,
+        f"{GROUPS} does not take WITHIN a length of time; it counts steps: write WITHIN n EVENTS",
+    ),
+    (
+        "groups",
+        "a, b WHERE a.x > 1 AND a.x < b.x",
+        24,
+        f"{GROUPS} takes WHERE over one event at a time, not over several",
+    ),
+    ("groups", "a+ WHERE a[i].x > a[i-1].x", 10, f"{GROUPS} takes WHERE over one event at a time, not over several"),
+    ("groups", "a, b WHERE [x]", 12, f"{GROUPS} takes WHERE over one event at a time, not over several"),
+    ("groups", "a, b WHERE t2 - t1 < 5 MIN", 12, f"{GROUPS} takes WHERE over one event at a time, not over several"),
+    # trends
+    ("trends", "A ; !B ; C", 5, f"{TRENDS} does not take '!' (not); {CHAIN}"),
+    ("trends", "A*", 2, f"{TRENDS} does not take '*' (any number); {CHAIN}"),
+    ("trends", "A?", 2, f"{TRENDS} does not take '?' (optional); {CHAIN}"),
+    ("trends", "A[2]", 2, f"{TRENDS} does not take '[n]' (exactly n); {CHAIN}"),
+    ("trends", "A{1,2}", 2, f"{TRENDS} does not take '{{n,m}}' (from n to m); {CHAIN}"),
+    ("trends", "A & B", 3, f"{TRENDS} does not take '&' (and, in any order); {CHAIN}"),
+    ("trends", "A | B", 3, f"{TRENDS} does not take '|' (or); {CHAIN}"),
+    ("trends", "A, B", 2, f"{TRENDS} does not take ',' (directly next); {CHAIN}"),
+    ("trends", "(A ; B)+", 1, f"{TRENDS} does not take a sequence (;) inside a repetition; only a name"),
+    (
+        "trends",
+        "(A ; B) ; C",
+        1,
+        f"{TRENDS} does not take a sequence (;) inside a sequence (;); only a name, a repetition",
+    ),
+    (
+        "trends",
+        "A ; B @(x)",
+        7,
+        f"{TRENDS} does not take '@' (a condition on times); "
+        "WHERE takes gaps between neighbours, as in t(e[i]) - t(e[i-1]) < 5 MIN",
+    ),
+    # machines
+    ("machines", "A ; !B ; C", 5, f"{MACHINES} does not take '!' (not)"),
+    ("machines", "A+ ; B", 2, f"{MACHINES} does not take '+' (one or more); {WRITTEN_OUT}"),
+    ("machines", "A* ; B", 2, f"{MACHINES} does not take '*' (any number); {WRITTEN_OUT}"),
+    ("machines", "A? ; B", 2, f"{MACHINES} does not take '?' (optional); {WRITTEN_OUT}"),
+    ("machines", "A[2] ; B", 2, f"{MACHINES} does not take '[n]' (exactly n); {WRITTEN_OUT}"),
+    ("machines", "A{2} ; B", 2, f"{MACHINES} does not take '{{n,m}}' (from n to m); {WRITTEN_OUT}"),
+    (
+        "machines",
+        "A ; B WHERE A.x < B.x",
+        13,
+        f"{MACHINES} does not take WHERE; "
+        "conditions on one event go to DEFINE, on several to $x in DEFINE, on times to @( … )",
+    ),
+    ("machines", "A ; B WITHIN 5 MIN SLIDE 1 MIN", 20, f"{MACHINES} does not take SLIDE; leave it out"),
+    ("machines", "A ; B ; A", 1, f"A stands 2 times; {NAMED}"),
+    ("machines", "A AS a1 ; A", 11, f"A stands 2 times; {NAMED}"),
+]
+
+
+@pytest.mark.parametrize(("engine", "text"), TAKEN)
+def test_taken(engine: str, text: str) -> None:
+    check(parse(text), engine)
+
+
+@pytest.mark.parametrize(("engine", "text", "column", "message"), REFUSED)
+def test_refused_by_name_and_place(engine: str, text: str, column: int, message: str) -> None:
+    with pytest.raises(UnsupportedOperatorError) as caught:
+        check(parse(text), engine)
+    assert (caught.value.message, caught.value.column) == (message, column)
+
+
+def test_the_first_of_several_refused_places_is_named() -> None:
+    with pytest.raises(UnsupportedOperatorError) as caught:
+        check(parse("A ; B? ; C, D ; E{1,2}"), "kleene")
+    assert str(caught.value) == (
+        f"line 1, column 6: {KLEENE} does not take '?' (optional); write both cases with '|', as in (A ; B) | B\n"
+        "  A ; B? ; C, D ; E{1,2}\n"
+        "       ^"
+    )
+
+
+def test_a_sketch_takes_define_and_where_only_verified() -> None:
+    check(parse("A ; B WHERE A.x < B.x"), "sketch", verify=True)
+    with pytest.raises(UnsupportedOperatorError) as caught:
+        check(parse("A ; B WHERE A.x < B.x"), "sketch", verify=False)
+    assert caught.value.message == f"{SKETCH} takes WHERE only with verify => true"
+    with pytest.raises(UnsupportedOperatorError, match="takes DEFINE only with verify => true"):
+        check(parse("A ; B DEFINE A AS x > 1"), "sketch", verify=False)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_operands_of_one_name_are_refused_by_all(engine: str) -> None:
+    with pytest.raises(PatternSyntaxError, match="x already names operand 1"):
+        check(parse("A AS x, B AS x"), engine)
+
+
+def test_every_operator_is_taken_by_an_engine_but_names_of_groups() -> None:
+    taken = frozenset().union(*(engine.takes for engine in ENGINES.values()))
+    assert set(Operator) - taken == {Operator.GROUP_NAME}
+    assert set(ENGINES) == {"sketch", "kleene", "groups", "trends", "machines"}

@@ -1,0 +1,377 @@
+"""What the command line understands, and what it says when it does not. Nothing here starts Spark."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from patternlake.jobs import answers, command_line, local_spark, running, status_lines
+from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.messages import message
+from patternlake.jobs.status import ObjectStatus, dictionary_bytes
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.errors import ArgumentError, PatternSyntaxError, StateError
+
+CONFIGURATION = """
+streams:
+  flights: {source: {format: csv, path: data, options: {header: true}}, time: at, name: what}
+  sky: {source: {format: json, path: sky}, time: at, name: what}
+sketches:
+  flights: {}
+"""
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    file = tmp_path / "conf.yaml"
+    file.write_text(CONFIGURATION)
+    return file
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Jobs that only note what they were asked for, and a session that is none."""
+    done: list[tuple[Any, ...]] = []
+
+    def doing(job: str) -> Any:
+        def work(database: Any, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+            done.append((job, name, rebuild))
+            return Summary(job, name, 3, 1, 10, 9, 1, 0.12345)
+
+        return work
+
+    @contextmanager
+    def session(configuration: Configuration, *, verbose: bool = False) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace()
+
+    for name, job in running.JOBS.items():
+        monkeypatch.setitem(running.JOBS, name, running.Job(job.objects, doing(name), job.maintains))
+    monkeypatch.setattr(local_spark, "spark_for", session)
+    monkeypatch.setattr("patternlake.delta_tables.database.Database.open", lambda *given: None)
+    monkeypatch.setattr(command_line.signal, "signal", lambda *given: None)
+    return done
+
+
+def command(*arguments: str) -> int:
+    """Exit code of a command."""
+    try:
+        command_line.main(arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--help") == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("run", "status", "sql"))
+
+
+def test_help_of_run_tells_how_an_interrupted_watch_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("run", "--help") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Ctrl-C in a pause ends with exit code 0, at work with 130" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "Missing command; see patternlake --help"),
+        (("frobnicate",), "No such command 'frobnicate'; see patternlake --help"),
+        (("run",), "Missing argument 'JOB'; see patternlake run --help"),
+        (("run", "all"), "Missing option '--conf'; see patternlake run --help"),
+        (("run", "all", "--conf", "x", "--watch", "0"), "0 is no pause; more than 0 seconds"),
+        (("run", "all", "--conf", "x", "--watch", "soon"), "Invalid value for '--watch'"),
+        (("status", "--conf", "x", "--format", "xml"), "'xml' is not one of 'table', 'csv', 'json'"),
+        (("sql", "--conf", "x", " "), "the statement is empty; see patternlake sql --help"),
+    ],
+)
+def test_a_usage_that_is_not_understood_gives_one_line_and_exit_code_2(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(*arguments) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+
+
+def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("status", "--conf", "nowhere.yaml") == 1
+    assert capsys.readouterr().err == "nowhere.yaml: there is no such configuration file\n"
+
+
+def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("run", "trends", "--conf", str(conf)) == 1
+    assert capsys.readouterr().err == "there is no job 'trends'; jobs are ingest, sketch, maintain, all\n"
+
+
+def test_an_unknown_object_is_refused_with_the_known_ones(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("run", "all", "--conf", str(conf), "--object", "flight") == 1
+    said = "nothing is configured for all under 'flight' (did you mean 'flights'?); known: 'flights', 'sky'\n"
+    assert capsys.readouterr().err == said
+    assert command("run", "sketch", "--conf", str(conf), "--object", "sky") == 1
+    assert capsys.readouterr().err == "nothing is configured for sketch under 'sky'; known: 'flights'\n"
+
+
+def test_maintenance_has_nothing_to_rebuild(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("run", "maintain", "--conf", str(conf), "--rebuild") == 1
+    assert "the job 'maintain' has nothing to rebuild; jobs that have: ingest, sketch, all" in capsys.readouterr().err
+
+
+def test_all_is_every_job_in_the_order_of_dependence_over_all_its_objects() -> None:
+    steps = running.steps(Configuration.from_text(CONFIGURATION))
+    assert [(step.job, step.object) for step in steps] == [
+        ("ingest", "flights"),
+        ("ingest", "sky"),
+        ("sketch", "flights"),
+        ("maintain", "flights"),
+        ("maintain", "sky"),
+    ]
+
+
+def test_an_object_restricts_each_job_that_has_it() -> None:
+    configuration = Configuration.from_text(CONFIGURATION)
+    assert [step.job for step in running.steps(configuration, object="flights")] == ["ingest", "sketch", "maintain"]
+    assert [step.job for step in running.steps(configuration, object="sky")] == ["ingest", "maintain"]
+
+
+def test_run_writes_one_line_of_json_per_object_and_job(
+    conf: Path, work: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("run", "ingest", "--conf", str(conf)) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line) for line in shown.out.splitlines()] == [
+        {
+            "job": "ingest",
+            "object": name,
+            "batch_id": 3,
+            "batches": 1,
+            "rows_in": 10,
+            "rows_out": 9,
+            "rows_quarantined": 1,
+            "seconds": 0.123,
+        }
+        for name in ("flights", "sky")
+    ]
+    assert "ingest flights: 10 rows in, 9 out, 1 quarantined" in shown.err
+
+
+def test_rebuild_reaches_every_job_that_can(conf: Path, work: list[tuple[Any, ...]]) -> None:
+    assert command("run", "all", "--conf", str(conf), "--object", "flights", "--rebuild") == 0
+    assert work == [("ingest", "flights", True), ("sketch", "flights", True), ("maintain", "flights", False)]
+
+
+def test_a_job_without_objects_says_so_and_succeeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "empty.yaml"
+    file.write_text("database: lake\n")
+    assert command("run", "all", "--conf", str(file)) == 0
+    assert f"nothing is configured for all in {file}" in capsys.readouterr().err
+
+
+def test_watch_rebuilds_once_repeats_and_ends_in_a_pause_with_exit_code_0(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    arguments = ("run", "sketch", "--conf", str(conf), "--watch", "7", "--rebuild")
+    assert command(*arguments) == 0
+    assert work == [("sketch", "flights", True), ("sketch", "flights", False), ("sketch", "flights", False)]
+    assert pauses == [7.0, 7.0, 7.0]
+
+
+def test_watch_reports_objects_without_news_in_the_first_round_only(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds = iter([0, 0, 1])
+
+    def idle(database: Any, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+        batches = next(rounds)
+        return Summary("sketch", name, batches or None, batches, 0, 0, 0, 0.0)
+
+    def sleep(seconds: float, left: list[int] = [1, 1]) -> None:  # noqa: B006
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+
+    monkeypatch.setitem(running.JOBS, "sketch", running.Job(lambda configuration: ["flights"], idle))
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert command("run", "sketch", "--conf", str(conf), "--watch", "1") == 0
+    assert [json.loads(line)["batches"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
+
+
+def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the job `ingest` fail."""
+
+    def fail(*given: Any) -> Summary:
+        raise error
+
+    monkeypatch.setitem(running.JOBS, "ingest", running.Job(lambda configuration: configuration.streams, fail))
+
+
+def test_an_interrupt_at_work_ends_with_exit_code_130(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(KeyboardInterrupt(), monkeypatch)
+    assert command("run", "ingest", "--conf", str(conf), "--watch", "5") == 130
+    assert "interrupted; nothing half-done is seen" in capsys.readouterr().err
+
+
+def test_a_jobs_error_names_job_and_object_and_ends_with_exit_code_1(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(StateError("the checkpoint is not the one that was published"), monkeypatch)
+    assert command("run", "all", "--conf", str(conf)) == 1
+    shown = capsys.readouterr()
+    assert shown.err == "ingest of 'flights': the checkpoint is not the one that was published\n"
+    assert shown.out == ""
+    assert work == []
+
+
+def test_a_jobs_error_that_names_its_object_is_left_as_it_is(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(StateError("stream 'flights': the source is gone"), monkeypatch)
+    assert command("run", "ingest", "--conf", str(conf)) == 1
+    assert capsys.readouterr().err == "stream 'flights': the source is gone\n"
+
+
+def test_an_unexpected_error_gives_one_line_and_its_trace_only_with_verbose(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(ZeroDivisionError("division by zero\nsecond line"), monkeypatch)
+    assert command("run", "ingest", "--conf", str(conf)) == 1
+    assert capsys.readouterr().err == "ZeroDivisionError: division by zero\n"
+    assert command("run", "ingest", "--conf", str(conf), "--verbose") == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_pipe_closed_by_its_reader_is_no_failure(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open(os.devnull, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        failing(BrokenPipeError(), monkeypatch)
+        assert command("run", "ingest", "--conf", str(conf)) == 0
+
+
+def test_the_packages_warnings_reach_standard_error_and_no_handler_is_left(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def warn(database: Any, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+        logging.getLogger("patternlake.jobs.sketch").warning("sketch %r takes more than memory", name)
+        logging.getLogger("patternlake.jobs.sketch").info("not told")
+        return Summary("sketch", name, 0, 1, 0, 0, 0, 0.0)
+
+    before = logging.getLogger("patternlake").handlers[:]
+    monkeypatch.setitem(running.JOBS, "sketch", running.Job(lambda configuration: ["flights"], warn))
+    assert command("run", "sketch", "--conf", str(conf)) == 0
+    shown = capsys.readouterr().err
+    assert "warning: sketch 'flights' takes more than memory\n" in shown
+    assert "not told" not in shown
+    assert logging.getLogger("patternlake").handlers == before
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (ArgumentError("two\nlines"), "two\nlines"),
+        (
+            PatternSyntaxError("found ';', expected a name", "A ; ; B", 4),
+            "line 1, column 5: found ';', expected a name\n  A ; ; B\n      ^",
+        ),
+        (
+            Exception(
+                "An error occurred while calling o9.collectToPython.\n: org.apache.spark.SparkRuntimeException: "
+                "[USER_RAISED_EXCEPTION] line 1, column 3: odd\n  A ; ; B\n      ^ SQLSTATE: P0001\n\tat org.apache"
+            ),
+            "line 1, column 3: odd\n  A ; ; B\n      ^",
+        ),
+        (Exception("[USER_RAISED_EXCEPTION] no such stream\n\nJVM stacktrace:\norg.apache…"), "no such stream"),
+        (ValueError(), "ValueError"),
+        (ValueError("bad\nworse"), "ValueError: bad"),
+    ],
+)
+def test_an_error_is_told_without_the_machinery_that_it_came_through(raised: Exception, said: str) -> None:
+    assert message(raised) == said
+
+
+def test_columns_are_aligned_by_their_width_on_screen() -> None:
+    assert list(answers.aligned(["name", "n"], [["東京", "7"], ["a\nb", "12"]], right=[1])) == [
+        "name   n",
+        "----  --",
+        "東京   7",
+        "a\\nb  12",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "columns", "taken"),
+    [
+        (1000, [(1, 5)], 5),  # one name needs no code
+        (1000, [(2, 10)], 125 + 10),
+        (1000, [(5, 20)], 375 + 20),  # 5 names: 3 bits
+        (1000, [(8, 20)], 375 + 20),
+        (1000, [(9, 20), (1000, 4000)], 500 + 1250 + 20 + 4000),
+        (3, [(2, 2)], 1 + 2),  # whole bytes
+    ],
+)
+def test_a_dictionary_coded_log_takes_a_code_per_event_and_each_text_once(
+    events: int, columns: list[tuple[int, int]], taken: int
+) -> None:
+    assert dictionary_bytes(events, columns) == taken
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_234_567, "1.23 MB"), (999_999, "1 MB")]
+)
+def test_sizes_have_three_digits(count: int, text: str) -> None:
+    assert status_lines.size_text(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (7_199, "1 h"), (86_400 * 400, "400 d")]
+)
+def test_spans_are_told_in_their_greatest_unit(seconds: int, text: str) -> None:
+    assert status_lines.span_text(timedelta(seconds=seconds)) == text
+
+
+def test_status_shows_lag_open_batches_and_what_is_configured_no_more() -> None:
+    now = datetime(2024, 1, 2, tzinfo=timezone.utc)
+    then = now - timedelta(hours=3)
+    found = [
+        ObjectStatus("ingest", "flights", "flights", True, batch_id=4, published_at=then, watermark=then, bytes=2048),
+        ObjectStatus("sketch", "flights", "flights", True, lag_rows=1200, lag_batches=2, open_batch=0),
+        ObjectStatus("sketch", "old", "old", False, batch_id=0, published_at=then, lag_rows=0, lag_batches=0),
+    ]
+    lines = list(status_lines.as_table(found, now))
+    assert "2024-01-01 21:00:00" in lines[2]
+    assert "watermark 3 h old" in lines[2]
+    assert "2.05 kB" in lines[2]
+    assert "never" in lines[3]
+    assert "1,200 rows, 2 batches" in lines[3]
+    assert lines[5] == (
+        "sketch flights: batch 0 was begun and is not published; if no run is at work, the next one takes it over"
+    )
+    assert lines[6] == "sketch old: published once, configured no more"
+    rows = list(csv.DictReader(status_lines.as_csv(found)))
+    assert rows[0]["watermark"] == "2024-01-01T21:00:00+00:00"
+    assert rows[1]["published_at"] == ""

@@ -1,0 +1,323 @@
+"""What each engine takes of the language: one declaration per engine, and the check of a query against it.
+
+The declarations follow SPEC sections 2 to 6. A query is refused at the first place that its engine does not take,
+with the operator's name and what to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.language import mistakes, operands
+from patternlake.udfs.language.operators import Operator, uses
+from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.tree import (
+    Conjunction,
+    Contiguous,
+    Disjunction,
+    Event,
+    Negation,
+    Node,
+    Query,
+    Repetition,
+    Sequence,
+    Span,
+)
+
+Refusal = tuple[Span, str]
+Rule = Callable[[Query], Iterator[Refusal]]
+
+_TIME = re.compile(r"t([1-9][0-9]{0,8})")
+
+_KINDS: dict[type[Node], str] = {
+    Event: "a name",
+    Repetition: "a repetition",
+    Sequence: "a sequence (;)",
+    Contiguous: "a run (,)",
+    Disjunction: "an alternative (|)",
+    Conjunction: "a conjunction (&)",
+    Negation: "a negation (!)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What one engine takes.
+
+    Attributes
+    ----------
+    name
+        Its key in `ENGINES`.
+    functions
+        Its SQL functions, for messages.
+    takes
+        Operators and clauses that it takes.
+    inside
+        For a kind of node, the kinds that may stand directly inside it; a kind without entry takes all.
+    rules
+        What else it refuses, by place.
+    instead
+        What to write instead of an operator that it does not take.
+    verified
+        Operators of `takes` that need ``verify => true``.
+    """
+
+    name: str
+    functions: str
+    takes: frozenset[Operator]
+    inside: Mapping[type[Node], frozenset[type[Node]]] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    instead: Mapping[Operator, str] = field(default_factory=dict)
+    verified: frozenset[Operator] = frozenset()
+
+    @property
+    def title(self) -> str:
+        """How messages call the engine."""
+        return f"the {self.name} engine ({self.functions})"
+
+
+def check(query: Query, engine: str, *, verify: bool = True) -> None:
+    """Refuse a query that an engine does not take.
+
+    Parameters
+    ----------
+    query
+        A query as `parse` returns it.
+    engine
+        A key of `ENGINES`.
+    verify
+        For the sketch engine: whether the answer is verified on events, which DEFINE and WHERE need.
+
+    Raises
+    ------
+    UnsupportedOperatorError
+        The query uses what the engine does not take; the place is the first such one.
+    PatternSyntaxError
+        Two operands have the same name.
+    """
+    declared = ENGINES[engine]
+    operands.number(query)
+    refusals = [*_operators(query, declared, verify), *_nesting(query.pattern, declared)]
+    refusals += [refusal for rule in declared.rules for refusal in rule(query)]
+    if refusals:
+        place, message = min(refusals, key=lambda refusal: refusal[0].start)
+        raise UnsupportedOperatorError(message, query.text, place.start, place.end)
+
+
+def _operators(query: Query, engine: Engine, verify: bool) -> Iterator[Refusal]:
+    """Operators and clauses that the engine does not take."""
+    for operator, place in uses(query):
+        if operator not in engine.takes:
+            hint = engine.instead.get(operator) or _EVERYWHERE.get(operator)
+            message = f"{engine.title} does not take {operator.value}"
+            yield place, f"{message}; {hint}" if hint else message
+        elif operator in engine.verified and not verify:
+            yield place, f"{engine.title} takes {operator.value} only with verify => true"
+
+
+def _nesting(node: Node, engine: Engine) -> Iterator[Refusal]:
+    """Nodes that stand inside one that the engine does not take them in."""
+    allowed = engine.inside.get(type(node))
+    for child in node.children():
+        if allowed is not None and type(child) not in allowed:
+            only = ", ".join(text for kind, text in _KINDS.items() if kind in allowed)
+            message = f"{engine.title} does not take {_KINDS[type(child)]} inside {_KINDS[type(node)]}; only {only}"
+            yield child.span, message
+        yield from _nesting(child, engine)
+
+
+def _negation_between(*kinds: type[Node]) -> Rule:
+    """A rule: ``!`` stands between two operands of these kinds of group (sequences inside sequences are one)."""
+
+    def rule(query: Query) -> Iterator[Refusal]:
+        placed: dict[int, str] = {}
+        for node in query.pattern.walk():
+            if isinstance(node, kinds):
+                items = _flat(node)
+                for at, item in enumerate(items):
+                    if isinstance(item, Negation) and 0 < at < len(items) - 1:
+                        placed[id(item)] = ""
+                    else:
+                        placed.setdefault(id(item), "first" if at == 0 else "last")
+        for node in query.pattern.walk():
+            if isinstance(node, Negation) and (where := placed.get(id(node), "alone")):
+                yield node.sign, f"'!' (not) stands {where}; it needs an operand of ';' on either side"
+
+    return rule
+
+
+def _flat(node: Node) -> list[Node]:
+    """The items of a group, with sequences inside a sequence opened."""
+    items: list[Node] = []
+    for item in node.children():
+        items += _flat(item) if isinstance(node, Sequence) and isinstance(item, Sequence) else [item]
+    return items
+
+
+def _no_negation_under_and(query: Query) -> Iterator[Refusal]:
+    """``&`` has no order, so nothing lies between its operands."""
+    for node in query.pattern.walk():
+        if isinstance(node, Conjunction):
+            for inner in node.walk():
+                if isinstance(inner, Negation):
+                    yield inner.sign, "'!' (not) stands under '&'; it needs an order, as ';' gives"
+
+
+def _names_told_apart(query: Query) -> Iterator[Refusal]:
+    """A name that stands more than once has an alias everywhere."""
+    named = operands.number(query)
+    count = Counter(operand.event.name for operand in named)
+    for operand in named:
+        name = operand.event.name
+        if count[name] > 1 and operand.span == operand.event.sign:
+            shown = mistakes.name(name)
+            message = (
+                f"{shown} stands {count[name]} times; a subscription names each, as in {shown} AS a1, {shown} AS a2"
+            )
+            yield operand.span, message
+
+
+def _where_over_one_operand(query: Query) -> Iterator[Refusal]:
+    """Each conjunct of WHERE judges one event."""
+    if query.where is None:
+        return
+    # Here and not above: only this rule needs the SQL parser, and workers should not load it for nothing.
+    from patternlake.udfs.language.predicates import parse_predicate
+
+    named = operands.number(query)
+    for part in parse_predicate(query.where, query_text=query.text, offset=query.where_span.start).conjuncts:
+        compared = {_operand_of(reference, named) for reference in part.references} - {None}
+        if len(compared) > 1 or part.equal_along or any(reference.index == "i-1" for reference in part.references):
+            yield part.span, "the groups engine (match_groups) takes WHERE over one event at a time, not over several"
+
+
+def _operand_of(reference: Reference, named: operands.Operands) -> str | None:
+    """The operand that an unbound reference is to, also as ``t(N)`` or ``tN``."""
+    if reference.operand is not None:
+        return reference.operand
+    time = _TIME.fullmatch(reference.column)
+    ordinal = reference.ordinal or (int(time[1]) if time else 0)
+    operand = named.numbered(ordinal)
+    return None if operand is None else operand.name
+
+
+_EVERYWHERE = {
+    Operator.GROUP_NAME: "name the events inside the group",
+    Operator.SLIDE: "leave it out",
+}
+_GROUPING = frozenset({Operator.OR, Operator.AND})
+_CLAUSES = frozenset({Operator.DEFINE, Operator.WHERE, Operator.PARTITION})
+_WITHIN = frozenset({Operator.WITHIN_EVENTS, Operator.WITHIN_TIME})
+_COUNTED_SKETCH = "a sketch counts only as A[n]; match_pattern takes '+' and '*'"
+_CHAIN = "a trend is a sequence of names, each plain or with '+'"
+_WRITTEN_OUT = "a subscription writes each event out, as in A AS a1 ; A AS a2"
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine(
+            name="sketch",
+            functions="match_seq, match_exists",
+            takes=frozenset({Operator.THEN, Operator.NEXT, Operator.NOT, Operator.COUNT})
+            | _GROUPING
+            | _CLAUSES
+            | _WITHIN,
+            inside={
+                Contiguous: frozenset({Event, Disjunction, Conjunction, Negation}),
+                Disjunction: frozenset({Event}),
+                Conjunction: frozenset({Event}),
+                Negation: frozenset({Event}),
+                Repetition: frozenset({Event}),
+            },
+            rules=(_negation_between(Sequence, Contiguous),),
+            instead={
+                Operator.PLUS: _COUNTED_SKETCH,
+                Operator.STAR: _COUNTED_SKETCH,
+                Operator.OPTIONAL: _COUNTED_SKETCH,
+                Operator.RANGE: _COUNTED_SKETCH,
+                Operator.TIMES: "with verify => true, WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
+            },
+            verified=frozenset({Operator.DEFINE, Operator.WHERE}),
+        ),
+        Engine(
+            name="kleene",
+            functions="match_pattern, explain_pattern",
+            takes=frozenset({Operator.THEN, Operator.NOT, Operator.PLUS, Operator.STAR, Operator.COUNT})
+            | _GROUPING
+            | _CLAUSES
+            | _WITHIN,
+            inside={Negation: frozenset({Event}), Repetition: frozenset({Event})},
+            rules=(_no_negation_under_and, _negation_between(Sequence)),
+            instead={
+                Operator.NEXT: "write ';' with policy => 'strict' for events directly next to each other",
+                Operator.OPTIONAL: "write both cases with '|', as in (A ; B) | B",
+                Operator.RANGE: "write the counts with '|', as in A[2] | A[3]",
+                Operator.TIMES: "WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
+                Operator.SLIDE: "every match is found without it",
+            },
+        ),
+        Engine(
+            name="groups",
+            functions="match_groups",
+            takes=frozenset(
+                {
+                    Operator.NEXT,
+                    Operator.PLUS,
+                    Operator.STAR,
+                    Operator.OPTIONAL,
+                    Operator.COUNT,
+                    Operator.RANGE,
+                    Operator.WITHIN_EVENTS,
+                }
+            )
+            | _GROUPING
+            | _CLAUSES,
+            rules=(_where_over_one_operand,),
+            instead={
+                Operator.THEN: "its patterns are contiguous: write ','",
+                Operator.WITHIN_TIME: "it counts steps: write WITHIN n EVENTS",
+            },
+        ),
+        Engine(
+            name="trends",
+            functions="cet_trends, cet_count",
+            takes=frozenset({Operator.THEN, Operator.PLUS, Operator.SLIDE}) | _CLAUSES | _WITHIN,
+            inside={Sequence: frozenset({Event, Repetition}), Repetition: frozenset({Event})},
+            instead={
+                **dict.fromkeys(
+                    (
+                        Operator.NEXT,
+                        Operator.OR,
+                        Operator.AND,
+                        Operator.NOT,
+                        Operator.STAR,
+                        Operator.OPTIONAL,
+                        Operator.COUNT,
+                        Operator.RANGE,
+                    ),
+                    _CHAIN,
+                ),
+                Operator.TIMES: "WHERE takes gaps between neighbours, as in t(e[i]) - t(e[i-1]) < 5 MIN",
+            },
+        ),
+        Engine(
+            name="machines",
+            functions="match_subscription, predict_match",
+            takes=frozenset({Operator.THEN, Operator.NEXT, Operator.TIMES, Operator.DEFINE, Operator.PARTITION})
+            | _GROUPING
+            | _WITHIN,
+            rules=(_names_told_apart,),
+            instead={
+                **dict.fromkeys(
+                    (Operator.PLUS, Operator.STAR, Operator.OPTIONAL, Operator.COUNT, Operator.RANGE), _WRITTEN_OUT
+                ),
+                Operator.WHERE: "conditions on one event go to DEFINE, on several to $x in DEFINE, on times to @( … )",
+            },
+        ),
+    )
+}
+"""The engines by name."""

@@ -1,0 +1,262 @@
+"""Predicates of patterns: DEFINE, WHERE and time conditions, read, bound to a scope, and evaluated.
+
+A predicate is read with `parse_predicate`, its names are resolved and its types checked with `bind`, and its truth
+for many rows is computed with `evaluate`. Conjuncts of two forms are not evaluated per row but handed to the engine:
+``[attr]`` (`Predicate.equal_along`) and ``col = $x`` (`Predicate.joins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from patternlake.udfs.errors import PredicateError
+from patternlake.udfs.language import translation
+from patternlake.udfs.language.admitted import admitted
+from patternlake.udfs.language.coercion import TypeMismatchError
+from patternlake.udfs.language.columns import Column, Truth
+from patternlake.udfs.language.evaluation import evaluate_predicate, evaluate_value
+from patternlake.udfs.language.expressions import (
+    Call,
+    EqualAlong,
+    Expression,
+    Field,
+    Parameter,
+    Variable,
+    joined,
+    to_sql,
+)
+from patternlake.udfs.language.inference import typed_predicate
+from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.scopes import BUILT_IN, Scope, bound, column_type, mapped
+from patternlake.udfs.language.tree import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A conjunct ``reference = $variable``."""
+
+    reference: Reference
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A predicate, or one conjunct of one.
+
+    Attributes
+    ----------
+    root
+        Its tree; two predicates are equal if their trees are, wherever they stand.
+    text
+        The text of the whole query, which spans point into.
+    """
+
+    root: Expression
+    text: str = field(default="", compare=False)
+
+    @property
+    def span(self) -> Span:
+        """Where the predicate stands in `text`."""
+        return self.root.span
+
+    @property
+    def conjuncts(self) -> tuple[Predicate, ...]:
+        """The parts that AND joins at the top, in text order; BETWEEN gives two."""
+        if isinstance(self.root, Call) and self.root.operator == "AND":
+            return tuple(Predicate(part, self.text) for part in self.root.arguments)
+        return (self,)
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """All columns that it refers to, each once, in text order."""
+        found = [part.reference for part in self.root.walk() if isinstance(part, Field)]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def operands(self) -> frozenset[str]:
+        """Operands that it refers to."""
+        return frozenset(reference.operand for reference in self.references if reference.operand is not None)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Join variables, without the ``$``, each once, in text order."""
+        return tuple(dict.fromkeys(part.name for part in self.root.walk() if isinstance(part, Variable)))
+
+    @property
+    def equal_along(self) -> tuple[str, ...]:
+        """Attributes of its ``[attr]`` conjuncts."""
+        roots = (part.root for part in self.conjuncts)
+        return tuple(dict.fromkeys(root.attribute for root in roots if isinstance(root, EqualAlong)))
+
+    @property
+    def joins(self) -> tuple[Join, ...]:
+        """Its ``col = $x`` conjuncts."""
+        found = (_join(part.root) for part in self.conjuncts)
+        return tuple(join for join in found if join is not None)
+
+    @property
+    def ordinary(self) -> tuple[Predicate, ...]:
+        """Conjuncts that `evaluate` can judge: all but ``[attr]`` and ``col = $x``."""
+        return tuple(
+            part
+            for part in self.conjuncts
+            if not isinstance(part.root, EqualAlong) and not any(isinstance(p, Variable) for p in part.root.walk())
+        )
+
+    def sql(self) -> str:
+        """Canonical text; `parse_predicate` reads it back to an equal predicate."""
+        return to_sql(self.root)
+
+    def error(self, message: str) -> PredicateError:
+        """An error at the predicate's place."""
+        return PredicateError(message, self.text, self.span.start, self.span.end)
+
+
+def parse_predicate(text: str, *, query_text: str | None = None, offset: int = 0) -> Predicate:
+    """Read a predicate; nothing but allowed SQL gets through.
+
+    Parameters
+    ----------
+    text
+        The predicate.
+    query_text, offset
+        The whole query and where in it `text` begins, so that errors show their place; by default `text` itself.
+
+    Raises
+    ------
+    PredicateError
+        With the place, naming what is not allowed and what is.
+    """
+    whole = text if query_text is None else query_text
+    root = translation.read(text, whole, offset)
+    translation.refuse_hidden(root, whole)
+    return Predicate(root, whole)
+
+
+def conjunction(parts: Iterable[Predicate]) -> Predicate:
+    """All parts joined by AND; TRUE for none."""
+    parts = tuple(parts)
+    return Predicate(joined("AND", (part.root for part in parts)), parts[0].text if parts else "")
+
+
+def bind(predicate: Predicate, scope: Scope) -> Predicate:
+    """Resolve every name in a scope, and check types.
+
+    Afterwards each reference is to an existing column; ``t(2)`` and ``t2`` name the operand; a bare column with one
+    operand in scope belongs to that operand; a bare name that is no column is a parameter.
+
+    Raises
+    ------
+    PredicateError
+        A name that is not in scope (naming the closest that is), a type that does not fit its place, a join variable
+        in another form than ``col = $x``.
+    """
+    resolved = Predicate(bound(predicate.root, predicate.text, scope), predicate.text)
+    try:
+        for part in resolved.conjuncts:
+            if not isinstance(part.root, EqualAlong) and _join(part.root) is None:
+                typed_predicate(part.root, lambda reference: column_type(reference.column, scope) or "")
+    except TypeMismatchError as mismatch:
+        raise PredicateError(mismatch.message, predicate.text, mismatch.span.start, mismatch.span.end) from None
+    return resolved
+
+
+def evaluate(
+    predicate: Predicate,
+    resolve: Callable[[Reference], Column],
+    parameters: Mapping[str, str] | None = None,
+) -> Truth:
+    """Truth of a predicate for many rows at once.
+
+    Parameters
+    ----------
+    predicate
+        Best bound, so that names and types are known to be right.
+    resolve
+        The column behind a reference; called once per distinct reference. Shapes must broadcast.
+    parameters
+        Only for a predicate that was not bound: values of bare names that are parameters.
+
+    Returns
+    -------
+    Truth
+        Of the broadcast shape of all columns; of shape () if the predicate refers to none.
+
+    Raises
+    ------
+    PredicateError
+        If types do not fit (after `bind` with the same types they do), or if the predicate holds ``[attr]`` or
+        ``$x``: evaluate its `ordinary` conjuncts.
+    """
+    predicate = _given(predicate, parameters)
+    try:
+        return evaluate_predicate(predicate.root, predicate.references, resolve)
+    except TypeMismatchError as mismatch:
+        raise PredicateError(mismatch.message, predicate.text, mismatch.span.start, mismatch.span.end) from None
+
+
+def value_of(expression: Expression, resolve: Callable[[Reference], Column]) -> Column:
+    """Value of a part of a bound predicate for many rows, such as one side of a comparison."""
+    return evaluate_value(expression, Predicate(expression).references, resolve)
+
+
+def names_admitted(predicate: Predicate, operand: str | None = None) -> frozenset[str] | None:
+    """Event names for which a predicate can hold.
+
+    Parameters
+    ----------
+    predicate
+        A DEFINE predicate, or any other with `operand`.
+    operand
+        The operand whose `name` is looked at; None for bare columns.
+
+    Returns
+    -------
+    frozenset or None
+        None if any name may do; empty if the predicate can never hold.
+    """
+    return admitted(predicate.root, operand)
+
+
+def _join(root: Expression) -> Join | None:
+    match root:
+        case Call(
+            operator="=",
+            arguments=(Field(reference=reference), Variable(name=name))
+            | (Variable(name=name), Field(reference=reference)),
+        ):
+            return Join(reference, name)
+    return None
+
+
+def _given(predicate: Predicate, parameters: Mapping[str, str] | None) -> Predicate:
+    if not parameters:
+        return predicate
+    values = dict(parameters)
+
+    def one(part: Field) -> Expression:
+        reference = part.reference
+        if reference.operand is None and reference.ordinal is None and reference.column in values:
+            return Parameter(name=reference.column, text=values[reference.column], span=part.span)
+        return part
+
+    return Predicate(mapped(predicate.root, one), predicate.text)
+
+
+__all__ = [
+    "BUILT_IN",
+    "Column",
+    "Join",
+    "Predicate",
+    "Reference",
+    "Scope",
+    "Truth",
+    "bind",
+    "column_type",
+    "conjunction",
+    "evaluate",
+    "names_admitted",
+    "parse_predicate",
+    "value_of",
+]

@@ -1,0 +1,55 @@
+"""References of predicates to attributes of events: ``a.x``, ``b[i-1].x``, ``x``, ``t(3)``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from patternlake.udfs.language.allowed import RESERVED_WORDS
+
+_PLAIN = re.compile(r"[^\W\d]\w*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One column of one event, as a predicate names it.
+
+    Attributes
+    ----------
+    operand
+        The operand's name, or None for a bare column (the event that a DEFINE judges).
+    index
+        None, ``"i"`` or ``"i-1"``: which event of a repeated operand.
+    column
+        Attribute or built-in column; ``t(a)`` is column ``time`` of a.
+    ordinal
+        N of ``t(N)`` until `bind` puts the N-th operand's name in its place, else None.
+    """
+
+    operand: str | None
+    index: str | None
+    column: str
+    ordinal: int | None = None
+
+    def sql(self) -> str:
+        """Canonical text of the reference."""
+        if self.ordinal is not None:
+            return f"t({self.ordinal})"
+        if self.operand is None:
+            return quoted(self.column)
+        index = "" if self.index is None else f"[{self.index}]"
+        # After a dot no word is a keyword.
+        column = self.column if _PLAIN.match(self.column) else backticked(self.column)
+        return f"{quoted(self.operand)}{index}.{column}"
+
+
+def backticked(name: str) -> str:
+    """`name` in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted(name: str) -> str:
+    """`name` as it must be written in a predicate: in backticks where it is no plain word."""
+    if _PLAIN.match(name) and name.upper() not in RESERVED_WORDS:
+        return name
+    return backticked(name)

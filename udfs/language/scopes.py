@@ -1,0 +1,181 @@
+"""Names of predicates resolved in a scope: operands, attributes, built-in columns, parameters."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from patternlake.udfs.errors import PredicateError
+from patternlake.udfs.language.allowed import TYPES_SHOWN
+from patternlake.udfs.language.columns import value_type
+from patternlake.udfs.language.expressions import Call, Case, Cast, EqualAlong, Expression, Field, Parameter
+from patternlake.udfs.language.references import Reference, quoted
+from patternlake.udfs.language.tree import Span
+
+BUILT_IN = {
+    "name": "string",
+    "time": "timestamp",
+    "key": "string",
+    "position": "bigint",
+    "step": "bigint",
+    "probability": "double",
+}
+"""Columns that every event has, with their types; no attribute has such a name."""
+
+_ORDINAL = re.compile(r"t([1-9]\d*)\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The names that a predicate may use.
+
+    Attributes
+    ----------
+    operands
+        Names of the pattern's operands in text order (for ``a.x``, ``t(2)``, ``t2``); none for a DEFINE, where
+        columns are bare.
+    attributes
+        The stream's attributes with their Spark types.
+    parameters
+        Values of parameters, as texts.
+    key
+        The bare column that is the stream's key, a synonym of ``key``; None where the key is an expression.
+    """
+
+    operands: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    key: str | None = None
+
+
+def column_type(column: str, scope: Scope) -> str | None:
+    """The value type of an attribute or built-in column; None if there is no such column."""
+    if column in BUILT_IN:
+        return BUILT_IN[column]
+    return value_type(scope.attributes[column]) if column in scope.attributes else None
+
+
+def bound(root: Expression, text: str, scope: Scope) -> Expression:
+    """The tree with every name resolved; `text` is the whole query, for the places of errors."""
+    return _Binder(text, scope).expression(root)
+
+
+def mapped(expression: Expression, change: Callable[[Field], Expression]) -> Expression:
+    """The tree with every Field replaced by what `change` gives."""
+    match expression:
+        case Field():
+            return change(expression)
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(mapped(part, change) for part in arguments))
+        case Cast(argument=argument):
+            return replace(expression, argument=mapped(argument, change))
+        case Case(branches=branches, default=default):
+            pairs = tuple((mapped(condition, change), mapped(value, change)) for condition, value in branches)
+            return replace(expression, branches=pairs, default=None if default is None else mapped(default, change))
+    return expression
+
+
+class _Binder:
+    def __init__(self, text: str, scope: Scope) -> None:
+        self.text = text
+        self.scope = scope
+
+    def error(self, message: str, span: Span) -> PredicateError:
+        return PredicateError(message, self.text, span.start, span.end)
+
+    def expression(self, root: Expression) -> Expression:
+        for part in root.walk():
+            if isinstance(part, EqualAlong):
+                self.check_column(part.attribute, part.span)
+        return self.synonyms(mapped(root, self.field))
+
+    def synonyms(self, root: Expression) -> Expression:
+        parts = root.arguments if isinstance(root, Call) and root.operator == "AND" else (root,)
+        renamed = tuple(
+            replace(part, attribute=self.column(part.attribute)) if isinstance(part, EqualAlong) else part
+            for part in parts
+        )
+        return replace(root, arguments=renamed) if isinstance(root, Call) and root.operator == "AND" else renamed[0]
+
+    def column(self, name: str) -> str:
+        """The column that a name means: the key's own column is ``key``, unless it is an attribute as well."""
+        return "key" if name == self.scope.key and name not in self.scope.attributes else name
+
+    def field(self, part: Field) -> Expression:
+        reference = part.reference
+        if reference.ordinal is not None:
+            return self.of_ordinal(part, reference.ordinal)
+        if reference.operand is not None:
+            return self.of_operand(part)
+        return self.bare(part)
+
+    def of_ordinal(self, part: Field, ordinal: int) -> Field:
+        operands = self.scope.operands
+        if ordinal > len(operands):
+            count = f"the pattern has {len(operands)} operands" if operands else "there are no operands here"
+            raise self.error(f"t({ordinal}): {count}", part.span)
+        return replace(part, reference=Reference(operands[ordinal - 1], None, "time"))
+
+    def of_operand(self, part: Field) -> Field:
+        reference = part.reference
+        if f"{reference.operand}#2" in self.scope.operands:
+            raise self.error(
+                f"{reference.operand} stands for several operands; give each an alias, as in "
+                f"{quoted(reference.operand or '')} AS first",
+                part.span,
+            )
+        if reference.operand not in self.scope.operands:
+            raise self.error(
+                f"{reference.operand} is not an operand of the pattern"
+                + self.suggestion(reference.operand or "", "operands", self.scope.operands),
+                part.span,
+            )
+        self.check_column(reference.column, part.span)
+        return replace(part, reference=replace(reference, column=self.column(reference.column)))
+
+    def bare(self, part: Field) -> Expression:
+        name = part.reference.column
+        operands = self.scope.operands
+        is_column = self.column(name) in BUILT_IN or name in self.scope.attributes
+        if is_column and len(operands) <= 1:
+            self.check_column(name, part.span)
+            operand = operands[0] if operands else None
+            return replace(part, reference=Reference(operand, None, self.column(name)))
+        if operands and (found := _ORDINAL.match(name)) is not None and int(found[1]) <= len(operands):
+            return self.of_ordinal(part, int(found[1]))
+        if name in self.scope.parameters:
+            return Parameter(name=name, text=self.scope.parameters[name], span=part.span)
+        if is_column:
+            raise self.error(
+                f"{name} of which operand? write {operands[0]}.{name}; operands are {', '.join(operands)}", part.span
+            )
+        known = [*(self.columns() if len(operands) <= 1 else operands), *self.scope.parameters]
+        what = "a column or a parameter" if len(operands) <= 1 else "a parameter"
+        raise self.error(f"{name} is not {what}" + self.suggestion(name, "in scope", known), part.span)
+
+    def columns(self) -> list[str]:
+        key = [] if self.scope.key is None else [self.scope.key]
+        return list(dict.fromkeys([*self.scope.attributes, *BUILT_IN, *key]))
+
+    def check_column(self, name: str, span: Span) -> None:
+        if self.column(name) in BUILT_IN:
+            return
+        if name not in self.scope.attributes:
+            raise self.error(
+                f"{name} is not an attribute of the stream" + self.suggestion(name, "in scope", self.columns()), span
+            )
+        if value_type(self.scope.attributes[name]) is None:
+            raise self.error(
+                f"attribute {name} is of type {self.scope.attributes[name]}, which predicates cannot use; types are "
+                f"{TYPES_SHOWN}",
+                span,
+            )
+
+    def suggestion(self, name: str, what: str, known: Iterable[str]) -> str:
+        names = list(known)
+        folded = {candidate.lower(): candidate for candidate in names}
+        close = difflib.get_close_matches(name.lower(), folded, 1)
+        closest = f"; did you mean {folded[close[0]]}?" if close else ""
+        return f"{closest} ({what}: {', '.join(names) or 'nothing'})"

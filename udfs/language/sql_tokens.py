@@ -1,0 +1,72 @@
+"""Tokens of predicates."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from patternlake.udfs.errors import PredicateError
+from patternlake.udfs.language.tree import Span
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | (?P<comment>--|/\*)
+  | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+  | (?P<name>`(?:[^`]|``)*`)
+  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<variable>\$[^\W\d]\w*)
+  | (?P<word>[^\W\d]\w*)
+  | (?P<operator><=>|<=|>=|<>|!=|==|\|\||[=<>≠≤≥∧∨!+\-−*/%,])
+  | (?P<bracket>[()\[\].])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"""\\(u[0-9a-fA-F]{4}|.)|''|\"\"""", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: its kind (the name of its group in the expression above), text and place."""
+
+    kind: str
+    text: str
+    span: Span
+
+
+def unescaped(body: str, quote: str) -> str:
+    r"""The value of a string constant's inside, as Spark reads it: doubled quotes, ``\n``, ``\u0041``."""
+
+    def one(found: re.Match[str]) -> str:
+        what = found[1]
+        if what is None:
+            return quote if found[0] == quote * 2 else found[0]
+        return chr(int(what[1:], 16)) if len(what) == 5 else _ESCAPED.get(what, what)
+
+    return _ESCAPE.sub(one, body)
+
+
+def tokens(text: str, query_text: str, offset: int) -> list[Token]:
+    """Tokens of a predicate that begins at `offset` of the query, without white space."""
+    found_tokens = []
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            what = text[at]
+            message = "this string has no closing quote" if what in "'\"`" else f"unexpected {what!r} in a predicate"
+            raise PredicateError(message, query_text, offset + at)
+        kind = str(found.lastgroup)
+        span = Span(offset + at, offset + found.end())
+        if kind == "comment":
+            raise PredicateError(
+                "comments are not allowed in a predicate; a doubled minus is written - (-x)",
+                query_text,
+                span.start,
+                span.end,
+            )
+        if kind != "space":
+            found_tokens.append(Token(kind, found[0], span))
+        at = found.end()
+    return found_tokens

@@ -1,0 +1,230 @@
+"""The last steps of a function over the sketch: hits and events become rows of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.sketch.candidates import candidate_ranges, needs_every_event
+from patternlake.udfs.sketch.descent import gathered
+from patternlake.udfs.sketch.hits import Hits, Matches, too_many
+from patternlake.udfs.sketch.matching import match_nodes_by_key
+from patternlake.udfs.sketch.question import Question, compile_question
+
+STEP_TYPE = pa.struct([("operand", pa.string()), ("from_position", pa.int64()), ("to_position", pa.int64())])
+ROW_TYPE = pa.struct(
+    [
+        ("match_no", pa.int64()),
+        ("key", pa.string()),
+        ("first_position", pa.int64()),
+        ("last_position", pa.int64()),
+        ("first_time", pa.timestamp("us", "UTC")),
+        ("last_time", pa.timestamp("us", "UTC")),
+        ("steps", pa.list_(STEP_TYPE)),
+        ("level", pa.int32()),
+        ("exact", pa.bool_()),
+        ("fp_bound", pa.float64()),
+        ("truncated", pa.bool_()),
+    ]
+)
+ANSWER_TYPE = pa.struct([("error", pa.string()), ("rows", pa.list_(ROW_TYPE))])
+CANDIDATES_TYPE = pa.struct(
+    [
+        ("any_name", pa.bool_()),
+        ("names", pa.list_(pa.string())),
+        ("blocks", pa.list_(pa.int32())),
+    ]
+)
+EXISTS_TYPE = pa.struct([("error", pa.string()), ("found", pa.bool_())])
+
+BLOCK_BITS = 20
+"""A block of `events` is 2^20 positions."""
+
+
+def answer(text: str | None, error: str | None, hits: pa.ListArray, parts: Sequence[bytes] | None) -> pa.Array:
+    """One answer: an array of one `ANSWER_TYPE`.
+
+    Parameters
+    ----------
+    text, error
+        The question, or why there is none.
+    hits
+        List array of one list of `descent.HITS_TYPE`.
+    parts
+        For an exact answer, the matches of each part of the events, as `exact.exact_part` made them.
+    """
+    if text is None or error is not None:
+        return _failure(error or "there is no question to answer")
+    question = compile_question(text)
+    try:
+        rows = _merged(question, parts or []) if question.verify else _approximate(question, hits)
+    except PatternLakeError as failed:
+        return _failure(str(failed))
+    lists = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
+    return pa.StructArray.from_arrays([pa.array([None], pa.string()), lists], fields=list(ANSWER_TYPE))
+
+
+def candidates(text: str | None, hits: pa.ListArray) -> dict[str, Any]:
+    """What an exact answer has to read back; nothing without a question.
+
+    Reading more than that does not change the answer (see `candidates.candidate_ranges`).
+
+    Returns
+    -------
+    ``blocks`` of positions; ``names`` that an event must have one of, unless ``any_name``.
+    """
+    if text is None:
+        return {"any_name": False, "names": [], "blocks": []}
+    question = compile_question(text)
+    names, last = list(question.pattern.names), block_of(question.events)
+    whole = {"names": names, "blocks": list(range(last + 1))}
+    if question.every_key:
+        every = needs_every_event(question.pattern, question.policy, partitioned=True)
+        return whole | {"any_name": every}
+    found, _, _ = gathered(question, hits)
+    wanted = candidate_ranges(
+        question.pattern, found, policy=question.policy, partitioned=question.one_key, window=question.window
+    )
+    if wanted.ranges is None:
+        return whole | {"any_name": wanted.every_event}
+    return {"any_name": wanted.every_event, "names": names, "blocks": _touched(wanted.ranges)}
+
+
+def exists(text: str | None, error: str | None, hits: pa.ListArray) -> dict[str, Any]:
+    """Whether the pattern occurs: ``found`` is None where only aged, coarse nodes could hold it."""
+    if text is None or error is not None:
+        return {"error": error or "there is no question to answer"}
+    question = compile_question(text)
+    try:
+        found, offsets, _ = gathered(question, hits)
+        if len(_matches(question, found, offsets, limit=1)):
+            return {"found": True}
+        if not question.floors:
+            return {"found": False}
+        split, offsets = _split(found, offsets, len(question.pattern.slots))
+        return {"found": None if len(_matches(question, split, offsets, limit=1)) else False}
+    except PatternLakeError as failed:
+        return {"error": str(failed)}
+
+
+def encoded(question: Question, matches: Matches, keys: Sequence[str | None]) -> bytes:
+    """Matches of a part as bytes, with their keys."""
+    rows = _rows(question, matches, keys)
+    batch = pa.RecordBatch.from_arrays([rows], names=["row"])
+    sink = pa.BufferOutputStream()
+    metadata = {"total": str(matches.total)}
+    with pa.ipc.new_stream(sink, batch.schema.with_metadata(metadata)) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def _approximate(question: Question, hits: pa.ListArray) -> pa.StructArray:
+    found, offsets, keys = gathered(question, hits)
+    return _rows(question, _matches(question, found, offsets, limit=question.max_matches), keys)
+
+
+def _matches(question: Question, hits: Hits, offsets: NDArray[np.int64], limit: int) -> Matches:
+    return match_nodes_by_key(
+        question.pattern,
+        hits,
+        offsets,
+        policy=question.policy,
+        after_match=question.after_match,
+        max_matches=limit,
+        truncate=question.truncate or limit == 1,
+    )
+
+
+def _merged(question: Question, parts: Sequence[bytes]) -> pa.StructArray:
+    """Matches of all parts, by key and positions, numbered, and cut at the limit."""
+    batches, total = [], 0
+    for part in parts:
+        with pa.ipc.open_stream(part) as reader:
+            total += int(reader.schema.metadata[b"total"])
+            batches += [batch.column("row") for batch in reader]
+    if total > question.max_matches and not question.truncate:
+        raise too_many(total, question.max_matches)
+    rows = pa.concat_arrays(batches) if batches else pa.array([], ROW_TYPE)
+    if len(batches) > 1:
+        order = pc.sort_indices(
+            pa.Table.from_arrays(
+                [rows.field("key"), rows.field("first_position"), rows.field("match_no")], ["key", "first", "match_no"]
+            ),
+            sort_keys=[("key", "ascending"), ("first", "ascending"), ("match_no", "ascending")],
+            null_placement="at_start",
+        )
+        rows = rows.take(order)
+    rows = rows.slice(0, question.max_matches)
+    truncated = pa.array(np.full(len(rows), total > len(rows)))
+    number = pa.array(np.arange(1, len(rows) + 1))
+    columns = [rows.field(name) for name in rows.type.names] if len(rows) else [pa.array([], f.type) for f in ROW_TYPE]
+    columns[ROW_TYPE.get_field_index("match_no")] = number
+    columns[ROW_TYPE.get_field_index("truncated")] = truncated
+    return pa.StructArray.from_arrays(columns, fields=list(ROW_TYPE))
+
+
+def _rows(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.StructArray:
+    count, steps = matches.operand.shape
+    labels = pa.array(question.pattern.labels, pa.string())
+    step = pa.StructArray.from_arrays(
+        [
+            labels.take(pa.array(matches.operand.ravel())),
+            pa.array(matches.step_lo.ravel()),
+            pa.array(matches.step_hi.ravel()),
+        ],
+        fields=list(STEP_TYPE),
+    )
+    step_lists = pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(steps)), step)
+    shown = list(keys) if question.every_key else [question.key]
+    key = pa.array(shown, pa.string()).take(pa.array(matches.key)) if count else pa.array([], pa.string())
+    columns = [
+        pa.array(np.arange(1, count + 1)),
+        key,
+        pa.array(matches.first_position),
+        pa.array(matches.last_position),
+        pa.array(matches.first_time).cast(ROW_TYPE.field("first_time").type),
+        pa.array(matches.last_time).cast(ROW_TYPE.field("last_time").type),
+        step_lists,
+        pa.array(matches.level.astype(np.int32)),
+        pa.array(np.full(count, question.verify)),
+        pa.array(matches.fp_bound),
+        pa.array(np.full(count, matches.truncated)),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(ROW_TYPE))
+
+
+def _failure(message: str) -> pa.Array:
+    return pa.array([{"error": message, "rows": None}], ANSWER_TYPE)
+
+
+def block_of(position: int) -> int:
+    """The block of `events` that holds a position."""
+    return (position - 1) >> BLOCK_BITS
+
+
+def _touched(ranges: NDArray[np.int64]) -> list[int]:
+    """The blocks that ranges of positions touch, ascending."""
+    first, last = (ranges - 1).T >> BLOCK_BITS
+    return sorted({block for low, high in zip(first, last, strict=True) for block in range(low, high + 1)})
+
+
+def _split(hits: Hits, offsets: NDArray[np.int64], pieces: int) -> tuple[Hits, NDArray[np.int64]]:
+    """Coarse nodes cut into so many that each could serve another operand: what finer nodes, if kept, could show."""
+    copies = np.where(hits.level > 0, np.minimum(pieces, hits.pos_hi - hits.pos_lo + 1), 1)
+    row = np.repeat(np.arange(len(hits)), copies)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(copies) - copies, copies)
+    taken, share = hits.take(row), copies[row]
+    width = taken.pos_hi - taken.pos_lo + 1
+    split = replace(
+        taken,
+        pos_lo=taken.pos_lo + number * width // share,
+        pos_hi=taken.pos_lo + (number + 1) * width // share - 1,
+    )
+    return split, np.concatenate([[0], np.cumsum(copies)])[offsets]

@@ -1,0 +1,85 @@
+"""The first step of a function over the sketch: from arguments and a publication to a checked question, or an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.sketch.question import compile_question, question_text
+from patternlake.udfs.sketch.segments import part_segments
+
+QUESTION_TYPE = pa.struct(
+    [
+        ("error", pa.string()),
+        ("text", pa.string()),
+        ("batch", pa.int64()),
+        ("base", pa.int64()),
+        ("ingest_batch", pa.int64()),
+        ("ingest_base", pa.int64()),
+        ("tiers", pa.list_(pa.string())),
+        ("part_segments", pa.int64()),
+    ]
+)
+"""A question, or the error, and the batches, tiers and sizes that choose what is read."""
+
+
+def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
+    """Check a call, and say what is to be read for it.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    publication
+        ``at``: the sketch's publication at `as_of`, or None; ``first`` and ``horizon``: when the sketch was first
+        published and the earliest moment that can be asked, microseconds, or None.
+    known
+        Streams that have a sketch.
+
+    Returns
+    -------
+    ``error``, or the question's ``text`` and the batches, tiers and sizes that choose what is read.
+    """
+    try:
+        at = publication["at"]
+        _check_moment(arguments, publication)
+        text = question_text(arguments, at, known)
+        question = compile_question(text)
+    except PatternLakeError as error:
+        return {"error": str(error)}
+    source, state = json.loads(at["source"]), json.loads(at["state"])
+    sizing = state["plans"][0]["sizing"]
+    return {
+        "text": text,
+        "batch": at["batch_id"],
+        "base": at["base_batch"],
+        "ingest_batch": source["ingest_batch"],
+        "ingest_base": source["ingest_base"],
+        "tiers": question.tiers(),
+        "part_segments": part_segments(sizing["leaf_events"] * sizing["fanout"] ** (question.height - 1)),
+    }
+
+
+def _check_moment(arguments: Mapping[str, Any], publication: Mapping[str, Any]) -> None:
+    as_of, first, horizon = arguments.get("as_of"), publication["first"], publication["horizon"]
+    if as_of is None or first is None:
+        return
+    stream = arguments["stream"]
+    if as_of < first:
+        raise ArgumentError(
+            f"as_of {_moment(as_of)} lies before the first publication of the sketch of {stream!r}, {_moment(first)}"
+        )
+    if horizon is not None and as_of < horizon:
+        raise ArgumentError(
+            f"as_of {_moment(as_of)} lies before the horizon of the sketch of {stream!r}; the earliest moment that can "
+            f"be asked is {_moment(horizon)}"
+        )
+
+
+def _moment(micros: int) -> str:
+    return str(np.datetime64(micros, "us")).replace("T", " ") + " UTC"

@@ -1,0 +1,185 @@
+"""DEFINE and WHERE of a pattern, ready to judge events.
+
+A conjunct of WHERE becomes one or more **conditions**: one for each choice of events of the repeated operands that it
+names. A condition over one slot alone becomes part of what the slot accepts; the others are judged as soon as all
+their slots are filled (SPEC section 3, skip_till_next). A conjunct that names an OR's alternative applies only where
+that alternative was taken. ``[attr]`` holds between neighbouring slots, and between the first slot and a negated event
+(an event of another value breaks nothing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.expressions import Call, EqualAlong, Field
+from patternlake.udfs.language.predicates import Predicate, Reference, evaluate
+from patternlake.udfs.sketch.pattern import Alternative, IntArray, SketchPattern
+from patternlake.udfs.sketch.search import BoolArray
+
+NEGATED = -1
+"""Stands for the negated event where a slot is expected."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A predicate over the events of some slots, and perhaps of one negated name.
+
+    Attributes
+    ----------
+    predicate
+        What must be true.
+    slot_of
+        The slot of each reference; `NEGATED` for the negated event.
+    taken
+        (slot, index of the alternative): where another one was taken, the condition does not apply.
+    negated
+        The negated alternative that it judges, else None.
+    """
+
+    predicate: Predicate
+    slot_of: Mapping[Reference, int]
+    taken: tuple[tuple[int, int], ...] = ()
+    negated: Alternative | None = None
+
+    @property
+    def slots(self) -> frozenset[int]:
+        """The slots that must be filled before it can be judged."""
+        return frozenset(self.slot_of.values()) - {NEGATED}
+
+    def holds(self, columns: Columns, bound: IntArray, choice: IntArray, negated: IntArray | None = None) -> BoolArray:
+        """Judge many partial matches at once.
+
+        Parameters
+        ----------
+        columns
+            The columns of all events.
+        bound, choice
+            int64[r, slots]: the event of each slot, and which alternative it was taken for.
+        negated
+            int64[r]: the negated event, where the condition has one.
+
+        Returns
+        -------
+        bool[r]
+            NULL counts as false.
+        """
+        applies = np.ones(len(bound), np.bool_)
+        for slot, index in self.taken:
+            applies &= choice[:, slot] == index
+        result = ~applies
+        rows = np.flatnonzero(applies)
+
+        def resolve(reference: Reference) -> Column:
+            slot = self.slot_of[reference]
+            if slot != NEGATED:
+                return columns.at(reference.column, bound[rows, slot])
+            assert negated is not None
+            return columns.at(reference.column, negated[rows])
+
+        if len(rows):
+            result[rows] = np.broadcast_to(evaluate(self.predicate, resolve).true, rows.shape)
+        return result
+
+
+class Columns:
+    """Columns of events by name; ``position`` and ``time`` are always there.
+
+    Parameters
+    ----------
+    positions, times
+        int64[n].
+    given
+        Attributes and other built-in columns that predicates may name.
+    """
+
+    def __init__(self, positions: IntArray, times: IntArray, given: Mapping[str, Column]) -> None:
+        known = np.ones(len(positions), np.bool_)
+        self.columns = {
+            "position": Column(positions, known, "bigint"),
+            "time": Column(times, known, "timestamp"),
+            **given,
+        }
+
+    def of(self, name: str) -> Column:
+        """A whole column.
+
+        Raises
+        ------
+        ArgumentError
+            The caller did not give it.
+        """
+        if name not in self.columns:
+            raise ArgumentError(f"column {name!r} of the events is needed; given are {', '.join(self.columns)}")
+        return self.columns[name]
+
+    def at(self, name: str, events: IntArray) -> Column:
+        """A column's values for some events."""
+        column = self.of(name)
+        return Column(column.values[events], column.known[events], column.type)
+
+    def truth(self, predicate: Predicate, n: int) -> BoolArray:
+        """The events for which a predicate over one event is true: bool[n]."""
+        return np.broadcast_to(evaluate(predicate, lambda reference: self.of(reference.column)).true, (n,))
+
+
+def conditions(pattern: SketchPattern) -> tuple[Condition, ...]:
+    """All conditions of a pattern's WHERE, in text order."""
+    if pattern.where is None:
+        return ()
+    found: list[Condition] = []
+    for conjunct in pattern.where.conjuncts:
+        if isinstance(conjunct.root, EqualAlong):
+            found += _equal_along(pattern, conjunct.root.attribute)
+        else:
+            found += _instances(pattern, conjunct)
+    return tuple(found)
+
+
+def _equal_along(pattern: SketchPattern, attribute: str) -> Iterator[Condition]:
+    left, right = Reference("left", None, attribute), Reference("right", None, attribute)
+    equal = Predicate(Call(operator="=", arguments=(Field(reference=left), Field(reference=right))))
+    for slot in range(len(pattern.slots) - 1):
+        yield Condition(equal, {left: slot, right: slot + 1})
+    for negated in (alternative for gap in pattern.gaps for alternative in gap):
+        yield Condition(equal, {left: 0, right: NEGATED}, negated=negated)
+
+
+def _instances(pattern: SketchPattern, conjunct: Predicate) -> Iterator[Condition]:
+    """The conditions of one conjunct: all events of a repeated operand, or all its neighbours for ``[i-1]``."""
+    places = {name: _places(pattern, name) for name in sorted(conjunct.operands)}
+    negated = [gap for gap in (g for gs in pattern.gaps for g in gs) if gap.operand in conjunct.operands]
+    positive = {name: found for name, found in places.items() if found}
+    if len(negated) > 1:
+        raise conjunct.error("a conjunct can name one negated operand; write one conjunct for each")
+    backward = {reference.operand for reference in conjunct.references if reference.index == "i-1"}
+    ranges = [range(1 if name in backward else 0, len(found)) for name, found in positive.items()]
+    for combination in product(*ranges):
+        chosen = dict(zip(positive, combination, strict=True))
+        slot_of: dict[Reference, int] = {}
+        taken: dict[tuple[int, int], None] = {}
+        for reference in conjunct.references:
+            name = reference.operand or ""
+            if name not in positive:
+                slot_of[reference] = NEGATED
+                continue
+            slot, index = positive[name][chosen[name] - (1 if reference.index == "i-1" else 0)]
+            slot_of[reference] = slot
+            if len(pattern.slots[slot].alternatives) > 1:
+                taken[slot, index] = None
+        yield Condition(conjunct, slot_of, tuple(taken), negated[0] if negated else None)
+
+
+def _places(pattern: SketchPattern, operand: str) -> list[tuple[int, int]]:
+    """The slots of an operand (several inside ``A[n]``), each with the index of its alternative there."""
+    return [
+        (place, index)
+        for place, slot in enumerate(pattern.slots)
+        for index, alternative in enumerate(slot.alternatives)
+        if alternative.operand == operand
+    ]

@@ -1,0 +1,128 @@
+"""What matching on the sketch takes and gives: hits on nodes, and matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import ArgumentError
+
+POLICIES = ("strict", "skip_till_next", "skip_till_any")
+AFTER_MATCH = ("past_last", "next")
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Nodes that (may) hold names of a pattern, sorted by position, not overlapping.
+
+    Attributes
+    ----------
+    pos_lo, pos_hi
+        int64[n]: first and last position of each node, inclusive.
+    time_lo, time_hi
+        int64[n]: least and greatest event time, microseconds since the epoch.
+    level
+        int8[n]: 0 for leaves.
+    present
+        bool[n, t]: the filter says that the node holds name t of `SketchPattern.names`. Never false where it does.
+    fp
+        float64[n, t]: upper bound of the probability that a ``present`` is false.
+
+    Nodes that are not listed hold none of the names. Of several keys: sorted by (key, position), see
+    `match_nodes_by_key`.
+    """
+
+    pos_lo: NDArray[np.int64]
+    pos_hi: NDArray[np.int64]
+    time_lo: NDArray[np.int64]
+    time_hi: NDArray[np.int64]
+    level: NDArray[np.int8]
+    present: NDArray[np.bool_]
+    fp: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.pos_lo)
+
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Hits:
+        """Some of the nodes, in their order."""
+        return Hits(
+            self.pos_lo[rows],
+            self.pos_hi[rows],
+            self.time_lo[rows],
+            self.time_hi[rows],
+            self.level[rows],
+            self.present[rows],
+            self.fp[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Rows of an answer, ordered by (key, first position, …): row i is match number i + 1.
+
+    Attributes
+    ----------
+    key
+        int64[r]: index of the key; 0 where there is only one.
+    operand
+        int32[r, s]: for each step, which of `SketchPattern.labels` it is. An OR without alias shows the first
+        alternative, in text order, that is there.
+    step_lo, step_hi
+        int64[r, s]: positions of each step, in text order; equal on events.
+    first_position, last_position
+        int64[r]: from the first step's node to the last one's, inclusive.
+    first_time, last_time
+        int64[r]: on nodes, the least time of the first node and the greatest of the last; on events, their times.
+    level
+        int8[r]: the coarsest level that the row rests on.
+    fp_bound
+        float64[r]: upper bound of the probability that the row is false; 0 on events.
+    total
+        How many rows there are (2**62 stands for that many or more); more than r where the answer is truncated. On
+        events under ``skip_till_any`` and WHERE over several operands only r + 1 is counted then.
+    truncated
+        True where rows beyond `max_matches` were left out.
+    """
+
+    key: NDArray[np.int64]
+    operand: NDArray[np.int32]
+    step_lo: NDArray[np.int64]
+    step_hi: NDArray[np.int64]
+    first_position: NDArray[np.int64]
+    last_position: NDArray[np.int64]
+    first_time: NDArray[np.int64]
+    last_time: NDArray[np.int64]
+    level: NDArray[np.int8]
+    fp_bound: NDArray[np.float64]
+    total: int
+    truncated: bool
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
+    """Fail on a policy, an after_match or a limit that does not exist.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the value and the allowed ones.
+    """
+    if policy not in POLICIES:
+        raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+    if after_match not in AFTER_MATCH:
+        raise ArgumentError(f"after_match must be one of {', '.join(AFTER_MATCH)}, not {after_match!r}")
+    if max_matches < 1:
+        raise ArgumentError(f"max_matches must be 1 or more, not {max_matches}")
+
+
+def too_many(total: int, max_matches: int, *, complete: bool = True) -> ArgumentError:
+    """The error for an answer of more rows than allowed."""
+    count = f"{total:,}" if complete and total < 1 << 62 else f"at least {total:,}"
+    return ArgumentError(
+        f"the pattern has {count} matches, more than max_matches = {max_matches:,}; "
+        "raise max_matches, narrow the question, or ask with truncate => true for the first rows"
+    )

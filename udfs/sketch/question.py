@@ -1,0 +1,240 @@
+"""One call of `match_seq` or `match_exists`: its arguments, checked against the sketch that they ask.
+
+A question travels between the steps of a SQL function as JSON text, and is compiled once per worker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import ArgumentError, PatternError
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.scopes import Scope
+from patternlake.udfs.sketch.hashing import encode_keyed_token, encode_token, hash_tokens
+from patternlake.udfs.sketch.hits import check_arguments
+from patternlake.udfs.sketch.pattern import SketchPattern, compile_pattern
+from patternlake.udfs.sketch.windows import Window
+
+MOST_NAMES = 1000
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Ageing: segments below `before_segment` have no nodes under `level` any more; None: none at all."""
+
+    before_segment: int
+    level: int | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A checked question.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    pattern
+        What is looked for.
+    types
+        Spark type of each of the stream's attributes.
+    policy, after_match, level, verify, max_matches, truncate
+        As asked.
+    key, one_key, every_key
+        The key asked for; whether one is; whether each key is asked for itself.
+    window
+        Inclusive bounds of positions and times.
+    uniform, height, fanout, expressions, seed, events
+        Of the sketch; `events` is the number of events that it knows.
+    floors
+        What ageing has removed, oldest segments first.
+    """
+
+    stream: str
+    pattern: SketchPattern
+    types: Mapping[str, str]
+    key_column: str | None
+    policy: str
+    after_match: str
+    key: str | None
+    one_key: bool
+    every_key: bool
+    window: Window
+    level: int
+    verify: bool
+    max_matches: int
+    truncate: bool
+    uniform: bool
+    height: int
+    fanout: int
+    expressions: int
+    seed: int
+    events: int
+    floors: tuple[Floor, ...]
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """uint64[names × expressions, 2]: the tokens to ask for; those of one name stand together."""
+        encoded = [
+            encode_keyed_token(self.key, expression, name) if self.one_key else encode_token(expression, name)
+            for name in self.pattern.names
+            for expression in range(self.expressions)
+        ]
+        return hash_tokens(encoded, self.seed)
+
+    def floor(self, segment: int) -> int:
+        """The lowest level that ageing has left of a segment."""
+        levels = [floor.level or 0 for floor in self.floors if segment < floor.before_segment]
+        return max(levels, default=0)
+
+    def tiers(self) -> list[str]:
+        """Which parts of the node table hold the nodes that answer."""
+        top = self.height - 1
+        lowest = {self.level, *(max(self.level, floor.level or 0) for floor in self.floors)}
+        # Where `uniform` has left out a parent, its children answer in its place.
+        below = top > 0 and (self.uniform or min(lowest) < top)
+        return (["body"] if below else []) + (["top"] if max(lowest) == top else [])
+
+
+def question_text(arguments: Mapping[str, Any], sketch: Mapping[str, Any] | None, known: list[str]) -> str:
+    """The JSON text of a question; checks everything that can be checked before data is read.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    sketch
+        ``state``, ``configuration`` (JSON texts) of the publication that answers, or None where there is none.
+    known
+        Streams that have a sketch.
+
+    Raises
+    ------
+    ArgumentError, PatternError
+        Naming the argument and what would be right.
+    """
+    for name in ("stream", "pattern"):
+        if arguments.get(name) is None:
+            raise ArgumentError(f"{name} is NULL; give {'the name of a stream' if name == 'stream' else 'a pattern'}")
+    if sketch is None:
+        streams = ", ".join(repr(name) for name in known) or "none yet; run `ingest` and `sketch`"
+        raise ArgumentError(f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}")
+    text = json.dumps({"arguments": dict(arguments), "sketch": dict(sketch)}, sort_keys=True)
+    compile_question(text)
+    return text
+
+
+@lru_cache(maxsize=64)
+def compile_question(text: str) -> Question:
+    """The question of a text that `question_text` made."""
+    parts = json.loads(text)
+    arguments, state = parts["arguments"], json.loads(parts["sketch"]["state"])
+    configuration = json.loads(parts["sketch"]["configuration"])
+    stream = configuration["stream"]
+    query = parse(arguments["pattern"])
+    verify = _given(arguments, "verify", False)
+    types = {name: entry["type"] for name, entry in stream["attributes"].items()}
+    key_column = stream["key"]
+    scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=key_column)
+    named = "name" in (stream.get("tokens") or ["name"])
+    pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=named)
+    if len(pattern.names) > MOST_NAMES:
+        raise ArgumentError(f"the pattern has {len(pattern.names)} different names; at most {MOST_NAMES} are possible")
+    policy = _given(arguments, "policy", "skip_till_next")
+    after_match = _given(arguments, "after_match", "past_last")
+    max_matches = _given(arguments, "max_matches", 1_000_000)
+    check_arguments(policy, after_match, max_matches)
+    height = len(state["plans"][0]["sizing"]["levels"])
+    level = _given(arguments, "level", 0)
+    _check_level(arguments["stream"], level, height, verify)
+    one_key, every_key = _check_keys(arguments, configuration, pattern, stream, verify)
+    for low, high in (("from_position", "to_position"), ("from_time", "to_time")):
+        if arguments.get(low) is not None and arguments.get(high) is not None and arguments[low] > arguments[high]:
+            raise ArgumentError(
+                f"{low} is after {high} ({_shown(arguments, low)} > {_shown(arguments, high)}); swap them"
+            )
+    return Question(
+        stream=arguments["stream"],
+        pattern=pattern,
+        types=types,
+        key_column=key_column,
+        policy=policy,
+        after_match=after_match,
+        key=arguments.get("key"),
+        one_key=one_key,
+        every_key=every_key,
+        window=Window(*(arguments.get(name) for name in ("from_position", "to_position", "from_time", "to_time"))),
+        level=level,
+        verify=verify,
+        max_matches=max_matches,
+        truncate=_given(arguments, "truncate", False),
+        uniform=configuration["structure"] == "uniform",
+        height=height,
+        fanout=configuration["fanout"],
+        expressions=len(stream.get("tokens") or ["name"]),
+        seed=configuration["seed"],
+        events=state["events"],
+        floors=tuple(Floor(entry["before_segment"], entry["level"]) for entry in state.get("floors", [])),
+    )
+
+
+def _given(arguments: Mapping[str, Any], name: str, default: Any) -> Any:
+    value = arguments.get(name)
+    return default if value is None else value
+
+
+def _shown(arguments: Mapping[str, Any], name: str) -> str:
+    value = arguments[name]
+    return str(np.datetime64(value, "us")).replace("T", " ") if name.endswith("_time") else str(value)
+
+
+def _check_level(stream: str, level: int, height: int, verify: bool) -> None:
+    if not 0 <= level < height:
+        raise ArgumentError(
+            f"level {level}: the sketch of {stream!r} has the levels 0 (leaves) to {height - 1} (whole segments)"
+        )
+    if verify and level:
+        raise ArgumentError(f"level {level} with verify => true: an exact answer is about events; leave the level out")
+
+
+def _check_keys(
+    arguments: Mapping[str, Any],
+    configuration: Mapping[str, Any],
+    pattern: SketchPattern,
+    stream: Mapping[str, Any],
+    verify: bool,
+) -> tuple[bool, bool]:
+    """(one key is asked for, every key is asked for)."""
+    one_key, partitioned = arguments.get("key") is not None, bool(pattern.partition)
+    if partitioned:
+        columns = {"key"} | ({stream["key"]} if stream["key"] else set())
+        strange = [column for column in pattern.partition if column not in columns]
+        if strange or len(pattern.partition) > 1:
+            raise ArgumentError(
+                f"PARTITION BY {', '.join(pattern.partition)}: match_seq partitions by the stream's key only; "
+                f"write PARTITION BY {stream['key'] or 'key'}"
+            )
+    if not one_key and not partitioned:
+        return False, False
+    asked = f"key => {arguments['key']!r}" if one_key else f"PARTITION BY {pattern.partition[0]}"
+    if stream["key"] is None:
+        raise ArgumentError(f"{asked}: the stream {arguments['stream']!r} has no key; configure `key` for it")
+    if not configuration["keyed"]:
+        raise ArgumentError(
+            f"{asked}: the sketch of {arguments['stream']!r} is not keyed; configure `keyed: true` for it and rebuild it"
+        )
+    if pattern.counted and not verify:
+        assert pattern.within is not None
+        raise PatternError(
+            "WITHIN … EVENTS counts the events of a key here, and leaves don't: ask with verify => true",
+            arguments["pattern"],
+            pattern.within.span.start,
+            pattern.within.span.end,
+        )
+    return one_key, not one_key
