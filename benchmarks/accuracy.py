@@ -11,12 +11,13 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from benchmarks.events import NAMES, RARE
 from benchmarks.lakes import Lake, make_lake, new_folder, sketch_configuration
 from benchmarks.questions import STREAM
 from benchmarks.sessions import spark_session
 from patternlake.jobs.status import dictionary_bytes
-from pyspark.sql import SparkSession
 
 SEED = 20210
 KINDS = ("rare", "middling", "absent")
@@ -103,7 +104,8 @@ def _bytes(spark: SparkSession, lake: Lake) -> dict[str, Any]:
         f"FROM {nodes} WHERE {current})"
     ).collect()[0][0]
     distinct, texts = spark.sql(
-        f"SELECT count(*), sum(octet_length(name)) FROM (SELECT DISTINCT name FROM {lake.db.log('events')} WHERE {lake.rows})"
+        "SELECT count(*), sum(octet_length(name)) "
+        f"FROM (SELECT DISTINCT name FROM {lake.db.log('events')} WHERE {lake.rows})"
     ).collect()[0]
     return {
         "filters_per_event": filters / lake.events,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 from benchmarks.events import source
 from benchmarks.lakes import (
@@ -21,7 +24,6 @@ from patternlake.delta_tables.database import Database
 from patternlake.jobs.ingest import ingest
 from patternlake.jobs.sketch import sketch
 from patternlake.udfs.sketch.sizing import Sizing
-from pyspark.sql import SparkSession
 
 WARM_UP = 20_000
 
@@ -70,13 +72,7 @@ def _round(spark: SparkSession, folder: Path, path: Path, events: int, kind: str
     with PeakMemory(spark) as peak:
         taken["sketch"] = seconds(lambda: sketch(db, STREAM, sketch_configuration(events)))
     memory["sketch"] = peak.peaks
-    sizing = Sizing.from_json(_text(lake.published("sketch").state["plans"][0]["sizing"]))
+    sizing = Sizing.from_json(json.dumps(lake.published("sketch").state["plans"][0]["sizing"]))
     segment = {"events": sizing.segment_events, "bytes": sizing.segment_bytes}
     spark.sql(f"DROP DATABASE {database} CASCADE")
     return {"seconds": taken, "memory": memory, "segment": segment}
-
-
-def _text(document: Any) -> str:
-    import json
-
-    return json.dumps(document)

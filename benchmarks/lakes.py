@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from benchmarks.events import source
 from benchmarks.questions import STREAM
 from patternlake.delta_tables.database import Database
@@ -19,7 +21,6 @@ from patternlake.jobs.configuration import SketchConfiguration, StreamConfigurat
 from patternlake.jobs.ingest import ingest
 from patternlake.jobs.sketch import sketch
 from patternlake.jobs.summary import Summary
-from pyspark.sql import SparkSession
 
 FOLDER = Path("build/bench")
 CHUNK = 10_000_000

@@ -25,14 +25,10 @@ class Read:
     files: set[str] = field(default_factory=set)
     bytes: int = 0
 
-    def partitions(self, column: str, **others: str) -> set[str]:
-        """Distinct values of a partition column among the files read, of those with other partition values."""
-        found = set()
-        for file in self.files:
-            values = dict(part.split("=", 1) for part in file.split("/") if "=" in part)
-            if column in values and all(values.get(name) == value for name, value in others.items()):
-                found.add(values[column])
-        return found
+    def partitions(self, column: str) -> set[str]:
+        """Distinct values of a partition column among the files read."""
+        mark = f"{column}="
+        return {part.removeprefix(mark) for file in self.files for part in file.split("/") if part.startswith(mark)}
 
 
 def read_by(frame: DataFrame) -> dict[str, Read]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
+
 from benchmarks.duckdb_baseline import TABLE, DuckBaseline
 from benchmarks.events import frequent
 from benchmarks.lakes import FOLDER, Lake, make_lake, new_folder, sketch_configuration
@@ -13,7 +15,7 @@ from benchmarks.measuring import side_by_side
 from benchmarks.plans import Read, read_by
 from benchmarks.questions import Question, large_questions, questions
 from benchmarks.sessions import spark_session
-from pyspark.sql import DataFrame, SparkSession
+from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 LARGE = 100_000_000
 CONTENDERS = ("spark", "sketch", "verify", "duckdb")
@@ -100,15 +102,15 @@ class _Bench:
         reads = read_by(frame)
         if name != "spark":
             nodes = reads.get("sketch_nodes_log", Read())
-            parts = nodes.partitions("bucket", tier="leaf")
-            figures.setdefault("leaf_parts_read", {})[name] = len(parts)
-            figures["leaf_parts"] = self._leaf_parts()
+            figures.setdefault("parts_read", {})[name] = len(nodes.partitions("bucket") - {str(TOP_BUCKET)})
+            figures["parts"] = self._parts()
         return sum(read.bytes for read in reads.values())
 
-    def _leaf_parts(self) -> int:
+    def _parts(self) -> int:
+        """Parts that the segments' nodes below the tops lie in: what the descent reads or leaves."""
         published = self.lake.published("sketch")
         nodes = self.lake.db.table("sketch_nodes").where(
-            f"tier = 'leaf' AND stream_id = {published.stream_id} AND to_batch IS NULL "
+            f"bucket <> {TOP_BUCKET} AND stream_id = {published.stream_id} AND to_batch IS NULL "
             f"AND from_batch BETWEEN {published.base_batch} AND {published.batch_id}"
         )
         return nodes.select("bucket").distinct().count()
@@ -123,8 +125,9 @@ class _Bench:
         if max(answer[0] for answer in exact.values()) > 1_000_000:
             return {"totals": {name: list(map(int, answer)) for name, answer in exact.items()}}
         rows = {
-            name: set(self.duck.rows(texts[name]) if name == "duckdb" else map(tuple, self.spark.sql(texts[name]).collect()))
-            for name in exact
+            name: set(self.duck.rows(text) if name == "duckdb" else map(tuple, self.spark.sql(text).collect()))
+            for name, text in texts.items()
+            if name in exact
         }
         base = next(iter(rows))
         return {
@@ -157,7 +160,8 @@ def _key(spark: SparkSession, lake: Lake) -> str:
     names = frequent(3)
     flags = ", ".join(f"collect_list(position) FILTER (WHERE name = '{name}') AS l{n}" for n, name in enumerate(names))
     row = spark.sql(
-        f"SELECT min(key) FROM (SELECT key, {flags} FROM {lake.db.log('events')} WHERE {lake.rows} AND {short} GROUP BY key) "
+        f"SELECT min(key) FROM (SELECT key, {flags} FROM {lake.db.log('events')} "
+        f"WHERE {lake.rows} AND {short} GROUP BY key) "
         "WHERE exists(l1, b -> b > array_min(l0) AND exists(l2, c -> c > b))"
     ).collect()[0]
     return row[0] or "k7"

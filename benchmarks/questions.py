@@ -1,9 +1,10 @@
 """The questions asked of the sketch, each with the best exact SQL over `events` that we know, for Spark and for DuckDB.
 
 One axis at a time differs from the default question: SEQ of three rare names, `skip_till_next`, the whole stream, all
-starts (`after_match => 'next'`; `past_last` is an axis, because it is no window function but a fold). The exact SQL filters on names first. Then one
-window function per operand carries the nearest next event backwards through the stream: its frame ends one row before,
-in descending order, which Spark evaluates in one pass (a frame from the next row to the end takes quadratic time).
+starts (`after_match => 'next'`; `past_last` is an axis, because it is no window function but a fold). The exact SQL
+filters on names first. Then one window function per operand carries the nearest next event backwards through the
+stream: its frame ends one row before, in descending order, which Spark evaluates in one pass (a frame from the next
+row to the end takes quadratic time).
 """
 
 from __future__ import annotations
@@ -173,7 +174,9 @@ class Question:
     def _adjacent(self, filtered: str) -> str:
         """`strict`: the rows that follow have the names, and positions without a hole."""
         later = range(1, len(self.steps))
-        columns = ", ".join(f"lead(position, {n}) OVER w AS p{n + 1}, lead(name, {n}) OVER w AS n{n + 1}" for n in later)
+        columns = ", ".join(
+            f"lead(position, {n}) OVER w AS p{n + 1}, lead(name, {n}) OVER w AS n{n + 1}" for n in later
+        )
         inner = f"SELECT position AS p1, name, {columns}\nFROM ({filtered})\nWINDOW w AS (ORDER BY position)"
         follow = " AND ".join(f"{_is(self.steps[n].names, f'n{n + 1}')} AND p{n + 1} = p1 + {n}" for n in later)
         return (
@@ -204,10 +207,10 @@ class Question:
         columns = [f"p{slot}" for slot in range(1, self.slots + 1)]
         row = f"struct({', '.join(columns)})"
         empty = f"named_struct('last', 0L, 'kept', array_remove(array({_zeros(columns)}), {_zeros(columns)}))"
+        kept = f"named_struct('last', m.{columns[-1]}, 'kept', a.kept || array(m))"
         return (
             f"SELECT inline(aggregate(array_sort(collect_list({row})), {empty},\n"
-            f"  (a, m) -> IF(m.p1 > a.last, named_struct('last', m.{columns[-1]}, 'kept', a.kept || array(m)), a)).kept)"
-            f"\nFROM ({matches})"
+            f"  (a, m) -> IF(m.p1 > a.last, {kept}, a)).kept)\nFROM ({matches})"
         )
 
 

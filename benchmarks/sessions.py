@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from patternlake.sql_ext.session import bare_session, session
 from pyspark.sql import SparkSession
+
+from patternlake.sql_ext.session import bare_session, session
 
 MASTER = "local[2]"
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -19,7 +20,7 @@ from patternlake.delta_tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.publications import Publication, PublicationsWriter
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.streams import check_name, stream_id
-from patternlake.udfs.errors import StateError
+from patternlake.udfs.errors import ConcurrentRunError, StateError
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -174,11 +175,19 @@ class Batch:
         Raises
         ------
         StateError
-            A column is missing or unknown, or the batch is published.
+            A column is missing or unknown.
+        ConcurrentRunError
+            Another run has published the batch, or writes the same rows at the same moment.
         """
         name = self.database.log(table)
         application = _application(table, self.job, self.object, part)
-        writes.append(name, self._ordered(table, rows), application=application, version=self.batch_id)
+        try:
+            writes.append(name, self._ordered(table, rows), application=application, version=self.batch_id)
+        except ConcurrentTransactionException as conflict:
+            raise ConcurrentRunError(
+                f"another run is writing the rows of batch {self.batch_id} of {self.job} of '{self.object}' to {table} "
+                "at the same moment; this run stopped and changed nothing that readers see"
+            ) from conflict
 
     def replace(self, table: str, rows: DataFrame) -> None:
         """Put rows in the place of all that this batch has in a table, in one commit; a replay does the same again.
@@ -250,7 +259,7 @@ class Batch:
         ConcurrentRunError
             Another run published the batch first.
         StateError
-            The batch was published before.
+            This run has published the batch before.
         """
         self._check_open()
         intent = self.intent
@@ -300,7 +309,12 @@ class Batch:
 
     def _check_open(self) -> None:
         if self.published is not None:
-            raise StateError(f"batch {self.batch_id} of {self.published.name} is published; it takes no more writes")
+            what = f"batch {self.batch_id} of {self.published.name} is published; it takes no more writes"
+            if self.published.run_id == self.run_id:
+                raise StateError(what)
+            raise ConcurrentRunError(
+                f"{what}: another run did it, this one stopped and changed nothing that readers see"
+            )
 
 
 def _application(table: str, job: str, object: str, part: str = "") -> str:

@@ -111,3 +111,15 @@ def _retrying(what: str, write: Callable[[], object]) -> None:
         # Two writers that wait equally long would meet again.
         time.sleep(pause * (0.5 + random.random()))
         pause *= 2
+
+
+def compact(spark: SparkSession, table: str, partitions: str | None = None) -> None:
+    """Merge a table's small files, in all partitions or those that a SQL condition over partition columns names."""
+    optimize = DeltaTable.forName(spark, table).optimize()
+    chosen = optimize if partitions is None else optimize.where(partitions)
+    _retrying(f"compaction of {table}", chosen.executeCompaction)
+
+
+def vacuum(spark: SparkSession, table: str) -> None:
+    """Remove files that no version within Delta's own retention needs."""
+    _retrying(f"vacuum of {table}", DeltaTable.forName(spark, table).vacuum)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,12 +55,16 @@ class Folder:
             opened.close()
 
     def write(self, text: str, *parts: str) -> None:
-        """Write a small file anew."""
-        opened = self._system.create(self._path("/".join((self.path, *parts))), True)
+        """Write a small file that is not there yet: all of it or, if the process dies, nothing."""
+        whole = self._path("/".join((self.path, *parts)))
+        draft = self._path(f"{whole}.{uuid.uuid4().hex}.tmp")
+        opened = self._system.create(draft, True)
         try:
             opened.write(bytearray(text.encode()))
         finally:
             opened.close()
+        if not self._system.rename(draft, whole):
+            self._system.delete(draft, False)
 
     def delete(self) -> None:
         """Delete all of it."""

@@ -122,20 +122,21 @@ class EventColumns:
             ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``. Reason and detail are
             NULL for a good row; row is NULL too, unless a later look at a whole step can still turn the row down.
         """
-        columns = [column for column in source.columns if column not in (ORIGIN, CORRUPT)]
-        hashed = columns + [column for column in source.columns if column == CORRUPT]
+        columns = [column for column in source.columns if column != ORIGIN]
+        # Under names of their own, since an attribute hides the source's column of its name.
+        own = {column: f"__s{index}" for index, column in enumerate(columns)}
         fields = {field.name: field.dataType for field in source.schema.fields}
-        shown = F.to_json(F.struct(*[_quoted(column) for column in hashed]), {"ignoreNullFields": "false"})
-        if CORRUPT in hashed:
-            whole = F.to_json(F.struct(*[_quoted(column) for column in columns]), {"ignoreNullFields": "false"})
-            shown = F.when(_quoted(CORRUPT).isNull(), whole).otherwise(shown)
         raw = self._raw(source).select(
             "*",
-            F.xxhash64(*[_hashable(column, fields[column]) for column in hashed]).alias("__hash"),
+            *[_quoted(column).alias(name) for column, name in own.items()],
+            F.xxhash64(*[_hashable(column, fields[column]) for column in columns]).alias("__hash"),
         )
-        scope = self._in_scope(raw, keep=["__hash", ORIGIN, *hashed, *self._raw_names()])
+        scope = self._in_scope(raw, keep=["__hash", ORIGIN, *columns, *own.values(), *self._raw_names()])
+        shown = _as_json({column: name for column, name in own.items() if column != CORRUPT})
+        if CORRUPT in own:
+            shown = F.when(F.col(own[CORRUPT]).isNull(), shown).otherwise(_as_json(own))
         tokens = [F.expr(text).cast("string") for text in (self.stream.tokens or ())] if self.tokens else []
-        wrong = self._problems(CORRUPT in source.columns, watermark)
+        wrong = self._problems(own.get(CORRUPT), watermark)
         reason = F.coalesce(*[F.when(condition, F.lit(code)) for code, condition, _ in wrong])
         detail = F.concat_ws("; ", *[F.when(condition, message) for _, condition, message in wrong])
         rows = scope.select(
@@ -220,11 +221,11 @@ class EventColumns:
         rest = kept or [c for c in raw.columns if c.lower() not in hidden and not c.startswith("__")]
         return raw.select(*[column.alias(name) for name, column in typed.items()], *[_quoted(name) for name in rest])
 
-    def _problems(self, corrupt: bool, watermark: int | None) -> list[tuple[str, Column, Column]]:
+    def _problems(self, corrupt: str | None, watermark: int | None) -> list[tuple[str, Column, Column]]:
         """Reason, condition and message of everything that can be wrong with one row, in the order of `REASONS`."""
         found: list[tuple[str, Column, Column]] = []
-        if corrupt:
-            found.append(("corrupt", _quoted(CORRUPT).isNotNull(), F.lit("the record could not be read")))
+        if corrupt is not None:
+            found.append(("corrupt", F.col(corrupt).isNotNull(), F.lit("the record could not be read")))
         found.append(("time", F.col("time").isNull(), _not_a("time", F.col("__time"), "a timestamp")))
         found.append(("name", F.col("name").isNull(), F.lit("name: is NULL")))
         for index, (attribute, kind) in enumerate(self.stream.types.items()):
@@ -246,6 +247,13 @@ class EventColumns:
 
 def _quoted(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _as_json(columns: dict[str, str]) -> Column:
+    """A row as JSON, of columns under other names."""
+    return F.to_json(
+        F.struct(*[F.col(own).alias(name) for name, own in columns.items()]), {"ignoreNullFields": "false"}
+    )
 
 
 def _not_a(what: str, value: Column, right: str) -> Column:

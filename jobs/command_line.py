@@ -26,8 +26,11 @@ import typer
 from patternlake.jobs.messages import message
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.console import Console
 
+    from patternlake.jobs.configuration import Configuration
+    from patternlake.jobs.running import Step
     from patternlake.jobs.summary import Summary
 
 INTERRUPTED = 130
@@ -69,8 +72,8 @@ def run(
 ) -> None:
     """Run a job on everything configured for it, or on one object; one line of JSON for each.
 
-    With --watch, objects without anything new are reported in the first round only, and --rebuild holds for the first
-    round. Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run takes
+    With --watch, --rebuild holds for the first round; later rounds report only what is new, and maintain only that.
+    Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run takes
     the batch over.
     """
     from patternlake.jobs.configuration import Configuration
@@ -88,14 +91,14 @@ def run(
         with spark_for(configuration, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-            _write_summaries(_round(spark, configuration, planned, rebuild, console))
+            _write_summaries(_round(spark, configuration, planned, console, rebuild=rebuild))
             while watch is not None:
                 try:
                     time.sleep(watch)
                 except KeyboardInterrupt:
                     return
-                later = _round(spark, configuration, planned, False, console)
-                _write_summaries(summary for summary in later if summary.batches)
+                later = _round(spark, configuration, planned, console, sparing=True)
+                _write_summaries(summary for summary in later if summary.batches or summary.rows_out)
 
 
 @app.command()
@@ -229,14 +232,16 @@ class _ConsoleHandler(logging.Handler):
         self._console.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
-def _round(spark: Any, configuration: Any, planned: Any, rebuild: bool, console: Console) -> Iterator[Summary]:
+def _round(
+    spark: SparkSession, configuration: Configuration, planned: Iterable[Step], console: Console, **how: bool
+) -> Iterator[Summary]:
     from patternlake.delta_tables.database import Database
     from patternlake.jobs.progress import ShownProgress
     from patternlake.jobs.running import perform
 
     with ShownProgress(console, spark) as progress:
         database = Database.open(spark, configuration.database, configuration.location)
-        yield from perform(database, configuration, planned, rebuild=rebuild, progress=progress)
+        yield from perform(database, configuration, planned, progress=progress, **how)
 
 
 def _write_summaries(summaries: Iterable[Summary]) -> None:

@@ -25,7 +25,7 @@ from pyspark.sql import types as T
 from patternlake.delta_tables import moments
 from patternlake.delta_tables.batches import Batch, upcoming
 from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.intents import IntentsReader
+from patternlake.delta_tables.intents import Intent, IntentsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.streams import StreamsWriter, stream_id
 from patternlake.jobs import ordering, steps
@@ -124,7 +124,7 @@ class _Run:
         db, name = self.db, self.name
         self.spark: SparkSession = db.spark
         latest = PublicationsReader(db).latest(JOB, name)
-        pending = IntentsReader(db).after(JOB, name, -1 if latest is None else latest.batch_id)
+        pending = _begun(db, name, latest)
         if latest is not None and not rebuild and not (pending and pending[-1].rebuild):
             _refuse_changes(name, latest.configuration, self.stream.meaning)
         if rebuild:
@@ -140,13 +140,18 @@ class _Run:
         if rebuild:
             self.checkpoint.delete()
         known = own.source if own is not None else begun.source if begun is not None else {}
-        self.checkpoint.check(
-            Expected(
-                published=-1 if own is None else int(own.source["epoch"]),
-                query=known.get("query"),
-                begun=None if begun is None else int(begun.source["epoch"]),
-            )
+        expected = Expected(
+            published=-1 if own is None else int(own.source["epoch"]),
+            query=known.get("query"),
+            begun=None if begun is None else int(begun.source["epoch"]),
         )
+        try:
+            self.checkpoint.check(expected)
+        except StateError:
+            # A live rival may have gone on between the look at the tables and the look at the checkpoint.
+            if (PublicationsReader(db).latest(JOB, name), _begun(db, name, latest)) == (latest, pending):
+                raise
+            raise _rival(name) from None
         self.source = Source(self.spark, name, self.stream)
         last = begun.source if begun is not None else own.source if own is not None else None
         if last is not None:
@@ -288,8 +293,10 @@ class _Run:
         read, there = self.checkpoint.files(int(until)), self.source.modified()
         if read is None or there is None:
             return
-        was, now = read.withColumnRenamed("modified", "was"), there
-        changed = was.join(now, "path").where(F.col("was") != F.col("modified"))
+        # Spark writes one file's address with one slash or with three.
+        path = F.regexp_replace("path", "^file:/+", "file:/").alias("path")
+        changed = read.select(path, F.col("modified").alias("was")).join(there.select(path, "modified"), "path")
+        changed = changed.where(F.col("was") != F.col("modified"))
         names = [row["path"] for row in changed.orderBy("path").select("path").limit(4).collect()]
         if names:
             shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
@@ -372,7 +379,16 @@ def _rivalry(error: BaseException, name: str) -> ConcurrentRunError | None:
     )
     if not rival or not isinstance(error, PySparkException | ConcurrentTransactionException):
         return None
+    return _rival(name)
+
+
+def _rival(name: str) -> ConcurrentRunError:
     return ConcurrentRunError(f"another run of ingest of stream {name!r} is at work; this one stopped without harm")
+
+
+def _begun(db: Database, name: str, latest: Publication | None) -> list[Intent]:
+    """Batches that were begun and not published."""
+    return IntentsReader(db).after(JOB, name, -1 if latest is None else latest.batch_id)
 
 
 @contextmanager

@@ -43,9 +43,10 @@ class LoggedProgress:
 
 
 class ShownProgress:
-    """Shows the object at work and Spark's tasks on a terminal; elsewhere, one line per object.
+    """Shows the object at work and Spark's tasks on a terminal; elsewhere, nothing.
 
-    Use it as a context manager, so that the line is gone whatever ends the work.
+    Under a scheduler, standard error thus stays empty unless something is wrong, and cron sends no letters. Use it as
+    a context manager, so that the line is gone whatever ends the work.
 
     Parameters
     ----------
@@ -88,7 +89,8 @@ class ShownProgress:
 
     def end(self, summary: Summary) -> None:
         """Write what became of it."""
-        self._console.print(told(summary), markup=False, highlight=False, soft_wrap=True)
+        if self._status is not None:
+            self._console.print(told(summary), markup=False, highlight=False, soft_wrap=True)
 
     def _watch(self) -> None:
         while not self._ended.wait(_PERIOD):
@@ -107,7 +109,7 @@ class ShownProgress:
 def told(summary: Summary) -> str:
     """Write a summary as one line for people."""
     head = f"{summary.job} {summary.object}"
-    if summary.batches == 0:
+    if not summary.batches and not summary.rows_out:
         return f"{head}: nothing new ({summary.seconds:.1f} s)"
     return (
         f"{head}: {summary.rows_in:,} rows in, {summary.rows_out:,} out, {summary.rows_quarantined:,} quarantined "

@@ -139,7 +139,7 @@ def run(
     job
         A name of `JOBS`, or ``all``: every job, those first whose results others read, maintenance last. Maintenance
         is part of ``all`` because ``all`` is what a scheduler calls: were it left out, a database that follows the
-        sample schedules would grow for ever. Where nothing is due it only looks.
+        sample schedules would grow for ever.
     object
         Only this object.
     rebuild
@@ -174,20 +174,39 @@ def perform(
     planned: Iterable[Step],
     *,
     rebuild: bool = False,
+    sparing: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Summary]:
-    """Do the steps one after another and yield each summary as soon as it is there; errors as for `run`."""
+    """Do the steps one after another and yield each summary as soon as it is there; errors as for `run`.
+
+    Parameters
+    ----------
+    database
+        The open database.
+    configuration, planned
+        What `steps` was given, and what it gave.
+    rebuild, progress
+        As for `run`.
+    sparing
+        Maintain only what an earlier step took further: for rounds that follow each other closely.
+    """
     heard = progress or LoggedProgress()
     listed = list(planned)
+    sparing = sparing and any(JOBS[step.job].maintains for step in listed)
+    taken_further: set[str] = set()
     for number, step in enumerate(listed, start=1):
-        heard.begin(step.job, step.object, number, len(listed))
         job = JOBS[step.job]
+        if sparing and not job.maintains and step.object not in taken_further:
+            continue
+        heard.begin(step.job, step.object, number, len(listed))
         try:
             summary = job.work(database, step.object, configuration, rebuild and job.maintains)
         except PatternLakeError as error:
             _name(error, step)
             raise
         heard.end(summary)
+        if summary.batches:
+            taken_further.add(step.object)
         yield summary
 
 

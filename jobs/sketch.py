@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.batches import Batch, upcoming
+from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
+from patternlake.delta_tables.intents import IntentsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.jobs.configuration import SketchConfiguration
 from patternlake.jobs.sketch_planning import denser, first_plan
@@ -67,22 +68,49 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
         The memory does not allow what was asked.
     """
     started = time.monotonic()
+    done: list[Publication] = []
+    while True:
+        batch = _next_batch(db, name, configuration, rebuild=rebuild and not done)
+        if batch is None:
+            break
+        done.append(_run(db, batch, configuration))
+    return Summary(
+        JOB,
+        name,
+        done[-1].batch_id if done else None,
+        len(done),
+        sum(each.rows_in for each in done),
+        sum(each.rows_out for each in done),
+        0,
+        time.monotonic() - started,
+    )
+
+
+def _next_batch(db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool) -> Batch | None:
+    """Begin, or take over, the next batch; None where the sketch is up to date."""
     reader = PublicationsReader(db)
+    last = reader.latest(JOB, name)
+    # After the sketch's own, so that it is not older than what the sketch has read.
     stream = reader.latest("ingest", name)
     if stream is None:
         raise StateError(f"sketch {name!r}: the stream has no published events; run `ingest` first")
-    last = reader.latest(JOB, name)
-    meaning = {**configuration.meaning, "stream": stream.configuration}
+    pending = IntentsReader(db).after(JOB, name, -1 if last is None else last.batch_id)
+    begun = pending[-1] if pending else None
+    # A batch of events that a rebuild of the stream has replaced stays behind, unseen, as before a rebuild of ours.
+    adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
+    meaning = {**configuration.meaning, "stream": dict(stream.configuration)}
     fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch
+    fresh = fresh or (adopted is not None and adopted.rebuild)
     if last is not None and not fresh:
         _refuse_changes(name, last.configuration, meaning)
-        if last.source["ingest_batch"] == stream.batch_id:
-            return Summary(JOB, name, None, 0, 0, 0, 0, time.monotonic() - started)
-    if stream.source_to == 0:
-        return Summary(JOB, name, None, 0, 0, 0, 0, time.monotonic() - started)
-
-    batch_id = upcoming(db, JOB, name, rebuild=rebuild)
-    batch = Batch.begin(
+        if adopted is None and last.source["ingest_batch"] == stream.batch_id:
+            return None
+    if not stream.source_to:
+        return None
+    # From what was read above, not from another look: a rival that publishes in between is found out by its number.
+    before = begun or last
+    batch_id = adopted.batch_id if adopted is not None else 1 if before is None else before.batch_id + 1
+    return Batch.begin(
         db,
         job=JOB,
         object=name,
@@ -94,18 +122,20 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
         source_to=stream.source_to,
         configuration=meaning,
     )
-    # An intent that a run left behind names an older batch of the stream: its range is obeyed.
-    stream = reader.of_batch("ingest", name, int(batch.source["ingest_batch"]))
-    plans, expected = ([], None) if fresh or last is None else _state(last)
+
+
+def _run(db: Database, batch: Batch, configuration: SketchConfiguration) -> Publication:
+    """Build and publish a batch. An intent that a run left behind may name an older batch of the stream."""
+    name = batch.object
+    stream = PublicationsReader(db).of_batch("ingest", name, int(batch.source["ingest_batch"]))
+    if stream is None:
+        raise StateError(f"sketch {name!r}: batch {batch.source['ingest_batch']} of the stream is not published")
+    fresh = batch.base_batch == batch.batch_id
+    plans, expected = ([], None) if fresh or batch.previous is None else _state(batch.previous)
     builder = _Builder(batch, EventsReader(db).published(stream), stream, configuration, plans, expected)
     state = builder.build()
-    published = batch.publish(
-        rows_in=batch.source_to - batch.source_from,
-        rows_out=state["segments"] - builder.first_segment,
-        rows_quarantined=0,
-        watermark=stream.watermark,
-        state=state,
-    )
+    if batch.previous is not None and not fresh:
+        state["floors"] = batch.previous.state.get("floors", [])
     if state["bytes"] > configuration.memory:
         logger.warning(
             "sketch %r takes %d bytes, more than memory: %d, because the stream has outgrown expected_events: %d",
@@ -114,8 +144,11 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
             configuration.memory,
             state["expected_events"],
         )
-    return Summary(
-        JOB, name, published.batch_id, 1, published.rows_in, published.rows_out, 0, time.monotonic() - started
+    return batch.publish(
+        rows_in=builder.total - builder.known,
+        rows_out=builder.segments - builder.first_segment,
+        watermark=stream.watermark,
+        state=state,
     )
 
 
@@ -136,11 +169,12 @@ class _Builder:
         self.stream = stream
         self.configuration = configuration
         self.plans = plans
-        self.total = batch.source_to
+        self.known = batch.source_from or 0
+        self.total = batch.source_to or 0
         self.expressions = len(stream.configuration.get("tokens") or [None])
         self.expected_events = configuration.expected_events or expected_events or 10 * self.total
         size = plans[0].sizing.segment_events if plans else None
-        self.first_segment = 0 if size is None else batch.source_from // size
+        self.first_segment = 0 if size is None else self.known // size
         self.segments = 0
 
     def build(self) -> dict[str, Any]:
@@ -243,11 +277,10 @@ def _state(last: Publication) -> tuple[list[Plan], int]:
     plans = [
         Plan(entry["from_segment"], Sizing.from_json(json.dumps(entry["sizing"]))) for entry in last.state["plans"]
     ]
-    # Plans that begin with the open segment, or later, are found again from the finished segments before it.
-    return [replace(plan) for plan in plans], int(last.state["expected_events"])
+    return plans, int(last.state["expected_events"])
 
 
-def _refuse_changes(name: str, published: dict[str, Any], now: dict[str, Any]) -> None:
+def _refuse_changes(name: str, published: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     changed = sorted(key for key in {*published, *now} if published.get(key) != now.get(key) and key != "stream")
     changed = [key for key in changed if key not in ("memory", "expected_events")]
     if changed:

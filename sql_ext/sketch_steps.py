@@ -30,7 +30,9 @@ def named_arguments(function: str, parameters: Sequence[Parameter]) -> str:
 def publication(db: Database, function: str) -> str:
     """A query of one row: `p`, the sketch's publication at `as_of` with what says why there is none, and `known`."""
     return f"""  SELECT struct(
-      max_by(struct(batch_id, base_batch, source, configuration, state), struct(batch_id, published_at)) FILTER (WHERE asked) AS at,
+      max_by(struct(batch_id, base_batch, source, configuration, state), struct(batch_id, published_at))
+        FILTER (WHERE asked) AS at,
+      max_by(struct(base_batch, state), struct(batch_id, published_at)) FILTER (WHERE same) AS newest,
       unix_micros(min(published_at) FILTER (WHERE same)) AS first,
       unix_micros(max(horizon) FILTER (WHERE same)) AS horizon
     ) AS p,

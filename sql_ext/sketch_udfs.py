@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import arrow_udf
+from pyspark.sql import SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_type
 
 from patternlake.udfs.sketch.answering import ANSWER_TYPE, CANDIDATES_TYPE, EXISTS_TYPE, answer, candidates, exists
@@ -15,6 +15,9 @@ from patternlake.udfs.sketch.asking import QUESTION_TYPE, ask
 from patternlake.udfs.sketch.descent import HITS_TYPE, TOP_TYPE, node_hits, top_hits
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.verifying import exact_part
+
+# Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
+arrow_udf: Any = functions.arrow_udf  # type: ignore[attr-defined]
 
 
 def register(spark: SparkSession) -> None:

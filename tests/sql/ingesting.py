@@ -1,35 +1,36 @@
-"""What the tests of ingest share: a database of their own, small sources, and short ways to look at the result."""
+"""What the tests of ingest share: small sources, one stream each, and short ways to look at the result."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.configuration import Configuration
+from patternlake.delta_tables.streams import stream_id
+from patternlake.jobs.configuration import Configuration, StreamConfiguration
 from patternlake.jobs.ingest import ingest
 from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 HEADER = "at,what,who,x"
+_NUMBERS = itertools.count()
 
 
 class Lake:
-    """A database with one stream ``s`` whose source stands in the folder `data`."""
+    """One stream of a database, whose source stands in the folder `data`."""
 
-    def __init__(self, spark: SparkSession, folder: Path, name: str) -> None:
-        self.spark = spark
+    def __init__(self, db: Database, folder: Path) -> None:
+        self.spark: SparkSession = db.spark
+        self.db = db
+        self.name = f"s{next(_NUMBERS)}"
         self.folder = folder
         self.data = folder / "data"
         self.data.mkdir()
-        self.db = Database.open(spark, name, str(folder / "lake"))
         self.stream: dict[str, Any] = {
             "source": {"format": "csv", "path": "data", "options": {"header": True}},
             "time": "at",
@@ -43,29 +44,26 @@ class Lake:
         path.write_text("\n".join([*([header] if header else []), *lines]) + "\n")
         return path
 
-    def configuration(self, **changes: Any) -> Configuration:
+    def configuration(self, **changes: Any) -> StreamConfiguration:
         stream = {key: value for key, value in {**self.stream, **changes}.items() if value is not None}
-        return Configuration.from_text(yaml.safe_dump({"streams": {"s": stream}}), folder=self.folder)
+        text = yaml.safe_dump({"streams": {self.name: stream}})
+        return Configuration.from_text(text, folder=self.folder).streams[self.name]
 
     def ingest(self, *, rebuild: bool = False, **changes: Any) -> Summary:
-        return ingest(self.db, "s", self.configuration(**changes).streams["s"], rebuild=rebuild)
+        return ingest(self.db, self.name, self.configuration(**changes), rebuild=rebuild)
+
+    def rows(self, view: str) -> DataFrame:
+        return self.spark.table(self.db.view(view)).where(f"stream = '{self.name}'")
 
     def events(self, *columns: str) -> list[tuple[Any, ...]]:
-        rows = self.spark.table(self.db.view("events")).orderBy("position").selectExpr(*columns).collect()
-        return [tuple(row) for row in rows]
+        return [tuple(row) for row in self.rows("events").orderBy("position").selectExpr(*columns).collect()]
 
     def quarantine(self) -> list[Row]:
-        return self.spark.table(self.db.view("quarantine")).orderBy("reason", "row").collect()
+        return self.rows("quarantine").orderBy("reason", "row").collect()
 
     def reasons(self) -> list[str]:
         return [row["reason"] for row in self.quarantine()]
 
-
-@contextmanager
-def lake(spark: SparkSession, folder: Path) -> Iterator[Lake]:
-    """A lake in a folder, dropped from the catalog afterwards."""
-    name = "ingest_" + os.urandom(4).hex()
-    try:
-        yield Lake(spark, folder, name)
-    finally:
-        spark.sql(f"DROP DATABASE IF EXISTS {name} CASCADE")
+    @property
+    def checkpoint(self) -> Path:
+        return Path(self.db.folder("checkpoints", str(stream_id(self.name))))

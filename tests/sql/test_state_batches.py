@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from delta.exceptions import ConcurrentAppendException, ConcurrentTransactionExc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import streams, writes
+from patternlake.delta_tables import batches, streams, writes
 from patternlake.delta_tables.batches import Batch, upcoming
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
@@ -136,6 +138,24 @@ def test_an_intent_that_loses_at_read_back_stops_the_run(
         _begin(lake, name)
 
 
+def test_rivals_in_threads_write_one_row(lake: Database, name: str) -> None:
+    rows = [_statistics(_begin(lake, name)) for _ in range(3)]
+    together = threading.Barrier(len(rows))
+
+    def append(frame: DataFrame) -> str:
+        together.wait()
+        try:
+            writes.append(lake.log("event_statistics"), frame, application=name, version=1)
+        except ConcurrentTransactionException:
+            return "stopped"
+        return "written"
+
+    with ThreadPoolExecutor(len(rows)) as pool:
+        ends = list(pool.map(append, rows))
+    assert "written" in ends
+    assert _begin(lake, name).written("event_statistics").count() == 1
+
+
 def test_a_conflict_that_another_try_solves_is_tried_again(
     lake: Database, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,8 +250,8 @@ def test_rows_that_lack_a_column_are_refused_by_its_name(lake: Database, name: s
 
 @pytest.mark.parametrize(
     "name",
-    ["a`b", "it's; DROP TABLE events_log", 'quo"ted\\', "Straße 🚆 列車", "x" * 255, "%s {} $1 :p ?", " "],
-    ids=["backtick", "statement", "escape", "unicode", "longest", "placeholders", "space"],
+    ["a`b'; DROP TABLE events_log; --\"\\ %s {} $1 :p ?", "Straße 🚆 列車", "x" * 255],
+    ids=["statement", "unicode", "longest"],
 )
 def test_any_name_works(lake: Database, name: str) -> None:
     batch = _begin(lake, name)
@@ -253,7 +273,7 @@ def test_an_empty_or_overlong_name_is_refused(lake: Database, name: str) -> None
 def test_two_streams_with_one_number_are_refused(lake: Database, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _begin(lake, name)
     taken = streams.stream_id(name)
-    monkeypatch.setattr(streams, "stream_id", lambda _: taken)
+    monkeypatch.setattr(batches, "stream_id", lambda _: taken)
     with pytest.raises(StateError, match=f"'other {name}' has the same number .* existing stream '{name}'"):
         _begin(lake, f"other {name}")
 
@@ -277,6 +297,7 @@ def test_a_stream_is_written_again_only_where_it_changes(lake: Database, name: s
 
 def test_every_table_tells_its_batches() -> None:
     for table in TABLES.values():
+        assert len(set(table.column_names)) == len(table.columns)
         assert "batch_id" in table.column_names or {"from_batch", "to_batch"} <= set(table.column_names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import logging
 import os
@@ -16,10 +17,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from patternlake.jobs import answers, command_line, local_spark, running, status_lines
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.messages import message
+from patternlake.jobs.progress import ShownProgress
 from patternlake.jobs.status import ObjectStatus, dictionary_bytes
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError, StateError
@@ -166,7 +169,7 @@ def test_run_writes_one_line_of_json_per_object_and_job(
         }
         for name in ("flights", "sky")
     ]
-    assert "ingest flights: 10 rows in, 9 out, 1 quarantined" in shown.err
+    assert shown.err == "", "on what is no terminal, standard error is for what is wrong"
 
 
 def test_rebuild_reaches_every_job_that_can(conf: Path, work: list[tuple[Any, ...]]) -> None:
@@ -216,6 +219,34 @@ def test_watch_reports_objects_without_news_in_the_first_round_only(
     monkeypatch.setattr(time, "sleep", sleep)
     assert command("run", "sketch", "--conf", str(conf), "--watch", "1") == 0
     assert [json.loads(line)["batches"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
+
+
+def test_later_rounds_of_a_watch_maintain_only_what_is_new(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def idle(database: Any, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+        return Summary("ingest", name, None, 0, 0, 0, 0, 0.0)
+
+    def sleep(seconds: float, left: list[int] = [1]) -> None:  # noqa: B006
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+
+    monkeypatch.setitem(running.JOBS, "ingest", running.Job(lambda configuration: configuration.streams, idle))
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert command("run", "all", "--conf", str(conf), "--watch", "1") == 0
+    maintained = [name for job, name, _ in work if job == "maintain"]
+    assert maintained == ["flights", "sky", "flights"]
+
+
+def test_a_terminal_is_shown_what_became_of_each_object() -> None:
+    screen = Console(file=io.StringIO(), force_terminal=True, width=200)
+    with ShownProgress(screen, spark=None) as progress:  # type: ignore[arg-type]
+        progress.begin("ingest", "flights [all]", 1, 2)
+        progress.end(Summary("ingest", "flights [all]", 3, 1, 1000, 999, 1, 0.123))
+    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "ingest flights [all] (1 of 2)" in shown
+    assert "ingest flights [all]: 1,000 rows in, 999 out, 1 quarantined (0.1 s)" in shown
 
 
 def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def encoded(question: Question, matches: Matches, keys: Sequence[str | None]) ->
     metadata = {"total": str(matches.total)}
     with pa.ipc.new_stream(sink, batch.schema.with_metadata(metadata)) as writer:
         writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def _approximate(question: Question, hits: pa.ListArray) -> pa.StructArray:

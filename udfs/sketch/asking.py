@@ -36,8 +36,8 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
     arguments
         The SQL function's arguments by name; times in microseconds since the epoch.
     publication
-        ``at``: the sketch's publication at `as_of`, or None; ``first`` and ``horizon``: when the sketch was first
-        published and the earliest moment that can be asked, microseconds, or None.
+        ``at``: the sketch's publication at `as_of`, or None; ``newest``: the latest one; ``first`` and ``horizon``:
+        when the sketch was first published and the earliest moment that can be asked, microseconds, or None.
     known
         Streams that have a sketch.
 
@@ -48,7 +48,7 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
     try:
         at = publication["at"]
         _check_moment(arguments, publication)
-        text = question_text(arguments, at, known)
+        text = question_text(arguments, at and {**at, "floors": _floors(publication)}, known)
         question = compile_question(text)
     except PatternLakeError as error:
         return {"error": str(error)}
@@ -63,6 +63,14 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
         "tiers": question.tiers(),
         "part_segments": part_segments(sizing["leaf_events"] * sizing["fanout"] ** (question.height - 1)),
     }
+
+
+def _floors(publication: Mapping[str, Any]) -> list[Any]:
+    """What ageing has removed by now: nodes that are gone are gone at every `as_of`."""
+    at, newest = publication["at"], publication["newest"]
+    state = newest["state"] if newest["base_batch"] == at["base_batch"] else at["state"]
+    floors: list[Any] = json.loads(state).get("floors", [])
+    return floors
 
 
 def _check_moment(arguments: Mapping[str, Any], publication: Mapping[str, Any]) -> None:

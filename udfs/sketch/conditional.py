@@ -2,14 +2,14 @@
 
 Source: SPEC section 3, skip_till_next. Conditions are judged by the vectorised evaluator, so the search is not a loop
 per event: all starts advance together, slot by slot, over candidate events; a term that is not found near by is looked
-for in a window four times as wide, and so on. Work is bounded by the number of candidate tuples that are judged,
-memory by `partials.MOST_ROWS` of them.
+for in a window four times as wide, and so on. Work is bounded by the number of candidate tuples that are judged
+(equalities are looked up, see `narrowing`), memory by `partials.MOST_ROWS` of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -17,6 +17,7 @@ from numba import njit
 from patternlake.udfs.sketch.combinations import MOST, stops
 from patternlake.udfs.sketch.conditions import Columns, Condition
 from patternlake.udfs.sketch.hits import too_many
+from patternlake.udfs.sketch.narrowing import Candidates
 from patternlake.udfs.sketch.partials import MOST_ROWS, Partial, concatenated, once, ragged
 from patternlake.udfs.sketch.pattern import Alternative, IntArray, Layout
 from patternlake.udfs.sketch.search import BoolArray, Rows, greatest, held_any, least, next_table
@@ -100,11 +101,14 @@ class _Search:
         self.rows, self.layout = problem.rows, problem.layout
         self.slots = int(self.layout.block[-1])
         self.terms = len(self.layout.term) - 1
-        self.candidates = [np.flatnonzero(self.rows.flags[:, column]) for column in self.rows.slot]
         self.judged: list[list[Condition]] = [[] for _ in range(self.slots)]
         for condition in problem.conditions:
             if condition.negated is None:
                 self.judged[max(condition.slots)].append(condition)
+        self.candidates = [
+            Candidates(slot, np.flatnonzero(self.rows.flags[:, column]), self.judged[slot], problem.columns)
+            for slot, column in enumerate(self.rows.slot)
+        ]
         self.rejecting: list[list[tuple[BoolArray, list[Condition]]]] = []
         for gap in problem.gaps:
             self.rejecting.append([(held, [c for c in problem.conditions if c.negated == name]) for name, held in gap])
@@ -236,6 +240,10 @@ class _Search:
         done: list[Partial] = []
         waiting, width = partial, FIRST_WIDTH
         single_try = term == 0 and not self.is_wide(term)
+        slots = self.term_slots(term)
+        alone = self.candidates[slots.start] if term and slots.stop - slots.start == 1 else None
+        if alone is not None:
+            waiting = waiting.take(~alone.hopeless(waiting.bound, waiting.low))
         self.ambiguous = self.choosy and bool(self.layout.run[term])
         while len(waiting.parent):
             high = waiting.stop if single_try else np.minimum(waiting.low + width, waiting.stop)
@@ -246,7 +254,11 @@ class _Search:
             done.append(Partial(waiting.parent[found], best.bound, best.choice, best.low, stop, best.run))
             missing = np.ones(len(waiting.parent), np.bool_)
             missing[found] = False
-            waiting = waiting.take(missing & (high < waiting.stop))
+            missing &= high < waiting.stop
+            if alone is not None:
+                waiting = replace(waiting, low=high)
+                missing &= ~alone.hopeless(waiting.bound, waiting.low)
+            waiting = waiting.take(missing)
             width *= 4
         whole = concatenated(done, self.slots)
         return whole.take(np.argsort(whole.parent, kind="stable"))
@@ -310,24 +322,19 @@ class _Search:
             return
         if block is not None and slot == self.layout.block[block + 1]:
             block, base = block + 1, slot
-        events = self.candidates[slot]
         if block is not None:
-            offset = base - int(self.layout.block[self.layout.term[term]])
-            low = np.searchsorted(events, partial.run + offset)
-            high = np.searchsorted(events, partial.run + offset + int(self.layout.block[block + 1]) - base)
+            low = partial.run + (base - int(self.layout.block[self.layout.term[term]]))
+            high = low + (int(self.layout.block[block + 1]) - base)
         else:
-            low = np.searchsorted(events, partial.low)
-            fixed = term == 0 and stop - base == 1
-            high = np.searchsorted(events, partial.low + 1 if fixed else partial.stop)
-        for row, place in ragged(low, high):
-            event = events[place]
+            low, high = partial.low, partial.stop
+            if term == 0 and slot == stop - 1:
+                # Some slot takes the event at which the match begins: the last one, where no other has.
+                begun = (partial.bound[:, base:slot] == low[:, None]).any(axis=1)
+                high = np.where(begun, high, low + 1)
+        for row, event in self.candidates[slot].between(partial.bound, low, high):
             free = np.ones(len(row), np.bool_)
             for other in range(base, slot):
                 free &= partial.bound[row, other] != event
-            if term == 0 and block is None and slot == stop - 1:
-                free &= (event == partial.low[row]) | (partial.bound[row, base:slot] == partial.low[row, None]).any(
-                    axis=1
-                )
             piece = partial.take(row[free])
             piece.bound[:, slot] = event[free]
             yield from self.filled(self.chosen(piece, slot), term, base, slot + 1, stop, block)

@@ -1,8 +1,8 @@
 """From the stored rows of the tree to the nodes that may hold a question's names: first the tops, then the nodes.
 
-Source: thesis 4.3 (a walk from the top). Departure: the levels of a segment are tested side by side, each row by itself,
-and a node counts if all nodes above it, up to the top, have the name as well. That is what a walk finds, without
-bringing the rows of a segment together first.
+Source: thesis 4.3 (a walk from the top). Departure: the levels of a segment are tested side by side, each row by
+itself, and a node counts if all nodes above it, up to the top, have the name as well. That is what a walk finds,
+without bringing the rows of a segment together first.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _operands(question: Question) -> _Wanted:
 def _present(question: Question, row: dict[str, Any], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool[c, names]: any of the token expressions may have the name's value in the node."""
     answers = probe(np.ascontiguousarray(row["bits"]), row["k"], hashes)
-    return answers.reshape(len(answers), -1, question.expressions).any(axis=2)
+    return np.asarray(answers.reshape(len(answers), -1, question.expressions).any(axis=2))
 
 
 def _present_by_key(question: Question, row: dict[str, Any], keys: pa.StringArray) -> NDArray[np.bool_]:
@@ -334,4 +334,4 @@ def _unpacked(packed: NDArray[np.int64], names: int) -> NDArray[np.bool_]:
 
 
 def _flat(rows: pa.StructArray, name: str) -> NDArray[Any]:
-    return rows.field(name).flatten().to_numpy(zero_copy_only=False)
+    return np.asarray(rows.field(name).flatten().to_numpy(zero_copy_only=False))

@@ -180,7 +180,7 @@ def compile_question(text: str) -> Question:
         expressions=len(stream.get("tokens") or ["name"]),
         seed=configuration["seed"],
         events=state["events"],
-        floors=tuple(Floor(entry["before_segment"], entry["level"]) for entry in state.get("floors", [])),
+        floors=tuple(Floor(entry["before_segment"], entry["level"]) for entry in parts["sketch"]["floors"]),
     )
 
 
@@ -227,7 +227,7 @@ def _check_keys(
         raise ArgumentError(f"{asked}: the stream {arguments['stream']!r} has no key; configure `key` for it")
     if not configuration["keyed"]:
         raise ArgumentError(
-            f"{asked}: the sketch of {arguments['stream']!r} is not keyed; configure `keyed: true` for it and rebuild it"
+            f"{asked}: the sketch of {arguments['stream']!r} is not keyed; configure `keyed: true` for it, and rebuild"
         )
     if pattern.counted and not verify:
         assert pattern.within is not None

@@ -117,6 +117,7 @@ def segment_rows(events: pa.Table, plan: SegmentPlan) -> Iterator[pa.RecordBatch
 
 
 def token_columns(events: pa.Table, expressions: int) -> list[pa.Array]:
+    """The values of each token expression: those of ``tokens``, or ``name`` where that is the only token."""
     if expressions == 1 and events["tokens"].null_count == events.num_rows:
         return [events["name"].combine_chunks()]
     flat = pc.list_flatten(events["tokens"].combine_chunks())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from naive.sketch_cases import (
 )
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.sketch import conditional, partials
 from patternlake.udfs.sketch.exact import Events, match_events, presence
 from patternlake.udfs.sketch.hits import Matches
 from patternlake.udfs.sketch.windows import Window
@@ -178,6 +181,27 @@ def test_a_distant_partner_is_found() -> None:
     assert rows_of(answer("A ; B , B AS c WHERE A.x = c.x", events)) == [(1, 3001, 3002)]
 
 
+@pytest.mark.parametrize(
+    ("sign", "a", "b", "holds"),
+    [
+        ("=", math.nan, math.nan, True),
+        ("=", -0.0, 0.0, True),
+        ("=", None, None, False),
+        (">", math.nan, 5.0, True),
+        (">", 5.0, math.nan, False),
+        ("<", 5.0, math.nan, True),
+        ("<=", math.nan, math.nan, True),
+        ("<", None, 5.0, False),
+    ],
+)
+def test_values_compare_as_spark_compares_them(sign: str, a: float | None, b: float | None, holds: bool) -> None:
+    pattern = compiled(f"A ; B WHERE A.x {sign} B.x", verify=True)
+    events = [replace(event, x=x) for event, x in zip(stream("A B"), (a, b), strict=True)]
+    for policy, after_match in POLICIES:
+        found = match_events(pattern, events_of(pattern, events), policy=policy, after_match=after_match)
+        assert len(found) == holds
+
+
 def test_a_column_that_is_not_given_is_named() -> None:
     pattern = compiled("A ; B WHERE A.x = B.x", verify=True)
     events = replace(events_of(pattern, stream("A1 B1")), columns={})
@@ -261,8 +285,21 @@ def test_every_policy_equals_brute_force_under_conditions(seed: int) -> None:
     check_against_oracle(seed, conditions=True)
 
 
+@given(SEEDS, st.integers(1, 4), st.integers(1, 5))
+@settings(max_examples=150)
+def test_the_answer_does_not_depend_on_how_many_candidates_are_judged_at_a_time(
+    seed: int, width: int, most: int
+) -> None:
+    with (
+        mock.patch.object(conditional, "FIRST_WIDTH", width),
+        mock.patch.object(conditional, "MOST_ROWS", most),
+        mock.patch.object(partials, "MOST_ROWS", most),
+    ):
+        check_against_oracle(seed, conditions=True)
+
+
 @pytest.mark.slow
 @given(SEEDS, st.booleans())
-@settings(max_examples=10_000)
+@settings(max_examples=4000)
 def test_every_policy_equals_brute_force_in_thousands_of_cases(seed: int, conditions: bool) -> None:
     check_against_oracle(seed, conditions=conditions)

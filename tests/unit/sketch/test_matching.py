@@ -291,7 +291,7 @@ def test_every_policy_equals_brute_force(seed: int) -> None:
 
 @pytest.mark.slow
 @given(SEEDS)
-@settings(max_examples=10_000)
+@settings(max_examples=4000)
 def test_every_policy_equals_brute_force_in_thousands_of_cases(seed: int) -> None:
     check_against_oracle(seed)
 

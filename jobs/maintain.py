@@ -1,0 +1,144 @@
+"""The job `maintain`: ageing of a stream's sketch, forgetting what no askable moment needs, merging small files."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from patternlake.delta_tables import moments, writes
+from patternlake.delta_tables.batches import Batch, upcoming
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.publications import PublicationsReader
+from patternlake.delta_tables.retention import forget
+from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
+from patternlake.jobs.configuration import AgeRule, Configuration
+from patternlake.jobs.summary import Summary
+
+logger = logging.getLogger(__name__)
+
+JOB = "maintain"
+
+HISTORY = timedelta(days=30)
+"""How far back `as_of` can ask: rows that only earlier moments need are removed."""
+
+
+def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
+    """Age the sketch of stream `name`, move its horizons, and compact its files.
+
+    Safe to run at any time and beside the other jobs. Everything that readers may still ask for stays: a horizon is
+    recorded before the rows behind it go, and ageing is published before nodes are removed.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    name
+        The stream.
+    configuration
+        The whole configuration; the ageing rules stand under `sketches`.
+    """
+    started = time.monotonic()
+    removed = 0
+    if name in configuration.sketches:
+        removed = _age(db, name, configuration.sketches[name].age)
+    horizon = moments.now() - HISTORY
+    for job in ("ingest", "sketch"):
+        forget(db, job=job, object=name, horizon=horizon)
+    reader = PublicationsReader(db)
+    stream = reader.latest("ingest", name)
+    for table in TABLES.values():
+        partitions = None
+        if "stream_id" in table.partitions:
+            if stream is None:
+                continue
+            partitions = f"stream_id = {stream.stream_id}"
+        writes.compact(db.spark, db.log(table.name), partitions)
+        writes.vacuum(db.spark, db.log(table.name))
+    return Summary(JOB, name, None, 0, 0, removed, 0, time.monotonic() - started)
+
+
+def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
+    """Apply the rules to finished segments; the number of segments that lost nodes."""
+    last = PublicationsReader(db).latest("sketch", name)
+    if last is None or not rules:
+        return 0
+    if last.watermark is None:
+        logger.warning("sketch %r is not aged: its stream has no watermark (allowed_lateness: none)", name)
+        return 0
+    floors = floors_after(rules, last.watermark, segment_ends(db, last), last.state.get("floors", []))
+    before = {_as_floor(floor) for floor in last.state.get("floors", [])}
+    if {_as_floor(floor) for floor in floors} != before:
+        batch = Batch.begin(
+            db,
+            job="sketch",
+            object=name,
+            stream=name,
+            batch_id=upcoming(db, "sketch", name),
+            base_batch=last.base_batch,
+            source=last.source,
+            source_from=last.source_to,
+            source_to=last.source_to,
+            configuration=last.configuration,
+        )
+        # A run that died may have left its own batch open: the job `sketch` must finish that one first.
+        if batch.source_to == last.source_to:
+            batch.publish(rows_in=0, rows_out=0, watermark=last.watermark, state={**last.state, "floors": floors})
+        else:
+            logger.warning("sketch %r has an unfinished batch %d; it is aged after that", name, batch.batch_id)
+            return 0
+    top = len(last.state["plans"][0]["sizing"]["levels"]) - 1
+    begin = 0
+    # Later rules reach fewer segments and remove more of them.
+    for floor in reversed(floors):
+        end = int(floor["before_segment"])
+        if floor["level"] is None:
+            drop_segments(db, last, begin, end)
+        else:
+            keep_topmost(db, last, begin, end, min(int(floor["level"]), top))
+        begin = max(begin, end)
+    return begin
+
+
+def floors_after(
+    rules: Sequence[AgeRule],
+    watermark: datetime,
+    ends: Sequence[tuple[int, datetime]],
+    known: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Which segments are old enough for which rule.
+
+    Parameters
+    ----------
+    rules
+        In the order of their ages.
+    watermark
+        What ages are measured against.
+    ends
+        (segment, greatest event time) of the finished segments, ascending.
+    known
+        The floors so far: what was removed stays removed, whatever the rules say now.
+
+    Returns
+    -------
+    One entry per rule that applies: all segments below ``before_segment`` have no nodes under ``level``; None: none.
+    """
+    found: dict[int | None, int] = {floor["level"]: int(floor["before_segment"]) for floor in known}
+    for rule in rules:
+        before = 0
+        for segment, end in ends:
+            if segment != before or end > watermark - rule.after:
+                break
+            before = segment + 1
+        level = None if rule.drop else rule.keep_level
+        if before:
+            found[level] = max(before, found.get(level, 0))
+    ordered = sorted(found.items(), key=lambda entry: (entry[0] is None, entry[0] or 0))
+    return [{"level": level, "before_segment": before} for level, before in ordered]
+
+
+def _as_floor(floor: Mapping[str, Any]) -> tuple[int | None, int]:
+    return floor["level"], int(floor["before_segment"])

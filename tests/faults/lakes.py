@@ -1,0 +1,245 @@
+"""Lakes that grow step by step, kept after every step, and copies of them on which a step can go wrong."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import patternlake
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import Database
+from patternlake.jobs import running
+from patternlake.jobs.messages import message
+from patternlake.jobs.summary import Summary
+from tests.faults.interrupted import Writes
+
+ROOT = Path(__file__).parents[2]
+STREAM = "s"
+
+# Segments of 16 events. The first is of one name only, so that the sizes are re-fitted after the second, which has
+# two names in every leaf, and again after the fourth, where all names differ. The first file ends inside the third
+# segment, the second file inside the sixth.
+_NAMES = [
+    *("a" for _ in range(16)),
+    *("ab"[n % 2] for n in range(32)),
+    *(f"n{n}" for n in range(40)),
+]
+_CUT = 40
+
+CONFIGURATION = """
+database: {name}
+location: lake
+streams:
+  s:
+    source: {{format: csv, path: {data}, options: {{header: true}}}}
+    time: at
+    name: what
+    key: who
+    attributes: {{x: double}}
+    allowed_lateness: 1 hour
+sketches:
+  s: {{events_per_leaf: 4, levels: 3, expected_events: 1000, memory: 1MB}}
+"""
+
+QUESTIONS = (
+    "SELECT * FROM match_seq('s', 'a ; b', after_match => 'next')",
+    "SELECT * FROM match_seq('s', 'SEQ(n1, n2)', verify => true)",
+    "SELECT match_exists('s', 'n30')",
+)
+
+# What may differ between two runs with the same result.
+_OF_A_RUN = {"run_id", "begun_at", "published_at", "seconds", "superseded_at"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One run of a job, from one state of the lake to the next.
+
+    Parameters
+    ----------
+    before
+        Name of the step that leads to the state this one starts from; None: the empty lake.
+    job, rebuild
+        What is run.
+    files
+        The source's files at that time.
+    writes
+        Every write of the run, in order.
+    """
+
+    before: str | None
+    job: str
+    files: tuple[str, ...]
+    writes: tuple[str, ...]
+    rebuild: bool = False
+
+
+_INGEST = ("append intents", "append streams", "append events", "append event_statistics", "append quarantine")
+_REFITTED = ("append sketch_nodes", "delete sketch_nodes", "append sketch_nodes (2)")
+_REFITTED_TWICE = (*_REFITTED, "delete sketch_nodes (2)", "append sketch_nodes (3)")
+_SKETCHED = ("update sketch_nodes", "append publications")
+
+STEPS = {
+    "ingest": Step(None, "ingest", ("a",), (*_INGEST, "append publications")),
+    "sketch": Step("ingest", "sketch", ("a",), ("append intents", *_REFITTED, *_SKETCHED)),
+    "ingest more": Step(
+        "sketch",
+        "ingest",
+        ("a", "b"),
+        tuple(write for write in (*_INGEST, "append publications") if write != "append streams"),
+    ),
+    "sketch more": Step("ingest more", "sketch", ("a", "b"), ("append intents", *_REFITTED, *_SKETCHED)),
+    "ingest anew": Step("sketch more", "ingest", ("a", "b"), (*_INGEST, "append publications"), rebuild=True),
+    "sketch what was ingested anew": Step(
+        "ingest anew", "sketch", ("a", "b"), ("append intents", *_REFITTED_TWICE, *_SKETCHED)
+    ),
+    "sketch anew": Step(
+        "sketch more", "sketch", ("a", "b"), ("append intents", *_REFITTED_TWICE, *_SKETCHED), rebuild=True
+    ),
+}
+
+
+class Lake:
+    """A database in a folder of its own, over the files that all lakes share."""
+
+    def __init__(self, spark: SparkSession, folder: Path, data: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.data = data
+        self.name = f"faults_{folder.name}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.conf = folder / "conf.yaml"
+        self.conf.write_text(CONFIGURATION.format(name=self.name, data=data))
+
+    @property
+    def db(self) -> Database:
+        return Database.open(self.spark, self.name, str(self.folder / "lake"))
+
+    def run(self, job: str, *, rebuild: bool = False) -> Summary:
+        (summary,) = running.run(self.spark, self.conf, job, rebuild=rebuild)
+        return summary
+
+    def worker(self, job: str, stop: str, deed: str) -> subprocess.Popen[str]:
+        """Start the job in a process of its own; see `tests.faults.worker`."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.worker", stop, deed, "run", job, "--conf", str(self.conf)],
+            cwd=self.folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "PATTERNLAKE_MASTER": "local[1]",
+                "PATTERNLAKE_DRIVER_MEMORY": "1g",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def files(self, *names: str) -> None:
+        """Let the source consist of these files; they keep their modification times."""
+        for store, wanted in ((self.data, False), (self.data.parent / "kept", True)):
+            for file in list(store.glob("*.csv")):
+                if (file.stem in names) == wanted:
+                    file.rename((self.data if wanted else self.data.parent / "kept") / file.name)
+
+    def rows(self) -> dict[str, list[str]]:
+        """All rows of all tables, published or not, without what tells one run from another."""
+        return {name: _texts(self.db.table(name)) for name in TABLES}
+
+    def seen(self) -> dict[str, list[str]]:
+        """What readers see: the views' rows and the functions' answers."""
+        db = self.db
+        patternlake.enable(self.spark, database=db.name, location=db.location)
+        views = {table.name: _texts(self.spark.table(db.view(table.name))) for table in TABLES.values() if table.view}
+        return views | {question: self._answer(question) for question in QUESTIONS}
+
+    def _answer(self, question: str) -> list[str]:
+        try:
+            return _texts(self.spark.sql(question))
+        except Exception as error:
+            return [message(error)]
+
+
+class History:
+    """The clean runs, each done once, and kept as a folder to copy from."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._numbers = itertools.count()
+        self._after: dict[str | None, State] = {}
+        self.data = folder / "data"
+        for store in (self.data, folder / "kept"):
+            store.mkdir()
+        lines = [f"2013-01-01 12:{n // 60:02}:{n % 60:02},{name},k{n % 3},{n}" for n, name in enumerate(_NAMES)]
+        bad = ["never,a,k1,1", "2013-01-01 12:00:00,,k1,1"]
+        late = ["2013-01-01 09:00:00,a,k1,1"]
+        for file, content in (("a", lines[:_CUT] + bad), ("b", lines[_CUT:] + bad + late)):
+            (folder / "kept" / f"{file}.csv").write_text("\n".join(["at,what,who,x", *content]) + "\n")
+
+    def after(self, step: str | None) -> State:
+        """The state that a step leaves when nothing goes wrong."""
+        if step not in self._after:
+            if step is None:
+                lake = self._lake()
+                lake.db  # noqa: B018 - opening it creates the tables
+                self._after[None] = State(lake, ())
+            else:
+                given = STEPS[step]
+                lake = self.copy(given.before)
+                lake.files(*given.files)
+                with Writes().watched() as writes:
+                    lake.run(given.job, rebuild=given.rebuild)
+                self._after[step] = State(lake, tuple(writes.done))
+        return self._after[step]
+
+    def copy(self, step: str | None) -> Lake:
+        """A lake of its own in the state that a step leaves."""
+        source = self.after(step).lake
+        lake = self._lake()
+        shutil.copytree(source.folder / "lake", lake.folder / "lake")
+        return lake
+
+    def _lake(self) -> Lake:
+        return Lake(self._spark, self._folder / f"{next(self._numbers)}", self.data)
+
+
+@dataclass(frozen=True)
+class State:
+    """A lake after a clean run. It is only looked at and copied."""
+
+    lake: Lake
+    writes: tuple[str, ...]
+
+    @cached_property
+    def rows(self) -> dict[str, list[str]]:
+        return self.lake.rows()
+
+    @cached_property
+    def seen(self) -> dict[str, list[str]]:
+        return self.lake.seen()
+
+
+def _texts(frame: Any) -> list[str]:
+    kept = [name for name in frame.columns if name not in _OF_A_RUN]
+    return sorted(
+        repr([(name, _without_query(name, row[name])) for name in kept]) for row in frame.select(*kept).collect()
+    )
+
+
+def _without_query(name: str, value: Any) -> Any:
+    """The id of a stream's query is drawn when its first run starts."""
+    if name != "source" or not isinstance(value, str):
+        return value
+    return {key: each for key, each in json.loads(value).items() if key != "query"}

@@ -1,0 +1,100 @@
+"""A run that dies before or after any of its writes: readers see the last published state, a re-run completes it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.faults.interrupted import KilledError, Writes
+from tests.faults.lakes import STEPS, History, Lake
+
+FAST = {
+    ("ingest", "append events"),
+    ("ingest", "append publications"),
+    ("sketch", "delete sketch_nodes"),
+    ("sketch", "append publications"),
+}
+# A stop before a write is also one after the write before it; `end` is the stop after the last one.
+STOPS = [
+    pytest.param(step, stop, id=f"{step}: {stop}", marks=[] if (step, stop) in FAST else [pytest.mark.slow])
+    for step, given in STEPS.items()
+    for stop in (*given.writes, "end")
+]
+SLOW_STEPS = [
+    pytest.param(step, marks=[] if step in ("ingest", "sketch") else [pytest.mark.slow], id=step) for step in STEPS
+]
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
+    return History(spark, tmp_path_factory.mktemp("kills"))
+
+
+def completed(history: History, step: str, lake: Lake, *, nothing_done: bool) -> None:
+    """Run the job again; the tables must be those of the clean run, and nothing must be left to do."""
+    given = STEPS[step]
+    # Before its intent, nobody can know that a rebuild was wanted.
+    lake.run(given.job, rebuild=given.rebuild and nothing_done)
+    clean = history.after(step)
+    assert lake.rows() == clean.rows
+    assert lake.run(given.job).batches == 0
+
+
+@pytest.mark.parametrize("step", SLOW_STEPS)
+def test_a_clean_run_writes_what_is_interrupted_here(history: History, step: str) -> None:
+    assert history.after(step).writes == STEPS[step].writes
+
+
+@pytest.mark.parametrize(("step", "stop"), STOPS)
+def test_a_run_that_dies_is_completed_by_the_next(history: History, step: str, stop: str) -> None:
+    given = STEPS[step]
+    history.after(step)
+    lake = history.copy(given.before)
+    lake.files(*given.files)
+    with Writes(stop).watched() as writes, contextlib.suppress(KilledError):
+        lake.run(given.job, rebuild=given.rebuild)
+    assert writes.stopped
+    published = step if stop == "end" else given.before
+    assert lake.seen() == history.after(published).seen
+    completed(history, step, lake, nothing_done=not writes.done)
+
+
+@pytest.mark.parametrize(
+    ("step", "stop"),
+    [
+        ("ingest", "append event_statistics"),
+        ("sketch", "append sketch_nodes (2)"),
+        pytest.param("ingest more", "append publications", marks=pytest.mark.slow),
+        pytest.param("ingest more", "end", marks=pytest.mark.slow),
+        pytest.param("sketch more", "update sketch_nodes", marks=pytest.mark.slow),
+        pytest.param("sketch more", "append publications", marks=pytest.mark.slow),
+    ],
+)
+def test_a_process_that_is_killed_is_completed_by_the_next(history: History, step: str, stop: str) -> None:
+    given = STEPS[step]
+    history.after(step)
+    lake = history.copy(given.before)
+    lake.files(*given.files)
+    worker = lake.worker(given.job, stop, "kill")
+    _, said = worker.communicate()
+    assert worker.returncode == -signal.SIGKILL, said
+    completed(history, step, lake, nothing_done=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [*STEPS["ingest"].writes, "end"])
+def test_a_source_that_grew_after_the_death_changes_nothing_of_the_batch(history: History, stop: str) -> None:
+    """The batch that died keeps its rows; what came later becomes the next batch of the same run."""
+    lake = history.copy(None)
+    lake.files("a")
+    with Writes(stop).watched(), contextlib.suppress(KilledError):
+        lake.run("ingest")
+    lake.files("a", "b")
+    assert lake.run("ingest").batches == (1 if stop == "end" else 2)
+    clean = history.after("ingest more").rows
+    of_ingest = ("streams", "events", "event_statistics", "quarantine")
+    rows = lake.rows()
+    assert {name: rows[name] for name in of_ingest} == {name: clean[name] for name in of_ingest}

@@ -1,0 +1,75 @@
+"""Two processes that run the same job at once: one wins, the other stops with a clear message and does no harm."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.faults.lakes import STEPS, History
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
+    return History(spark, tmp_path_factory.mktemp("races"))
+
+
+def meet(folder: Path, workers: list[subprocess.Popen[str]]) -> None:
+    """Wait until every worker stands at its write, or has ended before it."""
+    until = time.monotonic() + 200
+    while any(not (folder / f"reached.{w.pid}").exists() and w.poll() is None for w in workers):
+        assert time.monotonic() < until, "the workers did not meet"
+        time.sleep(0.05)
+
+
+def lost(said: str) -> bool:
+    """Whether this is one line that speaks of another run."""
+    return said.count("\n") == 1 and "another run" in said and "this " in said and "stopped" in said
+
+
+@pytest.mark.parametrize(
+    ("step", "stop"),
+    [
+        ("ingest", "append events"),
+        pytest.param("ingest more", "append publications", marks=pytest.mark.slow),
+        pytest.param("sketch", "append intents", marks=pytest.mark.slow),
+        pytest.param("sketch more", "append sketch_nodes (2)", marks=pytest.mark.slow),
+    ],
+)
+def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, step: str, stop: str) -> None:
+    given = STEPS[step]
+    clean = history.after(step)
+    lake = history.copy(given.before)
+    lake.files(*given.files)
+    slower = lake.worker(given.job, stop, str(tmp_path))
+    meet(tmp_path, [slower])
+    assert lake.run(given.job).batches == 1
+    (tmp_path / "go").touch()
+    _, said = slower.communicate()
+    assert (slower.returncode, lost(said)) == (1, True), said
+    assert lake.rows() == clean.rows
+    assert lake.run(given.job).batches == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "stop"),
+    [(step, stop) for step in ("ingest", "sketch", "ingest more", "sketch more") for stop in STEPS[step].writes],
+)
+def test_of_two_processes_at_the_same_write_one_wins(history: History, tmp_path: Path, step: str, stop: str) -> None:
+    given = STEPS[step]
+    clean = history.after(step)
+    lake = history.copy(given.before)
+    lake.files(*given.files)
+    workers = [lake.worker(given.job, stop, str(tmp_path)) for _ in range(2)]
+    meet(tmp_path, workers)
+    (tmp_path / "go").touch()
+    said = [worker.communicate()[1] for worker in workers]
+    codes = [worker.returncode for worker in workers]
+    assert sorted(codes) == [0, 1], said
+    assert lost(said[codes.index(1)]), said
+    assert lake.rows() == clean.rows
+    assert lake.run(given.job).batches == 0

@@ -1,0 +1,307 @@
+"""What the tests of the sketch engine share: one database of small streams, filled by the real jobs, and short ways to ask.
+
+A stream is made of batches of events; each batch becomes a CSV file, and is ingested and sketched before the next one.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import yaml
+from naive import sketch_matching as naive
+from naive.sketch_tree import Event, Node, tree
+from pyspark.errors import PySparkException
+
+import patternlake
+from patternlake.delta_tables.quoting import literal
+from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.messages import message
+from patternlake.jobs.running import run
+from patternlake.jobs.summary import Summary
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+DATABASE = "sketch_lake"
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+_ASKED_AT_ONCE = 3
+_LAKES: dict[int, SketchLake] = {}
+
+
+class E(NamedTuple):
+    """An event: milliseconds after `START`, name, key, attributes."""
+
+    time: int
+    name: str
+    key: str | None = None
+    attributes: Mapping[str, Any] = {}
+
+
+def letters(text: str, *, begin: int = 0) -> list[E]:
+    """An event per letter, a second apart."""
+    return [E((begin + number) * 1000, name) for number, name in enumerate(text)]
+
+
+def moment(milliseconds: int) -> datetime:
+    return START + timedelta(milliseconds=milliseconds)
+
+
+class Stream:
+    """One stream of a lake and its sketch."""
+
+    def __init__(self, lake: SketchLake, name: str, sketch: dict[str, Any], stream: dict[str, Any]) -> None:
+        self.lake = lake
+        self.name = name
+        self.folder = lake.folder / f"stream{len(lake.streams)}"
+        self.folder.mkdir()
+        self.sketch = {"expected_events": 1000, "events_per_leaf": 1, "levels": 3, **sketch}
+        self.section = {
+            "source": {"format": "csv", "path": str(self.folder), "options": {"header": True, "escape": '"'}},
+            "time": "timestamp_millis(CAST(at AS BIGINT))",
+            "name": "what",
+            **stream,
+        }
+        self.moments: list[datetime] = []
+        """When the sketch of each batch was published."""
+        self.ends: list[int] = []
+        """How many events the stream had then."""
+
+    def configuration(self, **changes: Any) -> Configuration:
+        """The stream's own configuration, with changes to the section of its sketch."""
+        sketch = {key: value for key, value in {**self.sketch, **changes}.items() if value is not None}
+        tree = {
+            "database": DATABASE,
+            "location": self.lake.location,
+            "streams": {self.name: self.section},
+            "sketches": {self.name: sketch},
+        }
+        return Configuration.from_text(yaml.safe_dump(tree, allow_unicode=True))
+
+    def write(self, events: Sequence[E]) -> None:
+        attributes = list(self.section.get("attributes", {}))
+        with open(
+            self.folder / f"{len(list(self.folder.iterdir())):04}.csv", "w", newline="", encoding="utf-8"
+        ) as file:
+            writer = csv.writer(file)
+            writer.writerow(["at", "what", "who", *attributes])
+            for event in events:
+                at = int(moment(event.time).timestamp() * 1000)
+                writer.writerow([at, event.name, event.key, *(event.attributes.get(name) for name in attributes)])
+
+    def run(self, job: str, *, rebuild: bool = False, **changes: Any) -> Summary:
+        return run(self.lake.spark, self.configuration(**changes), job, rebuild=rebuild)[0]
+
+    def deliver(self, *batches: Sequence[E]) -> Stream:
+        """Ingest and sketch some batches, one after another."""
+        for events in batches:
+            self.write(events)
+            self.run("ingest")
+            self.run("sketch")
+            self.note()
+        return self
+
+    def note(self) -> None:
+        """Remember the last publication of the sketch."""
+        latest = self.publications()[-1]
+        self.moments.append(latest["published_at"].astimezone(timezone.utc))
+        self.ends.append(latest["source_to"])
+
+    def publications(self, job: str = "sketch") -> list[Row]:
+        """The publications of a job, oldest first; moments without their zone are the session's, UTC."""
+        return self.lake.rows(
+            f"SELECT * FROM {DATABASE}.publications_log WHERE job = '{job}' AND object = {literal(self.name)} "
+            "ORDER BY published_at"
+        )
+
+    def events(self) -> list[Row]:
+        """All events in the order of their positions, `at` in microseconds."""
+        return self.lake.rows(
+            f"SELECT *, unix_micros(time) AS at FROM {DATABASE}.events WHERE stream = {literal(self.name)} "
+            "ORDER BY position"
+        )
+
+    def nodes(self) -> list[Row]:
+        """The published nodes."""
+        return self.lake.rows(
+            f"SELECT segment, level, node, pos_lo, pos_hi, unix_micros(min_time) AS time_lo, unix_micros(max_time) AS "
+            f"time_hi, m, k, bits FROM {DATABASE}.sketch_nodes WHERE stream = {literal(self.name)} "
+            "ORDER BY segment, level, node"
+        )
+
+    def seq(self, pattern: str, **arguments: Any) -> str:
+        return call("match_seq", self.name, pattern, **arguments)
+
+    def exists(self, pattern: str, **arguments: Any) -> str:
+        return call("match_exists", self.name, pattern, **arguments)
+
+
+class SketchLake:
+    """One database with many streams."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.location = str(folder / "lake")
+        self.streams: dict[str, Stream] = {}
+
+    def stream(self, name: str, *batches: Sequence[E], sketch: dict[str, Any] | None = None, **stream: Any) -> Stream:
+        """The stream of a name; made of the batches, if it does not exist yet."""
+        if name not in self.streams:
+            self.streams[name] = Stream(self, name, sketch or {}, stream)
+            self.streams[name].deliver(*batches)
+        return self.streams[name]
+
+    def rows(self, sql: str) -> list[Row]:
+        return self.spark.sql(sql).collect()
+
+    def ask(self, calls: Sequence[str]) -> list[list[Row]]:
+        """The rows of each call, a few calls at a time."""
+        with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+            return list(pool.map(lambda text: self.rows(as_query(text)), calls))
+
+    def spans(self, calls: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """First and last position of each row of each call."""
+        return [[(row["first_position"], row["last_position"]) for row in rows] for rows in self.ask(calls)]
+
+    def steps(self, calls: Sequence[str]) -> list[list[tuple[int, ...]]]:
+        """The first position of each step of each row of each call."""
+        return [[first_positions(row) for row in rows] for rows in self.ask(calls)]
+
+    def said(self, calls: Sequence[str]) -> list[bool | None]:
+        """What each call of match_exists says."""
+        return [rows[0][0] for rows in self.ask(calls)]
+
+    def errors(self, calls: Sequence[str]) -> list[str]:
+        """The message that each call fails with; none may show Python's or Java's stack."""
+        with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+            return list(pool.map(self._error, calls))
+
+    def _error(self, text: str) -> str:
+        with pytest.raises(PySparkException) as caught:
+            self.rows(as_query(text))
+        assert "Traceback" not in str(caught.value), str(caught.value)
+        return message(caught.value)
+
+
+def shared(spark: SparkSession, factory: pytest.TempPathFactory) -> SketchLake:
+    """The lake of a session; the functions point at it."""
+    if id(spark) not in _LAKES:
+        _LAKES[id(spark)] = SketchLake(spark, factory.mktemp("sketches"))
+    lake = _LAKES[id(spark)]
+    patternlake.enable(spark, database=DATABASE, location=lake.location)
+    return lake
+
+
+def as_query(text: str) -> str:
+    if text.startswith("SELECT"):
+        return text
+    return f"SELECT {text}" if text.startswith("match_exists") else f"SELECT * FROM {text}"
+
+
+def call(function: str, *positional: Any, **named: Any) -> str:
+    """A call of a SQL function as text; arguments are Python values."""
+    values = [value_text(value) for value in positional]
+    values += [f"{name} => {value_text(value)}" for name, value in named.items()]
+    return f"{function}({', '.join(values)})"
+
+
+def value_text(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+    if isinstance(value, dict):
+        return f"map({', '.join(value_text(part) for item in value.items() for part in item)})"
+    return literal(value) if isinstance(value, str) else str(value)
+
+
+def sequence(*names: str) -> naive.Pattern:
+    """SEQ of some names, for the oracle."""
+    return naive.Pattern(tuple((((name,),),) for name in names), ((),) * (len(names) - 1))
+
+
+def first_positions(row: Row) -> tuple[int, ...]:
+    return tuple(step["from_position"] for step in row["steps"])
+
+
+def naive_event(row: Row, ordinal: int) -> naive.Row:
+    """A row of `events` for the oracle; `x` is its value for conditions."""
+    x = row["attributes"].get("x") if row["attributes"] else None
+    names = frozenset(name for name in row["tokens"] or [row["name"]] if name is not None)
+    at = row["at"]
+    return naive.Row(row["position"], row["position"], at, at, names, ordinal, None if x is None else float(x))
+
+
+def naive_events(rows: Sequence[Row], *, key: str | None = None, of_key: bool = False) -> list[naive.Row]:
+    """The stream's events for the oracle, or those of one key, numbered among themselves."""
+    chosen = [row for row in rows if not of_key or row["key"] == key]
+    return [naive_event(row, ordinal) for ordinal, row in enumerate(chosen)]
+
+
+def naive_nodes(
+    rows: Sequence[Row], intervals: Sequence[tuple[int, int]], *, key: str | None = None, of_key: bool = False
+) -> list[naive.Row]:
+    """Nodes for the oracle, given the positions of each: what filters without false hits would say."""
+    nodes = []
+    for low, high in intervals:
+        inside = rows[low - 1 : high]
+        times = [row["at"] for row in inside]
+        held = [naive_event(row, 0).names for row in inside if not of_key or row["key"] == key]
+        nodes.append(naive.Row(low, high, min(times), max(times), frozenset().union(*held)))
+    return nodes
+
+
+def leaf_intervals(count: int, size: int) -> list[tuple[int, int]]:
+    return [(low, min(low + size - 1, count)) for low in range(1, count + 1, size)]
+
+
+def naive_tree(stream: Stream, publication: Row) -> dict[tuple[int, int, int], Node]:
+    """All nodes of a stream's sketch by (segment, level, node), from its events and the sizes that were published."""
+    state, sketch = json.loads(publication["state"]), stream.sketch
+    rows = stream.events()[: publication["source_to"]]
+    fanout, leaf = sketch.get("fanout", 2), sketch["events_per_leaf"]
+    height = len(state["plans"][0]["sizing"]["levels"])
+    size = leaf * fanout ** (height - 1)
+    result = {}
+    for segment, (low, high) in enumerate(leaf_intervals(len(rows), size)):
+        plan = [entry for entry in state["plans"] if entry["from_segment"] <= segment][-1]["sizing"]
+        made = tree(
+            plan["structure"],
+            [(level["bits"], level["hashes"]) for level in plan["levels"]],
+            leaf,
+            fanout,
+            low,
+            [Event(r["position"], r["at"], tuple(r["tokens"] or [r["name"]]), r["key"]) for r in rows[low - 1 : high]],
+            with_keys=sketch.get("keyed", False),
+            seed=sketch.get("seed", 0),
+        )
+        result |= {(segment, level, node): found for level, nodes in enumerate(made) for node, found in nodes.items()}
+    return result
+
+
+def nodes_by_place(stream: Stream) -> dict[tuple[int, int, int], tuple[int, int, int, int, int]]:
+    """The published nodes by (segment, level, node): intervals of positions and times, and the filter as a number."""
+    return {
+        (row["segment"], row["level"], row["node"]): (
+            row["pos_lo"],
+            row["pos_hi"],
+            row["time_lo"],
+            row["time_hi"],
+            int.from_bytes(row["bits"], "little"),
+        )
+        for row in stream.nodes()
+    }
+
+
+def as_published(nodes: Mapping[tuple[int, int, int], Node]) -> dict[tuple[int, int, int], tuple[int, ...]]:
+    """Naive nodes as `nodes_by_place` gives published ones."""
+    return {place: (node.pos_lo, node.pos_hi, node.time_lo, node.time_hi, node.filter) for place, node in nodes.items()}

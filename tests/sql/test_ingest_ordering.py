@@ -1,0 +1,62 @@
+"""Positions: one order of a batch, whatever the ranges, the partitions and the sample."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from patternlake.jobs import ordering
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EPOCH = datetime(1969, 12, 31, 23, 59, 55, tzinfo=timezone.utc)
+ROWS = [
+    (
+        EPOCH + timedelta(seconds=n * 7 % 11),
+        ("é", "b'", "", "\\")[n % 4],
+        (None, "k", "j")[n * 5 % 3],
+        hash((n,)) % 997 - 500,
+    )
+    for n in range(600)
+]
+
+
+def _numbered(spark: SparkSession, rows: list[Any], first: int = 1) -> list[tuple[Any, ...]]:
+    frame = spark.createDataFrame(rows, "time timestamp, name string, key string, hash bigint").repartition(3)
+    found = ordering.number(frame, len(rows), first, parallelism=2).collect()
+    return [(row["position"], row["time"], row["name"], row["key"], row["hash"]) for row in found]
+
+
+def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    time, name, key, hashed = row
+    return (time, name.encode(), key is not None, (key or "").encode(), hashed)
+
+
+@pytest.mark.parametrize("ranges", [1, 2, 7, 60])
+def test_positions_follow_time_name_key_and_hash(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, ranges: int
+) -> None:
+    monkeypatch.setattr(ordering, "RANGE_ROWS", 6000 if ranges == 1 else len(ROWS) // ranges)
+    shuffled = random.Random(ranges).sample(ROWS, len(ROWS))
+    found = sorted(_numbered(spark, shuffled, first=11))
+    assert [row[0] for row in found] == list(range(11, 611))
+    local = [(time.replace(tzinfo=None), *rest) for time, *rest in sorted(ROWS, key=_order)]
+    assert [(time, name, key, hashed) for _, time, name, key, hashed in found] == [
+        (_as_spark_shows(spark, time), *rest) for time, *rest in local
+    ]
+
+
+def test_rows_that_are_all_equal_are_numbered_all_the_same(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "RANGE_ROWS", 10)
+    assert sorted(row[0] for row in _numbered(spark, [ROWS[0]] * 50)) == list(range(1, 51))
+
+
+def _as_spark_shows(spark: SparkSession, moment: datetime) -> datetime:
+    """A UTC moment as collect() gives it: in the process's zone, without one."""
+    return moment.replace(tzinfo=timezone.utc).astimezone().replace(tzinfo=None)

@@ -1,0 +1,141 @@
+"""Every kind of source, and what is wrong with one, told with file, columns or version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from patternlake.delta_tables.database import Database
+from patternlake.udfs.errors import ConfigurationError, SourceError
+from tests.sql.ingesting import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+XES = """<?xml version="1.0" encoding="UTF-8"?>
+<log xes.version="1.0"><trace><string key="concept:name" value="case 1"/>
+<event><string key="concept:name" value="pay"/><date key="time:timestamp" value="2024-01-01T00:00:01+01:00"/></event>
+<event><string key="concept:name" value="ship"/><date key="time:timestamp" value="2024-01-02T00:00:01+01:00"/></event>
+</trace></log>
+"""
+
+
+@pytest.fixture(scope="module")
+def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return Database.open(spark, "ingest_sources", str(tmp_path_factory.mktemp("lake")))
+
+
+@pytest.fixture
+def s(db: Database, tmp_path: Path) -> Lake:
+    return Lake(db, tmp_path)
+
+
+@pytest.mark.parametrize("header", ["at,who,what,x", "at,what,who", "at,what,who,x,y", "at,what,who,z"])
+def test_a_csv_file_with_another_header_is_refused_with_its_columns(s: Lake, header: str) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1")
+    s.write("b.csv", "2024-01-01,a,k,1", header=header)
+    with pytest.raises(SourceError) as raised:
+        s.ingest()
+    message = str(raised.value)
+    assert "b.csv" in message
+    assert header.replace(",", ", ") in message
+    assert "at, what, who, x" in message
+    assert s.events("name") == []
+
+
+def test_a_csv_file_put_right_is_read(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1")
+    s.write("b.csv", "2024-01-01,a,k,1", header="at,what,who")
+    with pytest.raises(SourceError, match=r"b\.csv"):
+        s.ingest()
+    s.write("b.csv", "2024-01-01,b,k,1")
+    assert s.ingest().rows_out == 2
+
+
+def test_csv_of_a_schema_is_typed_and_globs_choose_files(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01 00:00:00;a;1.5", "2024-01-01 00:00:01;b;many", header=None)
+    s.write("a.txt", "not;csv", header=None)
+    s.ingest(
+        source={"format": "csv", "path": "data/*.csv", "options": {"sep": ";"}},
+        schema="at TIMESTAMP, what STRING, x DOUBLE",
+        key=None,
+    )
+    assert s.events("name", "key", "attributes['x']") == [("a", None, "1.5")]
+    assert [(row["reason"], "many" in row["row"]) for row in s.quarantine()] == [("corrupt", True)]
+
+
+def test_json_lines_are_text_unless_a_schema_says_otherwise(s: Lake) -> None:
+    rows = [
+        {"at": "2024-01-01", "what": "a", "n": {"x": 1.50}},
+        {"at": "2024-01-02", "what": "b", "big": 12345678901234567890},
+    ]
+    s.write("a.json", *map(json.dumps, rows), "{broken", header=None)
+    attributes = {"x": {"type": "string", "expr": "n.x"}, "big": "string"}
+    summary = s.ingest(source={"format": "json", "path": "data"}, key=None, attributes=attributes)
+    assert (summary.rows_out, summary.rows_quarantined) == (2, 1)
+    assert s.events("name", "attributes['x']", "attributes['big']") == [
+        ("a", "1.5", None),
+        ("b", None, "12345678901234567890"),
+    ]
+    assert "{broken" in s.quarantine()[0]["row"]
+
+
+def test_parquet_brings_its_types(s: Lake) -> None:
+    made = s.spark.sql(
+        "SELECT TIMESTAMP '2024-01-01 00:00:00Z' AS at, 'a' AS what, 5 AS who, DOUBLE('NaN') AS x, map('k', 1) AS m"
+    )
+    made.write.parquet(str(s.data / "p"))
+    s.ingest(source={"format": "parquet", "path": "data/p"})
+    assert s.events("position", "key", "attributes['x']") == [(1, "5", "NaN")]
+
+
+def test_xes_logs_give_events_of_traces(s: Lake) -> None:
+    s.write("log 1.xes", XES, header=None)
+    xes = {
+        "source": {"format": "xes", "path": "data/*.xes"},
+        "time": "`time:timestamp`",
+        "name": "`concept:name`",
+        "key": "`case:concept:name`",
+        "attributes": {},
+    }
+    s.ingest(**xes)
+    assert s.events("position", "name", "key", "cast(time AS string)") == [
+        (1, "pay", "case 1", "2023-12-31 23:00:01"),
+        (2, "ship", "case 1", "2024-01-01 23:00:01"),
+    ]
+    s.write("log 2.xes", "<log><event></log>", header=None)
+    with pytest.raises(SourceError, match=r"log(%20| )2\.xes, line 1, column \d+: broken XML"):
+        s.ingest(**xes)
+
+
+def test_a_delta_table_is_followed_and_changes_in_it_are_refused_with_the_version(s: Lake) -> None:
+    table = f"{s.db.name}.raw_{s.name}"
+    s.spark.sql(f"CREATE TABLE {table} (at TIMESTAMP, what STRING, who STRING, x DOUBLE) USING DELTA")
+    s.spark.sql(f"INSERT INTO {table} VALUES (TIMESTAMP '2024-01-01', 'a', 'k', 1), (NULL, 'a', 'k', 1)")
+    source = {"table": table}
+    s.ingest(source=source)
+    s.spark.sql(f"INSERT INTO {table} VALUES (TIMESTAMP '2024-01-02', 'b', 'k', 1)")
+    assert s.ingest(source=source).rows_in == 1
+    assert s.events("name", "batch_id") == [("a", 1), ("b", 2)]
+    assert [(row["reason"], row["origin"]) for row in s.quarantine()] == [("time", table)]
+    s.spark.sql(f"UPDATE {table} SET what = 'c' WHERE what = 'b'")
+    with pytest.raises(SourceError, match=rf"version 3 of {table} updates or deletes rows.*on_change: rebuild"):
+        s.ingest(source=source)
+    s.ingest(source=source, on_change="rebuild")
+    assert s.events("name", "batch_id") == [("a", 3), ("c", 3)]
+
+
+def test_a_source_that_is_not_there_is_named(s: Lake) -> None:
+    with pytest.raises(SourceError, match=r"nowhere"):
+        s.ingest(source={"format": "parquet", "path": "nowhere"})
+    with pytest.raises(SourceError, match=r"no\.table|`no`\.`table`"):
+        s.ingest(source={"table": "no.table"})
+    with pytest.raises(ConfigurationError, match=rf"streams\.{s.name}\.schema: 'a b c' is not DDL"):
+        s.ingest(schema="a b c")
+
+
+def test_a_folder_that_is_still_empty_is_no_error(s: Lake) -> None:
+    assert s.ingest().batches == 0

@@ -1,0 +1,135 @@
+"""Runs of ingest over time: crashes, rivals, lost checkpoints, changed files and changed configurations."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from patternlake.delta_tables import writes
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.publications import PublicationsReader
+from patternlake.udfs.errors import SourceError, StateError
+from tests.sql.ingesting import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return Database.open(spark, "ingest_state", str(tmp_path_factory.mktemp("lake")))
+
+
+@pytest.fixture
+def s(db: Database, tmp_path: Path) -> Lake:
+    made = Lake(db, tmp_path)
+    made.write("a.csv", "2024-01-01,a,k,1", "bad,a,k,1")
+    return made
+
+
+class Crash(Exception):
+    """What stands for a process that died."""
+
+
+def test_a_run_that_dies_before_it_publishes_is_done_again_with_the_same_input(
+    s: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = writes.append
+
+    def dying(table: str, rows: Any, **keys: Any) -> None:
+        append(table, rows, **keys)
+        if "quarantine" in table:
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writes, "append", dying)
+        with pytest.raises(Crash):
+            s.ingest()
+    assert s.events("name") == []
+    s.write("b.csv", "2024-01-02,b,k,1")
+    summary = s.ingest()
+    assert (summary.batches, summary.rows_in, summary.rows_quarantined) == (2, 3, 1)
+    assert s.events("position", "name", "batch_id") == [(1, "a", 1), (2, "b", 2)]
+    assert s.reasons() == ["time"]
+
+
+def test_a_run_that_dies_after_it_published_is_not_done_again(s: Lake) -> None:
+    s.ingest()
+    os.remove(s.checkpoint / "1" / "commits" / "0")
+    assert s.ingest().batches == 0
+    assert s.events("position", "name") == [(1, "a")]
+
+
+def test_a_checkpoint_that_is_lost_or_old_is_refused_and_a_rebuild_helps(s: Lake) -> None:
+    s.ingest()
+    folder = s.checkpoint / "1"
+    shutil.copytree(folder, s.folder / "old")
+    s.write("b.csv", "2024-01-02,b,k,1")
+    s.ingest()
+    s.write("c.csv", "2024-01-03,c,k,1")
+    s.ingest()
+    shutil.rmtree(folder)
+    with pytest.raises(StateError, match=r"is lost: .*--rebuild"):
+        s.ingest()
+    shutil.copytree(s.folder / "old", folder)
+    with pytest.raises(StateError, match=r"is older than the database: it has finished epoch 0 .*--rebuild"):
+        s.ingest()
+    (folder / "metadata").write_text('{"id":"11111111-1111-1111-1111-111111111111"}')
+    (folder / ".metadata.crc").unlink(missing_ok=True)
+    with pytest.raises(StateError, match=r"belongs to query 11111111"):
+        s.ingest()
+    summary = s.ingest(rebuild=True)
+    assert (summary.batch_id, summary.rows_out) == (4, 3)
+    assert s.events("position", "name", "batch_id") == [(1, "a", 4), (2, "b", 4), (3, "c", 4)]
+    latest = PublicationsReader(s.db).latest("ingest", s.name)
+    assert latest is not None
+    assert (latest.base_batch, latest.source["epoch"]) == (4, 0)
+    assert s.ingest().batches == 0
+
+
+def test_a_file_that_changed_after_it_was_read_is_refused_by_name(s: Lake) -> None:
+    s.ingest()
+    s.write("b c.csv", "2024-01-02,b,k,1")
+    s.ingest()
+    s.write("b c.csv", "2024-01-02,changed,k,1")
+    os.utime(s.data / "b c.csv", (1, 1))
+    with pytest.raises(
+        SourceError, match=r"changed after it was read: file:/.*/data/b(%20| )c\.csv; put new rows into new"
+    ):
+        s.ingest()
+    assert s.events("name") == [("a",), ("b",)]
+    assert s.ingest(on_change="rebuild").rows_in == 3
+    assert s.events("name") == [("a",), ("changed",)]
+
+
+def test_a_file_that_vanished_after_it_was_read_does_no_harm(s: Lake) -> None:
+    s.ingest()
+    (s.data / "a.csv").unlink()
+    s.write("b.csv", "2024-01-02,b,k,1")
+    s.ingest()
+    assert s.events("position", "name") == [(1, "a"), (2, "b")]
+
+
+def test_a_configuration_of_another_meaning_is_refused_and_a_rebuild_takes_it(s: Lake) -> None:
+    s.ingest()
+    with pytest.raises(StateError) as raised:
+        s.ingest(key="what", attributes={"x": "int"})
+    assert str(raised.value).startswith(f"streams.{s.name}: key, attributes changed, which would mix events")
+    assert '"who" → "what"' in str(raised.value)
+    shutil.move(s.data, s.folder / "moved")
+    source = {"format": "csv", "path": "moved", "options": {"header": True, "maxFilesPerTrigger": 1}}
+    s.ingest(source=source, allowed_lateness="2 days")
+    s.ingest(source=source, key="what", attributes={"x": "int"}, rebuild=True)
+    assert s.events("key", "attributes['x']") == [("a", "1")]
+
+
+def test_the_incarnation_before_a_rebuild_stays_for_as_of(s: Lake) -> None:
+    s.ingest()
+    s.ingest(rebuild=True, name="concat(what, '!')")
+    rows = s.spark.table(s.db.log("events")).where(f"batch_id <= 2 AND stream_id = {int(s.checkpoint.name)}")
+    assert sorted((row["batch_id"], row["name"]) for row in rows.collect()) == [(1, "a"), (2, "a!")]
+    assert s.events("name") == [("a!",)]

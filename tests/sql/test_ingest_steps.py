@@ -1,0 +1,82 @@
+"""Probabilistic streams: a (key, step) is taken or turned down whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from patternlake.delta_tables.database import Database
+from tests.sql.ingesting import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return Database.open(spark, "ingest_steps", str(tmp_path_factory.mktemp("lake")))
+
+
+def test_steps_are_taken_or_turned_down_whole(db: Database, tmp_path: Path) -> None:
+    s = Lake(db, tmp_path)
+    s.stream |= {"step": "t", "probability": "p", "attributes": {}}
+    header = "at,what,who,t,p"
+    day = "2024-01-01"
+    s.write(
+        "a.csv",
+        f"{day},fits,k,1,0.7",
+        f"{day},fits,k,1,0.3000005",
+        f"{day},over,k,2,0.7",
+        f"{day},over,k,2,0.4",
+        f"{day},good beside bad,k,3,0.5",
+        f"{day},bad,k,3,1.5",
+        f"{day},other key,j,2,0.9",
+        f"{day},no key,,2,0.5",
+        f"{day},fraction,j,2.5,0.5",
+        f"{day},no step,j,,0.5",
+        f"{day},nan,i,1,NaN",
+        f"{day},open,k,4,0.6",
+        header=header,
+    )
+    first = s.ingest()
+    assert (first.rows_in, first.rows_out) == (12, 5)
+    assert sorted(s.events("name", "key", "step", "probability"), key=str) == sorted(
+        [
+            ("fits", "k", 1, 0.3000005),
+            ("fits", "k", 1, 0.7),
+            ("no key", None, 2, 0.5),
+            ("open", "k", 4, 0.6),
+            ("other key", "j", 2, 0.9),
+        ],
+        key=str,
+    )
+    assert _reasons(s) == {
+        "over": "sum",
+        "good beside bad": "companion",
+        "bad": "probability",
+        "fraction": "step",
+        "no step": "step",
+        "nan": "probability",
+    }
+    s.write(
+        "b.csv",
+        f"{day},closed,k,3,0.1",
+        f"{day},too much for the open step,k,4,0.5",
+        f"{day},next,k,5,1",
+        f"{day},fits the open step,j,2,0.1",
+        header=header,
+    )
+    second = s.ingest()
+    assert (second.rows_in, second.rows_out) == (4, 2)
+    assert sorted(row[0] for row in s.events("name", "batch_id") if row[1] == 2) == ["fits the open step", "next"]
+    assert _reasons(s)["closed"] == "closed"
+    assert _reasons(s)["too much for the open step"] == "sum"
+    details = {row["reason"]: row["detail"] for row in s.quarantine()}
+    assert details["closed"] == "closed: its key has published step 4"
+
+
+def _reasons(s: Lake) -> dict[str, str]:
+    return {json.loads(row["row"])["what"]: row["reason"] for row in s.quarantine()}

@@ -1,0 +1,155 @@
+"""match_exists through SQL: once, per row of a table, and where ageing leaves no answer."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from naive import sketch_matching as naive
+from naive.sketch_cases import random_pattern
+from sql.sketch_lake import (
+    E,
+    SketchLake,
+    Stream,
+    leaf_intervals,
+    letters,
+    moment,
+    naive_events,
+    naive_nodes,
+    sequence,
+    shared,
+    value_text,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
+    return shared(spark, tmp_path_factory)
+
+
+def plain(lake: SketchLake) -> Stream:
+    """Leaves of one event; the stream of SPEC's worked answer."""
+    return lake.stream("plain", letters("ABCBAACBADCBABCB"), sketch={"events_per_leaf": 1})
+
+
+def keyed(lake: SketchLake) -> Stream:
+    """Leaves of two events, three keys, one of them NULL; times rise."""
+    rng = random.Random(21)
+    made = [E(n * 10, rng.choice("ABCDEF"), rng.choice(["k1", "k2", None])) for n in range(60)]
+    return lake.stream("keyed", made[:25], made[25:], sketch={"events_per_leaf": 2, "keyed": True}, key="who")
+
+
+def test_a_sequence_exists_or_not(lake: SketchLake) -> None:
+    stream = plain(lake)
+    said = {
+        "A ; D": True,
+        "D ; D": False,
+        "D , C , B , A": True,
+        "D , B": False,
+        "A ; !B ; C": True,
+        "D ; !C ; B": False,
+        "AND(D, C) ; A": True,
+        "X | D": True,
+        "X": False,
+    }
+    assert lake.said([stream.exists(pattern) for pattern in said]) == list(said.values())
+
+
+def test_bounds_and_policies_count(lake: SketchLake) -> None:
+    stream = plain(lake)
+    assert lake.said(
+        [
+            stream.exists("A ; B", policy="strict", from_position=3, to_position=12),
+            stream.exists("A ; B", policy="strict", from_position=3),
+            stream.exists("D", from_time=moment(9000), to_time=moment(9000)),
+            stream.exists("D", from_time=moment(9001)),
+            stream.exists("A ; B", to_position=1),
+        ]
+    ) == [False, True, True, False, False]
+
+
+def test_it_answers_for_each_row_of_a_table(lake: SketchLake) -> None:
+    plain(lake)
+    keyed(lake)
+    rows = lake.rows(
+        "SELECT p, match_exists('plain', p) AS a, match_exists(s, p, to_position => n) AS b FROM VALUES "
+        "('A ; D', 'plain', 9), ('A ; D', 'plain', 10), ('Z', 'keyed', 5) AS t(p, s, n) ORDER BY p, n"
+    )
+    assert [tuple(row) for row in rows] == [("A ; D", True, False), ("A ; D", True, True), ("Z", False, False)]
+
+
+def test_it_stands_wherever_an_expression_may(lake: SketchLake) -> None:
+    plain(lake)
+    rows = lake.rows(
+        "SELECT p FROM VALUES ('A ; D'), ('D ; D') AS t(p) WHERE match_exists('plain', p) AND NOT "
+        "match_exists('plain', concat(p, ' ; X'))"
+    )
+    assert [row["p"] for row in rows] == ["A ; D"]
+
+
+def test_one_key_or_every_key(lake: SketchLake) -> None:
+    stream = keyed(lake)
+    events = stream.events()
+    leaves = leaf_intervals(len(events), 2)
+    calls, expected = [], []
+    rng = random.Random(3)
+    for number in range(10):
+        pattern = random_pattern(rng, names="ABCDEF", window=False)
+        positions = (20, 44) if number % 2 else (1, 60)
+        bounds = {"from_position": positions[0], "to_position": positions[1]}
+        found = {}
+        for key in ("k1", "k2", None):
+            nodes = [
+                node
+                for node in naive_nodes(events, leaves, key=key, of_key=True)
+                if node.hi >= positions[0] and node.lo <= positions[1]
+            ]
+            found[key] = bool(naive.match(pattern, nodes, policy="skip_till_next", after_match="next", exclusive=False))
+        calls += [stream.exists(pattern.text(), key=key, **bounds) for key in ("k1", "k2")]
+        expected += [found["k1"], found["k2"]]
+        calls.append(stream.exists(pattern.text() + " PARTITION BY who", **bounds))
+        expected.append(any(found.values()))
+    assert lake.said(calls) == expected
+    assert {True, False} <= set(expected)
+
+
+def test_existence_is_never_lost(lake: SketchLake) -> None:
+    stream = keyed(lake)
+    events = naive_events(stream.events())
+    calls: list[str] = []
+    rng = random.Random(4)
+    while len(calls) < 12:
+        pattern = random_pattern(rng, names="ABCDEF", negation=False)
+        low = rng.randint(1, 40)
+        kept = [event for event in events if low <= event.lo <= low + 15]
+        found = naive.match(pattern, kept, policy="skip_till_any", after_match="next", exclusive=True)
+        if any(len({(kept[i].lo - 1) // 2 for i, _ in match}) == len(match) for match in found):
+            calls.append(stream.exists(pattern.text(), policy="skip_till_any", from_position=low, to_position=low + 15))
+    assert lake.said(calls) == [True] * len(calls)
+
+
+def test_as_of_an_earlier_batch(lake: SketchLake) -> None:
+    stream = keyed(lake)
+    events = stream.events()
+    calls, expected = [], []
+    for name in "ABCDEF":
+        for at, end in zip(stream.moments, stream.ends, strict=True):
+            calls.append(stream.exists(f"{name} ; F", as_of=at))
+            nodes = naive_nodes(events[:end], leaf_intervals(end, 2))
+            pattern = sequence(name, "F")
+            expected.append(
+                bool(naive.match(pattern, nodes, policy="skip_till_next", after_match="next", exclusive=False))
+            )
+    per_row = lake.rows(
+        "SELECT "
+        + ", ".join(f"match_exists('keyed', p, as_of => {value_text(at)})" for at in stream.moments)
+        + " FROM VALUES "
+        + ", ".join(f"('{name} ; F')" for name in "ABCDEF")
+        + " AS t(p)"
+    )
+    assert lake.said(calls) == expected
+    assert [said for row in per_row for said in row] == expected

@@ -1,0 +1,115 @@
+"""The signatures of the SQL functions, as analysts see them: names, order, types, defaults, result columns."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from sql.sketch_lake import SketchLake, letters, shared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REQUIRED = None
+MATCH_SEQ = [
+    ("stream", "STRING", REQUIRED),
+    ("pattern", "STRING", REQUIRED),
+    ("policy", "STRING", "'skip_till_next'"),
+    ("after_match", "STRING", "'past_last'"),
+    ("key", "STRING", "NULL"),
+    ("from_position", "BIGINT", "NULL"),
+    ("to_position", "BIGINT", "NULL"),
+    ("from_time", "TIMESTAMP", "NULL"),
+    ("to_time", "TIMESTAMP", "NULL"),
+    ("level", "INT", "0"),
+    ("verify", "BOOLEAN", "false"),
+    ("params", "MAP<STRING, STRING>", "NULL"),
+    ("max_matches", "BIGINT", "1000000"),
+    ("truncate", "BOOLEAN", "false"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
+MATCH_EXISTS = [
+    ("stream", "STRING", REQUIRED),
+    ("pattern", "STRING", REQUIRED),
+    ("policy", "STRING", "'skip_till_next'"),
+    ("key", "STRING", "NULL"),
+    ("from_position", "BIGINT", "NULL"),
+    ("to_position", "BIGINT", "NULL"),
+    ("from_time", "TIMESTAMP", "NULL"),
+    ("to_time", "TIMESTAMP", "NULL"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
+    return shared(spark, tmp_path_factory)
+
+
+def described(lake: SketchLake, function: str) -> list[tuple[str, str, str | None]]:
+    """The parameters that DESCRIBE FUNCTION EXTENDED lists: name, type, default."""
+    lines = [row[0] for row in lake.rows(f"DESCRIBE FUNCTION EXTENDED {function}")]
+    begin = next(number for number, line in enumerate(lines) if line.startswith("Input:"))
+    found = []
+    for line in lines[begin:]:
+        if line.startswith("Returns:"):
+            break
+        text = re.sub(r"^Input:", "", line).strip()
+        match = re.fullmatch(r"(\w+)\s+([A-Z]+(?:<.*?>)?)(?:\s+COLLATE \S+)?(?:\s+DEFAULT (.*))?", text)
+        assert match is not None, line
+        found.append((match[1], match[2], match[3]))
+    return found
+
+
+@pytest.mark.parametrize(("function", "expected"), [("match_seq", MATCH_SEQ), ("match_exists", MATCH_EXISTS)])
+def test_parameters_are_pinned(lake: SketchLake, function: str, expected: list[tuple[str, str, str | None]]) -> None:
+    assert described(lake, function) == expected
+
+
+def test_result_columns_are_pinned(lake: SketchLake) -> None:
+    lake.stream("signature", letters("AB"))
+    columns = [
+        (field.name, field.dataType.simpleString())
+        for field in lake.spark.sql("SELECT * FROM match_seq('signature', 'A ; B')").schema
+    ]
+    assert columns == [
+        ("match_no", "bigint"),
+        ("key", "string"),
+        ("first_position", "bigint"),
+        ("last_position", "bigint"),
+        ("first_time", "timestamp"),
+        ("last_time", "timestamp"),
+        ("steps", "array<struct<operand:string,from_position:bigint,to_position:bigint>>"),
+        ("level", "int"),
+        ("exact", "boolean"),
+        ("fp_bound", "double"),
+        ("truncated", "boolean"),
+    ]
+    (exists,) = lake.spark.sql("SELECT match_exists('signature', 'A ; B') AS said").schema
+    assert exists.dataType.simpleString() == "boolean"
+
+
+def test_every_parameter_can_be_named_in_any_order(lake: SketchLake) -> None:
+    lake.stream("signature", letters("AB"))
+    (row,) = lake.rows(
+        "SELECT * FROM match_seq(truncate => true, max_matches => 5, params => map('limit', '1'), verify => true, "
+        "level => 0, to_time => TIMESTAMP '2030-01-01', from_time => TIMESTAMP '2020-01-01', to_position => 2, "
+        "from_position => 1, key => NULL, after_match => 'next', policy => 'strict', as_of => NULL, "
+        "pattern => 'A , B', stream => 'signature')"
+    )
+    assert (row["first_position"], row["last_position"]) == (1, 2)
+
+
+def test_all_parameters_can_be_given_by_place(lake: SketchLake) -> None:
+    lake.stream("signature", letters("AB"))
+    (row,) = lake.rows(
+        "SELECT * FROM match_seq('signature', 'A ; B', 'skip_till_next', 'past_last', NULL, 1, 2, "
+        "TIMESTAMP '2020-01-01', TIMESTAMP '2030-01-01', 0, false, NULL, 10, false, NULL)"
+    )
+    assert (row["first_position"], row["last_position"]) == (1, 2)
+    (said,) = lake.rows(
+        "SELECT match_exists('signature', 'A ; B', 'strict', NULL, 1, 2, TIMESTAMP '2020-01-01', "
+        "TIMESTAMP '2030-01-01', NULL) AS said"
+    )
+    assert said["said"]

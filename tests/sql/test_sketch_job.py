@@ -1,0 +1,340 @@
+"""The job `sketch` and the ageing by `maintain`: what stands in sketch_nodes, and what answers it gives."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from naive import sketch_matching as naive
+from sql.sketch_lake import (
+    E,
+    SketchLake,
+    Stream,
+    as_published,
+    letters,
+    naive_events,
+    naive_nodes,
+    naive_tree,
+    nodes_by_place,
+    sequence,
+    shared,
+)
+
+from patternlake.delta_tables import writes
+from patternlake.jobs import maintain as maintaining
+from patternlake.udfs.errors import SizingError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAY = 86_400_000
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
+    return shared(spark, tmp_path_factory)
+
+
+# --- incremental = rebuilt ------------------------------------------------------------------------------------------
+
+
+def growing(seed: int, count: int, *, late: bool) -> list[E]:
+    """Few tokens at first and ever more later, three keys; with late rows if asked for."""
+    rng = random.Random(seed)
+    made = []
+    for number in range(count):
+        poor = number < count // 4
+        name = "A" if poor else rng.choice(["A", "B", f"n{rng.randrange(number)}"])
+        tag = "t" if poor else rng.choice([f"u{number}", "t", None])
+        time = number * 1000 - (20_000 if late and number % 5 == 4 else 0)
+        made.append(E(time, name, "k1" if poor else rng.choice(["k1", "k2", None]), {"tag": tag}))
+    return made
+
+
+SECTIONS = {
+    "leveled": {"structure": "leveled", "keyed": True, "fpq": 0.05},
+    "uniform": {"structure": "uniform", "keyed": True, "fpq": 0.3, "memory": "20kB"},
+}
+SOURCE: dict[str, Any] = {
+    "key": "who",
+    "attributes": {"tag": "string"},
+    "tokens": ["name", "tag"],
+    "allowed_lateness": "30 seconds",
+}
+
+
+def in_batches(made: list[E], count: int) -> list[list[E]]:
+    """Uneven cuts, none at the end of a leaf."""
+    cuts = [0, *(len(made) * number // count + 1 for number in range(1, count)), len(made)]
+    return [made[low:high] for low, high in pairwise(cuts)]
+
+
+def grown(lake: SketchLake, structure: str, batches: int, *, late: bool) -> Stream:
+    made = growing(31, 70, late=late)
+    sketch = {"events_per_leaf": 3, **SECTIONS[structure]}
+    name = f"grown {structure} {batches} {late}"
+    return lake.stream(name, *in_batches(made, batches), sketch=sketch, **SOURCE)
+
+
+@pytest.mark.parametrize(("structure", "batches"), [("leveled", 4), ("uniform", 2)])
+def test_nodes_built_in_batches_equal_the_naive_tree_of_all_events(
+    lake: SketchLake, structure: str, batches: int
+) -> None:
+    stream = grown(lake, structure, batches, late=True)
+    assert len(stream.events()) == 70
+    assert nodes_by_place(stream) == as_published(naive_tree(stream, stream.publications()[-1]))
+
+
+def test_sizes_are_fitted_again_when_the_vocabulary_grows(lake: SketchLake) -> None:
+    state = json.loads(grown(lake, "leveled", 4, late=True).publications()[-1]["state"])
+    plans = state["plans"]
+    assert len(plans) > 1
+    bits = [plan["sizing"]["levels"][0]["bits"] for plan in plans]
+    assert bits == sorted(bits)
+    assert [plan["from_segment"] for plan in plans] == sorted({plan["from_segment"] for plan in plans})
+
+
+def test_uniform_leaves_out_parents_that_would_be_too_dense(lake: SketchLake) -> None:
+    places = nodes_by_place(grown(lake, "uniform", 2, late=True))
+    levels = {level for _, level, _ in places}
+    parents = {(segment, level + 1, node // 2) for segment, level, node in places if level < 2}
+    assert 0 in levels
+    assert not parents <= places.keys()
+    assert parents & places.keys()
+
+
+@pytest.mark.parametrize(("structure", "batches"), [("leveled", 4), ("uniform", 2)])
+def test_a_rebuild_gives_the_nodes_that_the_batches_gave(lake: SketchLake, structure: str, batches: int) -> None:
+    stream = grown(lake, structure, batches, late=True)
+    before, plans = nodes_by_place(stream), json.loads(stream.publications()[-1]["state"])["plans"]
+    question = stream.seq("A ; B", after_match="next")
+    answer = lake.ask([question])
+    stream.run("sketch", rebuild=True)
+    assert nodes_by_place(stream) == before
+    assert json.loads(stream.publications()[-1]["state"])["plans"] == plans
+    # The state before the rebuild can be asked as well.
+    then = stream.seq("A ; B", after_match="next", as_of=stream.moments[-1])
+    assert lake.ask([question, then]) == [*answer, *answer]
+
+
+def test_a_run_without_new_events_publishes_nothing(lake: SketchLake) -> None:
+    stream = grown(lake, "leveled", 4, late=True)
+    before = len(stream.publications())
+    assert stream.run("sketch").batches == 0
+    assert len(stream.publications()) == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("structure", SECTIONS)
+def test_any_cut_into_batches_gives_the_same_nodes(lake: SketchLake, structure: str) -> None:
+    streams = [grown(lake, structure, batches, late=False) for batches in (1, 2, 5)]
+    first, *others = [nodes_by_place(stream) for stream in streams]
+    assert others == [first, first]
+    assert first == as_published(naive_tree(streams[0], streams[0].publications()[-1]))
+    question = [stream.seq("B ; A PARTITION BY who", after_match="next") for stream in streams]
+    one, *rest = lake.ask(question)
+    assert one
+    assert rest == [one, one]
+
+
+# --- configuration --------------------------------------------------------------------------------------------------
+
+
+def test_memory_that_is_too_small_is_refused_and_more_memory_is_enough(lake: SketchLake) -> None:
+    stream = Stream(lake, "small", {"memory": 200, "events_per_leaf": 2}, {})
+    lake.streams["small"] = stream
+    stream.write(letters("ABCDEFGHIJKLMNOP"))
+    stream.run("ingest")
+    with pytest.raises(SizingError, match=r"memory") as caught:
+        stream.run("sketch")
+    assert "smallest" in str(caught.value) or "at least" in str(caught.value)
+    assert "fpq" in str(caught.value)
+    summary = stream.run("sketch", memory="1MB")
+    assert summary.rows_in == 16
+    assert lake.spans([stream.seq("A ; P")]) == [[(1, 16)]]
+
+
+def test_a_changed_configuration_is_refused_until_it_is_rebuilt(lake: SketchLake) -> None:
+    stream = lake.stream("changed", letters("ABAB"), sketch={"events_per_leaf": 1})
+    stream.write(letters("AB", begin=4))
+    stream.run("ingest")
+    with pytest.raises(StateError) as caught:
+        stream.run("sketch", events_per_leaf=2, seed=7)
+    assert "sketch 'changed': the configuration has changed" in str(caught.value)
+    assert "events_per_leaf: 1 → 2, seed: 0 → 7" in str(caught.value)
+    assert "--rebuild" in str(caught.value)
+    assert lake.spans([stream.seq("A ; B")]) == [[(1, 2), (3, 4)]]
+    stream.run("sketch", rebuild=True, events_per_leaf=2, seed=7)
+    assert lake.spans([stream.seq("A ; B", verify=v) for v in (False, True)]) == [
+        [(1, 4), (3, 6)],
+        [(1, 2), (3, 4), (5, 6)],
+    ]
+
+
+def test_a_sketch_of_a_stream_without_events_is_refused(lake: SketchLake) -> None:
+    with pytest.raises(StateError, match="the stream has no published events; run `ingest` first"):
+        Stream(lake, "nothing", {}, {}).run("sketch")
+
+
+# --- ageing ---------------------------------------------------------------------------------------------------------
+
+AGES = [
+    {"after": "10 days", "keep_level": 1},
+    {"after": "20 days", "keep_level": 2},
+    {"after": "30 days", "drop": True},
+]
+# Segments of 8 events, one event a day; the last one is 39 days after the first. Segment 0 ends 32 days before the
+# watermark, 1 ends 24 days, 2 ends 16 days, 3 ends 8 days before it.
+LEFT = [(9, 16), (17, 20), (21, 24), *((low, low + 1) for low in range(25, 41, 2))]
+AGED = "QRABABAB" + "CDDDDDDE" + "FGGGHHIH" + "CDEJJJJJ" + "FGKKKKKK"
+
+
+def aged(lake: SketchLake) -> Stream:
+    """Leaves of two; maintained once with `AGES`."""
+    if "aged" in lake.streams:
+        return lake.streams["aged"]
+    made = [E(day * DAY, name) for day, name in enumerate(AGED)]
+    stream = lake.stream("aged", made, sketch={"events_per_leaf": 2, "fpq": 1e-4})
+    stream.run("maintain", age=AGES)
+    return stream
+
+
+def test_ageing_removes_nodes_below_the_level_and_drops_the_oldest(lake: SketchLake) -> None:
+    kept: dict[int, set[int]] = {}
+    for segment, level, _ in nodes_by_place(aged(lake)):
+        kept.setdefault(segment, set()).add(level)
+    assert kept == {1: {2}, 2: {1, 2}, 3: {0, 1, 2}, 4: {0, 1, 2}}
+
+
+def test_aged_segments_answer_by_their_nodes_and_say_so(lake: SketchLake) -> None:
+    stream = aged(lake)
+    nodes = naive_nodes(stream.events(), LEFT)
+    for names in (("C", "F"), ("G", "I"), ("D", "E"), ("C", "D"), ("Q", "C")):
+        pattern = sequence(*names)
+        (rows,) = lake.ask([stream.seq(pattern.text(), after_match="next")])
+        found = naive.match(pattern, nodes, policy="skip_till_next", after_match="next", exclusive=False)
+        assert [[(s["from_position"], s["to_position"]) for s in row["steps"]] for row in rows] == [
+            [(nodes[i].lo, nodes[i].hi) for i, _ in match] for match in found
+        ]
+        sizes = {8: 2, 4: 1, 2: 0}
+        assert [row["level"] for row in rows] == [
+            max(sizes[nodes[i].hi - nodes[i].lo + 1] for i, _ in match) for match in found
+        ]
+
+
+def test_existence_is_unknown_where_only_coarse_nodes_could_hold_it(lake: SketchLake) -> None:
+    stream = aged(lake)
+    said = {
+        "C ; F": True,
+        "C ; E ; J": True,  # in segments that are whole
+        "D ; D ; C": True,
+        "H ; I": None,  # both in one node of segment 2
+        "C ; D ; D ; E ; F ; F": None,
+        "K ; J": False,
+        "X": False,
+    }
+    assert lake.said([stream.exists(pattern) for pattern in said]) == list(said.values())
+
+
+def test_exact_answers_do_not_age(lake: SketchLake) -> None:
+    stream = aged(lake)
+    events = naive_events(stream.events())
+    patterns = [("H", "I"), ("D", "E"), ("A", "B"), ("Q", "R"), ("Q", "C"), ("R", "K"), ("B", "A")]
+    answers = lake.steps([stream.seq(sequence(*names).text(), verify=True) for names in patterns])
+    for names, answer in zip(patterns, answers, strict=True):
+        found = naive.match(sequence(*names), events, policy="skip_till_next", after_match="past_last", exclusive=True)
+        assert answer == [tuple(events[i].lo for i, _ in match) for match in found], names
+        assert answer
+
+
+def test_maintaining_again_removes_nothing_and_new_events_age_the_next_segments(
+    lake: SketchLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("compact", "vacuum"):
+        monkeypatch.setattr(writes, name, lambda *given: None)
+    stream = aged(lake)
+    before, publications = nodes_by_place(stream), len(stream.publications())
+    stream.run("maintain", age=AGES)
+    assert nodes_by_place(stream) == before
+    assert len(stream.publications()) == publications
+    again = [E((40 + day) * DAY, "L") for day in range(8)]
+    stream.deliver(again)
+    stream.run("maintain", age=AGES)
+    kept: dict[int, set[int]] = {}
+    for segment, level, _ in nodes_by_place(stream):
+        kept.setdefault(segment, set()).add(level)
+    assert kept == {2: {2}, 3: {1, 2}, 4: {0, 1, 2}, 5: {0, 1, 2}}
+    # Nodes that are gone are gone at every moment.
+    (rows,) = lake.ask([stream.seq("F ; J", after_match="next", as_of=stream.moments[0])])
+    assert [[(s["from_position"], s["to_position"]) for s in row["steps"]] for row in rows] == [[(17, 24), (25, 28)]]
+
+
+def test_uniform_keeps_nodes_that_no_parent_covers(lake: SketchLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("compact", "vacuum"):
+        monkeypatch.setattr(writes, name, lambda *given: None)
+    rng = random.Random(41)
+    made = [E(day * DAY, "A" if day % 12 < 6 else f"n{rng.randrange(1000)}") for day in range(36)]
+    sketch = {"events_per_leaf": 3, "structure": "uniform", "fpq": 0.3, "memory": "6kB"}
+    stream = lake.stream("aged uniform", made, sketch=sketch)
+    places = nodes_by_place(stream)
+    assert {level for _, level, _ in places} == {0, 1, 2} or {level for _, level, _ in places} == {0, 1}
+    uncovered = {
+        (segment, level, node)
+        for segment, level, node in places
+        if level < 2 and (segment, level + 1, node // 2) not in places
+    }
+    assert {level for _, level, _ in uncovered} & {0}
+    stream.run("maintain", age=[{"after": "10 days", "keep_level": 1}])
+    old = {segment for segment, _, _ in places if segment * 12 + 11 <= 35 - 10}
+    kept = {
+        place: value for place, value in places.items() if place[0] not in old or place[1] >= 1 or place in uncovered
+    }
+    assert nodes_by_place(stream) == kept
+    intervals = [value[:2] for place, value in sorted(kept.items()) if place[1] == 0 or place in kept]
+    assert len(intervals) < len(places)
+    (rows,) = lake.ask([stream.seq("A", after_match="next")])
+    held = [row["first_position"] for row in rows]
+    for low in range(1, 37):
+        if made[low - 1].name == "A":
+            assert any(row["first_position"] <= low <= row["last_position"] for row in rows), low
+    assert held == sorted(held)
+
+
+# --- horizons -------------------------------------------------------------------------------------------------------
+
+
+def test_as_of_before_the_first_publication_or_the_horizon_names_the_earliest_moment(
+    lake: SketchLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("compact", "vacuum"):
+        monkeypatch.setattr(writes, name, lambda *given: None)
+    stream = lake.stream("forgotten", letters("AB"), letters("AB", begin=2))
+    first = stream.moments[0]
+    calls = [function("A ; B", as_of=first - timedelta(seconds=1)) for function in (stream.seq, stream.exists)]
+    for error in lake.errors(calls):
+        assert error == (
+            f"as_of {said(first - timedelta(seconds=1))} lies before the first publication of the sketch of "
+            f"'forgotten', {said(first)}"
+        )
+    assert lake.spans([stream.seq("A ; B", as_of=first)]) == [[(1, 2)]]
+    monkeypatch.setattr(maintaining, "HISTORY", timedelta(0))
+    stream.run("maintain")
+    horizon = next(row["horizon"] for row in reversed(stream.publications()) if row["horizon"] is not None)
+    for error in lake.errors([function("A ; B", as_of=first) for function in (stream.seq, stream.exists)]):
+        assert error == (
+            f"as_of {said(first)} lies before the horizon of the sketch of 'forgotten'; the earliest moment that can "
+            f"be asked is {said(horizon)}"
+        )
+    assert lake.spans([stream.seq("A ; B"), stream.seq("A ; B", as_of=horizon)]) == [[(1, 2), (3, 4)]] * 2
+
+
+def said(at: Any) -> str:
+    """A moment as the messages write it."""
+    from datetime import timezone
+
+    return f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -1,0 +1,205 @@
+"""The configuration file: what it takes, what it refuses, and that every refusal names its key."""
+# ruff: noqa: E501  (one refusal per line reads better than a wrapped one)
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from patternlake.jobs.configuration import Configuration
+from patternlake.udfs.errors import ConfigurationError
+
+FULL = """
+database: patternlake
+location: ./lake
+streams:
+  flights:
+    source: {format: csv, path: data/flights, options: {header: true, nullValue: NA}}
+    time: make_timestamp(year, month, day, hour, minute, 0)
+    name: CASE WHEN arr_delay > 15 THEN 'late' ELSE 'fine' END
+    key: tailnum
+    attributes: {dep_delay: double, dest: string, gap: {type: double, expr: arr_delay - dep_delay}}
+    timezone: America/New_York
+    tokens: [name, "name || ':' || dest"]
+    allowed_lateness: 1 hour
+sketches:
+  flights: {events_per_leaf: 100, fpq: 0.01, memory: 64MB, keyed: true, expected_events: 1000000, structure: leveled, levels: 10, fanout: 2, query_length: 2, seed: 0, age: [{after: 30 days, keep_level: 3}, {after: 2 years, drop: true}]}
+"""
+SMALL = "streams: {s: {source: {format: json, path: a}, time: t, name: n}}"
+
+
+def refused(old: str, new: str, text: str = FULL) -> str:
+    assert old in text
+    with pytest.raises(ConfigurationError) as raised:
+        Configuration.from_text(text.replace(old, new, 1))
+    return str(raised.value)
+
+
+def stream(**keys: str) -> str:
+    return "streams: {s: {source: {format: json, path: a}, time: t, name: n, " + ", ".join(
+        f"{key}: {value}" for key, value in keys.items()
+    ) + "}}"  # fmt: skip
+
+
+def test_the_full_example_is_read_as_it_is_written() -> None:
+    loaded = Configuration.from_text(FULL, folder="/base")
+    flights, sketch = loaded.streams["flights"], loaded.sketches["flights"]
+    assert (loaded.database, loaded.location) == ("patternlake", "/base/lake")
+    assert flights.source.path == "/base/data/flights"
+    assert flights.source.options == {"header": "true", "nullValue": "NA"}
+    assert flights.types == {"dep_delay": "double", "dest": "string", "gap": "double"}
+    assert [flights.expression(name) for name in flights.types] == ["`dep_delay`", "`dest`", "arr_delay - dep_delay"]
+    assert flights.allowed_lateness == timedelta(hours=1)
+    assert (sketch.memory, sketch.levels, sketch.seed) == (64_000_000, 10, 0)
+    assert [(rule.after, rule.keep_level, rule.drop) for rule in sketch.age] == [
+        (timedelta(days=30), 3, None),
+        (timedelta(days=730), None, True),
+    ]
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    loaded = Configuration.from_text(SMALL + "\nsketches: {s: {}}")
+    made, sketch = loaded.streams["s"], loaded.sketches["s"]
+    assert (loaded.database, loaded.location) == ("patternlake", None)
+    assert (made.key, made.tokens, made.timezone, made.on_change) == (None, None, "UTC", "fail")
+    assert made.allowed_lateness == timedelta(0)
+    assert (sketch.events_per_leaf, sketch.fpq, sketch.structure, sketch.levels) == (100, 0.01, "leveled", None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("format: csv", "format: cvs", "streams.flights.source.format: 'cvs' is not one of csv, json, parquet, xes, delta (did you mean 'csv'?)"),
+        ("key: tailnum", "kei: tailnum", "streams.flights.kei: unknown key (did you mean 'key'?); known: source, time, name, key, "),
+        ("fpq: 0.01", "fqp: 0.1", "sketches.flights.fqp: unknown key (did you mean 'fpq'?)"),
+        ("database: patternlake", "trends: {}", "trends: unknown key"),
+        ("database: patternlake", "database: a b", "database: 'a b' is not a database's name"),
+        ("fpq: 0.01", "fpq: 2", "sketches.flights.fpq: 2 is out of range; less than 1"),
+        ("events_per_leaf: 100", "events_per_leaf: 0", "sketches.flights.events_per_leaf: 0 is out of range; at least 1"),
+        ("events_per_leaf: 100", "events_per_leaf: 1.5", "sketches.flights.events_per_leaf: 1.5 is not a whole number"),
+        ("seed: 0", "seed: '0'", "sketches.flights.seed: '0' is not a whole number"),
+        ("keyed: true", "keyed: 1", "sketches.flights.keyed: 1 is not true or false"),
+        ("64MB", "64XB", "sketches.flights.memory: '64XB' is not a size; write a size like 64MB, 64MiB, 1GB or a number of bytes"),
+        ("structure: leveled", "structure: flat", "sketches.flights.structure: 'flat' is not one of leveled, uniform"),
+        ("key: tailnum", "key: 5", "streams.flights.key: 5 is not text"),
+        ("key: tailnum", "key: ' '", "streams.flights.key: is empty"),
+        ("tokens: [name", "tokens: [5", "streams.flights.tokens.0: 5 is not text"),
+        ("attributes: {", "attributes: {step: int, ", "streams.flights.attributes.step: 'step' is a reserved name"),
+        ("attributes: {", "attributes: {Time: int, ", "streams.flights.attributes.Time: 'Time' is a reserved name"),
+        ("dest: string", "dest: strin", "streams.flights.attributes.dest.type: 'strin' is not a type of an attribute (did you mean 'string'?)"),
+        ("gap: {type: double", "gap: {typ: double", "streams.flights.attributes.gap.type: missing\nstreams.flights.attributes.gap.typ: unknown key"),
+        ("1 hour", "1 fortnight", "streams.flights.allowed_lateness: '1 fortnight': unknown unit 'fortnight'; units are milliseconds,"),
+        ("allowed_lateness: 1 hour", "allowed_lateness:", "streams.flights.allowed_lateness: is empty; write a duration"),
+        ("America/New_York", "Mars", "streams.flights.timezone: 'Mars' is not a time zone"),
+        ("key: tailnum", "on_change: maybe", "streams.flights.on_change: 'maybe' is not one of fail, rebuild"),
+        ("key: tailnum", "step: x", "streams.flights.probability: missing beside step"),
+        ("key: tailnum", "probability: x", "streams.flights.step: missing beside probability"),
+        ("header: true", "header: false", "streams.flights.source.options.header: missing; a csv source without schema needs"),
+        ("header: true", "header: true, inferSchema: true", "streams.flights.source.options.inferSchema: cannot be set"),
+        ("path: data/flights", "path: data, table: t", "streams.flights.source.path: "),
+        ("format: csv, path: data/flights", "format: csv", "streams.flights.source.path: missing"),
+        ("sketches:\n  flights", "sketches:\n  flihgts", "sketches.flihgts: no stream 'flihgts' (did you mean 'flights'?)"),
+        ("levels: 10", "levels: 2", "sketches.flights.age.0.keep_level: 3 is above the top; with 2 levels, at most 1"),
+        ("2 years, drop: true", "2 days, drop: true", "sketches.flights.age.1.after: 2 days, 0:00:00 is not later than the rule before it"),
+        ("2 years, drop: true", "2 years, keep_level: 2", "sketches.flights.age.1.keep_level: 2 keeps no less than the rule before it"),
+        ("30 days, keep_level: 3", "30 days, drop: true", "sketches.flights.age.1: stands after `drop: true`"),
+        ("30 days, keep_level: 3", "30 days", "sketches.flights.age.0.drop: a rule has one of keep_level and `drop: true`"),
+        ("flights:", f"{'f' * 256}:", f"streams.{'f' * 256}: a name has 1 to 255 characters, this one 256"),
+        ("streams:", "streams: []\nother:", "streams: [] is not a section of keys and values"),
+    ],
+)  # fmt: skip
+def test_a_problem_is_one_line_that_begins_with_the_keys_path(old: str, new: str, line: str) -> None:
+    assert line in refused(old, new)
+
+
+def test_several_problems_are_all_told() -> None:
+    message = refused("key: tailnum", "kei: tailnum", FULL.replace("fpq: 0.01", "fpq: 2"))
+    assert [line.partition(":")[0] for line in message.splitlines()] == ["streams.flights.kei", "sketches.flights.fpq"]
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"),
+    [("64MB", 64_000_000), ("64 MiB", 67_108_864), ("1GB", 10**9), ("1.5kb", 1500), ("500", 500), ("12 b", 12)],
+)
+def test_sizes(text: str, bytes_: int) -> None:
+    assert Configuration.from_text(f"{SMALL}\nsketches: {{s: {{memory: {text}}}}}").sketches["s"].memory == bytes_
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("30 days", timedelta(days=30)),
+        ("1 hour", timedelta(hours=1)),
+        ("90s", timedelta(seconds=90)),
+        ("2 years", timedelta(days=730)),
+        ("0.5 min", timedelta(seconds=30)),
+        ("250 ms", timedelta(milliseconds=250)),
+        ("0", timedelta(0)),
+        ("none", None),
+    ],
+)
+def test_durations(text: str, span: timedelta | None) -> None:
+    assert Configuration.from_text(stream(allowed_lateness=text)).streams["s"].allowed_lateness == span
+
+
+@pytest.mark.parametrize(
+    ("given", "name"), [("INTEGER", "int"), ("long", "bigint"), ("Decimal(12, 2)", "decimal(12,2)")]
+)
+def test_types_have_one_spelling(given: str, name: str) -> None:
+    text = SMALL.replace("name: n", f"name: n, attributes: {{x: '{given}'}}")
+    assert Configuration.from_text(text).streams["s"].types == {"x": name}
+
+
+@pytest.mark.parametrize("path", ["s3a://bucket/a", "/absolute/a", "file:/a"])
+def test_paths_that_are_not_relative_stay(path: str) -> None:
+    loaded = Configuration.from_text(SMALL.replace("path: a", f"path: '{path}'"), folder="/base")
+    assert loaded.streams["s"].source.path == path
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: there is no such configuration file"):
+        Configuration.load(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("streams: {s: [}", "line 1, column 15: not YAML"),
+        ("streams:\n  s: 1\n  s: 2\n", "line 3, column 3: not YAML: the key 's' stands twice"),
+        ("streams:\n  on: 1\n", "line 2, column 3: not YAML: the key True is not text; quote it"),
+        ("- 1", "has no sections"),
+        ("", "has no sections"),
+    ],
+)
+def test_a_file_that_is_not_a_configuration_is_named_with_its_line(tmp_path: Path, text: str, place: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as raised:
+        Configuration.load(file)
+    assert str(raised.value).startswith(str(file))
+    assert place in str(raised.value)
+
+
+def test_relative_paths_start_at_the_files_folder(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(SMALL)
+    assert Configuration.load(tmp_path / "c.yaml").streams["s"].source.path == str(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("changed", "means"),
+    [
+        (stream(allowed_lateness="1 day"), False),
+        (stream(on_change="rebuild"), False),
+        (SMALL.replace("path: a", "path: b, options: {maxFilesPerTrigger: 5}"), False),
+        (stream(tokens="[name]"), False),
+        (SMALL.replace("path: a", "path: a, options: {dateFormat: x}"), True),
+        (SMALL.replace("time: t", "time: u"), True),
+        (stream(timezone="Asia/Tokyo"), True),
+        (stream(tokens="[name, other]"), True),
+    ],
+)
+def test_the_meaning_of_a_stream_is_what_its_rows_depend_on(changed: str, means: bool) -> None:
+    before, after = (Configuration.from_text(text).streams["s"].meaning for text in (SMALL, changed))
+    assert (before != after) is means
