@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ class _Bench:
         if len(set(exact.values())) > 1:
             figures["disagreement"] = self._disagreement(texts, exact)
         figures["seconds"] = side_by_side({name: self._again(name, totals[name]) for name in answers}, self.repeats)
+        print(json.dumps(figures), flush=True)  # what a run that is stopped half-way leaves behind
         return figures
 
     def _texts(self, question: Question, key: str | None) -> dict[str, str]:

@@ -344,7 +344,10 @@ def _unfit(frame: DataFrame) -> str | None:
     plan = java.queryExecution().analyzed()
     if not plan.deterministic():
         return "is not deterministic; a replayed batch would give other values"
-    if plan.nodeName() != "Project" or not plan.child().children().isEmpty() or not plan.subqueries().isEmpty():
+    alone = plan.subqueries().isEmpty()
+    while plan.nodeName() == "Project":
+        plan = plan.child()
+    if not alone or not plan.children().isEmpty():
         return "must give one value per row: no aggregates, windows, subqueries or functions that make rows"
     return None
 

@@ -186,7 +186,13 @@ class _Run:
             query.awaitTermination()
         except Exception as error:
             cause = failures[0] if failures else error
-            known = _rivalry(cause, self.name) or explained(cause, self.name, self.source.shown)
+            known = _rivalry(cause, self.name) or explained(
+                cause,
+                stream=self.name,
+                source=self.source.shown,
+                columns=self.schema.fieldNames(),
+                header=self.source.header,
+            )
             if known is not None:
                 raise known from None
             raise cause from None

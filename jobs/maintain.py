@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 
 JOB = "maintain"
 
+AGEING = "ageing"
+"""Marks the source of a sketch's batch that builds nothing."""
+
 HISTORY = timedelta(days=30)
 """How far back `as_of` can ask: rows that only earlier moments need are removed."""
 
@@ -79,17 +82,17 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
             stream=name,
             batch_id=upcoming(db, "sketch", name),
             base_batch=last.base_batch,
-            source=last.source,
+            source={**last.source, AGEING: True},
             source_from=last.source_to,
             source_to=last.source_to,
             configuration=last.configuration,
         )
-        # A run that died may have left its own batch open: the job `sketch` must finish that one first.
-        if batch.source_to == last.source_to:
-            batch.publish(rows_in=0, rows_out=0, watermark=last.watermark, state={**last.state, "floors": floors})
-        else:
+        # The job `sketch` may be at work, or may have died: it must finish its batch first.
+        unchanged = batch.previous is not None and batch.previous.batch_id == last.batch_id
+        if not unchanged or not batch.source.get(AGEING):
             logger.warning("sketch %r has an unfinished batch %d; it is aged after that", name, batch.batch_id)
             return 0
+        batch.publish(rows_in=0, rows_out=0, watermark=last.watermark, state={**last.state, "floors": floors})
     top = len(last.state["plans"][0]["sizing"]["levels"]) - 1
     begin = 0
     # Later rules reach fewer segments and remove more of them.

@@ -70,10 +70,10 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
     started = time.monotonic()
     done: list[Publication] = []
     while True:
-        batch = _next_batch(db, name, configuration, rebuild=rebuild and not done)
-        if batch is None:
+        begun = _next_batch(db, name, configuration, rebuild=rebuild and not done)
+        if begun is None:
             break
-        done.append(_run(db, batch, configuration))
+        done.append(_run(db, *begun, configuration))
     return Summary(
         JOB,
         name,
@@ -86,8 +86,13 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
     )
 
 
-def _next_batch(db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool) -> Batch | None:
-    """Begin, or take over, the next batch; None where the sketch is up to date."""
+def _next_batch(
+    db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool
+) -> tuple[Batch, Sizing | None] | None:
+    """Begin the next batch, with the plan of the first segment if that is needed; None where all is up to date.
+
+    A batch that an earlier run began is taken over; its plan is made when it is known what it reads.
+    """
     reader = PublicationsReader(db)
     last = reader.latest(JOB, name)
     # After the sketch's own, so that it is not older than what the sketch has read.
@@ -110,7 +115,9 @@ def _next_batch(db: Database, name: str, configuration: SketchConfiguration, *, 
     # From what was read above, not from another look: a rival that publishes in between is found out by its number.
     before = begun or last
     batch_id = adopted.batch_id if adopted is not None else 1 if before is None else before.batch_id + 1
-    return Batch.begin(
+    # A sketch that cannot be sized must not leave a batch behind that no other size could take over.
+    sizing = _first_sizing(db, stream, configuration, None if fresh else last) if adopted is None else None
+    batch = Batch.begin(
         db,
         job=JOB,
         object=name,
@@ -122,16 +129,43 @@ def _next_batch(db: Database, name: str, configuration: SketchConfiguration, *, 
         source_to=stream.source_to,
         configuration=meaning,
     )
+    return batch, sizing
 
 
-def _run(db: Database, batch: Batch, configuration: SketchConfiguration) -> Publication:
+def _first_sizing(
+    db: Database, stream: Publication, configuration: SketchConfiguration, last: Publication | None
+) -> Sizing | None:
+    """Size the first segment; None once it is finished.
+
+    Until then its sizes follow its events, so that cuts of the input don't show.
+    """
+    plans, expected = ([], None) if last is None else _state(last)
+    if plans and last is not None and (last.source_to or 0) >= plans[0].sizing.segment_events:
+        return None
+    return first_plan(
+        EventsReader(db).published(stream),
+        configuration,
+        _expected(configuration, expected, stream.source_to),
+        _expressions(stream),
+        plans[0].sizing.height if plans else None,
+    )
+
+
+def _run(db: Database, batch: Batch, sizing: Sizing | None, configuration: SketchConfiguration) -> Publication:
     """Build and publish a batch. An intent that a run left behind may name an older batch of the stream."""
     name = batch.object
     stream = PublicationsReader(db).of_batch("ingest", name, int(batch.source["ingest_batch"]))
     if stream is None:
         raise StateError(f"sketch {name!r}: batch {batch.source['ingest_batch']} of the stream is not published")
+    if batch.source.get("ageing") and batch.previous is not None:
+        # Maintenance died before it published. It has removed nothing yet, and will come again.
+        before = batch.previous
+        return batch.publish(rows_in=0, rows_out=0, watermark=before.watermark, state=dict(before.state))
     fresh = batch.base_batch == batch.batch_id
     plans, expected = ([], None) if fresh or batch.previous is None else _state(batch.previous)
+    if batch.adopted:
+        sizing = _first_sizing(db, stream, configuration, None if fresh else batch.previous)
+    plans = plans if sizing is None else [Plan(0, sizing)]
     builder = _Builder(batch, EventsReader(db).published(stream), stream, configuration, plans, expected)
     state = builder.build()
     if batch.previous is not None and not fresh:
@@ -171,20 +205,13 @@ class _Builder:
         self.plans = plans
         self.known = batch.source_from or 0
         self.total = batch.source_to or 0
-        self.expressions = len(stream.configuration.get("tokens") or [None])
-        self.expected_events = configuration.expected_events or expected_events or 10 * self.total
-        size = plans[0].sizing.segment_events if plans else None
-        self.first_segment = 0 if size is None else self.known // size
+        self.expressions = _expressions(stream)
+        self.expected_events = _expected(configuration, expected_events, self.total)
+        self.first_segment = self.known // plans[0].sizing.segment_events
         self.segments = 0
 
     def build(self) -> dict[str, Any]:
         """Write the nodes of all segments that the batch touches; the state to publish."""
-        if self.first_segment == 0:
-            # Until the first segment is finished its sizes follow its events, so that cuts of the input don't show.
-            height = self.plans[0].sizing.height if self.plans else None
-            self.plans = [
-                Plan(0, first_plan(self.events, self.configuration, self.expected_events, self.expressions, height))
-            ]
         size = self.plans[0].sizing.segment_events
         self.segments = -(-self.total // size)
         finished = self.total // size
@@ -261,6 +288,15 @@ class _Builder:
         for row in rows:
             by_segment.setdefault(row["segment"], {})[row["level"]] = row["mean"]
         return sorted(by_segment.items())
+
+
+def _expressions(stream: Publication) -> int:
+    return len(stream.configuration.get("tokens") or [None])
+
+
+def _expected(configuration: SketchConfiguration, before: int | None, events: int) -> int:
+    """N: as configured, else as at the first build, else ten times the events there are."""
+    return configuration.expected_events or before or 10 * events
 
 
 def _only_if(wanted: bool, column: str, kind: str) -> Column:

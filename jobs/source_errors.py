@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from patternlake.udfs.errors import PatternLakeError, SourceError
@@ -12,10 +13,9 @@ from patternlake.udfs.errors import PatternLakeError, SourceError
 _OURS = re.compile(r"patternlake\.udfs\.errors\.(\w+): (.*)")
 _HEADER = re.compile(r"CSV header does not conform|number of columns? in (?:the )?CSV header|header length", re.I)
 _HEADER_FILE = re.compile(r"CSV file: (\S.*)")
-_HEADER_FOUND = re.compile(r"Header: (.*)")
-_HEADER_WANTED = re.compile(r"Schema: (.*)")
 _CHANGE = re.compile(r"DELTA_SOURCE_(?:TABLE_IGNORE_CHANGES|IGNORE_DELETE)|Detected (?:a data update|deleted data)")
 _VERSION = re.compile(r"version:? (\d+)")
+_DEEPEST = 20
 _VANISHED = re.compile(r"(?:FILE_NOT_EXIST|File) .*?(\S+) does not exist|FileNotFoundException: File (\S+)")
 
 
@@ -29,11 +29,25 @@ def first_line(error: BaseException) -> str:
     return lines[0].partition(" SQLSTATE")[0] if lines else type(error).__name__
 
 
-def explained(error: BaseException, stream: str, source: str) -> PatternLakeError | None:
-    """An error of Spark as one of ours; None where nothing is known about it."""
+def explained(
+    error: BaseException, *, stream: str, source: str, columns: Sequence[str], header: Callable[[str], Sequence[str]]
+) -> PatternLakeError | None:
+    """An error of Spark as one of ours; None where nothing is known about it.
+
+    Parameters
+    ----------
+    error
+        What Spark raised.
+    stream, source
+        Name of the stream, and where its rows come from.
+    columns
+        The source's columns as they should be.
+    header
+        Gives the columns of one CSV file.
+    """
     if isinstance(error, PatternLakeError):
         return error
-    if not isinstance(error, PySparkException):
+    if not isinstance(error, PySparkException | Py4JJavaError):
         return None
     text = "\n".join(_texts(error))
     what = f"stream {stream!r}"
@@ -41,13 +55,10 @@ def explained(error: BaseException, stream: str, source: str) -> PatternLakeErro
     if ours:
         return SourceError(f"{what}: {ours[-1][1].strip()}")
     if _HEADER.search(text):
-        file, found, wanted = (_group(pattern, text) for pattern in (_HEADER_FILE, _HEADER_FOUND, _HEADER_WANTED))
-        if found or wanted:
-            told = f"has the columns {found}, expected {wanted}" if wanted else f"has the columns {found}"
-        else:
-            told = _header_line(text)
+        file = _group(_HEADER_FILE, text)
         return SourceError(
-            f"{what}: file {file or '?'} {told}; put the header right, or give the file a stream of its own"
+            f"{what}: file {file} has the columns {', '.join(header(file))}, expected {', '.join(columns)}; "
+            "put its header right, or make it a stream of its own"
         )
     if _CHANGE.search(text):
         version = _group(_VERSION, text)
@@ -64,11 +75,6 @@ def explained(error: BaseException, stream: str, source: str) -> PatternLakeErro
     return None
 
 
-def _header_line(text: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if _HEADER.search(line)), "")
-    return f"has another header: {line}"
-
-
 def _group(pattern: re.Pattern[str], text: str) -> str:
     found = pattern.search(text)
     return found[1].strip() if found else ""
@@ -77,9 +83,9 @@ def _group(pattern: re.Pattern[str], text: str) -> str:
 def _texts(error: BaseException | None) -> Iterator[str]:
     """The messages of an error and of what caused it, in Python and in Java."""
     while error is not None:
-        yield str(error)
-        java = getattr(error, "_origin", None)
-        for _ in range(20):
+        java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+        yield "" if isinstance(error, Py4JJavaError) else str(error)
+        for _ in range(_DEEPEST):
             if java is None:
                 break
             yield str(java.toString())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import functions as F
@@ -28,6 +29,8 @@ _SAMPLE_ROWS = 100_000
 _SAMPLE_FILES = 1000
 _LISTING = ("pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore")
 _ARROW_ROWS = 2000
+# Content is declared because the format wants it, and never read.
+_BINARY = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 
 class Source:
@@ -87,8 +90,10 @@ class Source:
                 return self._delta()
             path = self._source.path or ""
             if self.kind == "xes":
-                reader = self._spark.readStream.format("binaryFile").options(
-                    **self._options((*_LISTING, "maxfilespertrigger"))
+                reader = (
+                    self._spark.readStream.format("binaryFile")
+                    .schema(_BINARY)
+                    .options(**self._options((*_LISTING, "maxfilespertrigger")))
                 )
                 return (
                     reader.option("maxFileAge", _ANY_AGE).load(path).select(F.col("_metadata.file_path").alias(ORIGIN))
@@ -129,6 +134,11 @@ class Source:
             )
         except AnalysisException:
             return None
+
+    def header(self, file: str) -> list[str]:
+        """The columns of one CSV file."""
+        options = {key: value for key, value in self._source.options.items() if key.lower() not in _LISTING}
+        return self._spark.read.options(**options).csv(unquote(file)).columns
 
     def _found(self) -> T.StructType | None:
         reader = self._spark.read.options(**self._read_options())

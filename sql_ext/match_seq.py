@@ -95,9 +95,9 @@ candidates AS (
 exact AS (
   SELECT collect_list(matches) AS parts
   FROM (
-    SELECT _patternlake_sketch_exact(text, position, time, key, name, tokens, attributes) AS matches
+    SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS matches
     FROM (
-      SELECT q.text AS text, e.position, e.time, e.key, e.name, e.tokens, e.attributes
+      SELECT q.text AS text, e.position, e.time, e.step, e.key, e.name, e.probability, e.tokens, e.attributes
       FROM {events} e
         JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
         JOIN (SELECT (SELECT c FROM candidates) AS c)

@@ -60,12 +60,24 @@ def _exact(
     text: pa.Array,
     position: pa.Array,
     time: pa.Array,
+    step: pa.Array,
     key: pa.Array,
     name: pa.Array,
+    probability: pa.Array,
     tokens: pa.Array,
     attributes: pa.Array,
 ) -> bytes:
-    return exact_part(compile_question(text[0].as_py()), position, time, key, name, tokens, attributes)
+    columns = {
+        "position": position,
+        "time": time,
+        "step": step,
+        "key": key,
+        "name": name,
+        "probability": probability,
+        "tokens": tokens,
+        "attributes": attributes,
+    }
+    return exact_part(compile_question(text[0].as_py()), columns)
 
 
 def _answer(text: pa.Array, error: pa.Array, hits: pa.Array, parts: pa.Array) -> pa.Array:

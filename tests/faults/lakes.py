@@ -8,12 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
@@ -26,15 +27,15 @@ from tests.faults.interrupted import Writes
 ROOT = Path(__file__).parents[2]
 STREAM = "s"
 
-# Segments of 16 events. The first is of one name only, so that the sizes are re-fitted after the second, which has
-# two names in every leaf, and again after the fourth, where all names differ. The first file ends inside the third
-# segment, the second file inside the sixth.
+# Segments of 64 events. The first one has four names in every leaf, the second and third have eight, in all others
+# every event has a name of its own: so the sizes are re-fitted after the second segment and after the fourth. The
+# first file ends inside the third segment, the second file inside the fifth.
 _NAMES = [
-    *("a" for _ in range(16)),
-    *("ab"[n % 2] for n in range(32)),
-    *(f"n{n}" for n in range(40)),
+    *("abcd"[n % 4] for n in range(64)),
+    *("abcdefgh"[n % 8] for n in range(128)),
+    *(f"n{n}" for n in range(88)),
 ]
-_CUT = 40
+_CUT = 160
 
 CONFIGURATION = """
 database: {name}
@@ -48,7 +49,7 @@ streams:
     attributes: {{x: double}}
     allowed_lateness: 1 hour
 sketches:
-  s: {{events_per_leaf: 4, levels: 3, expected_events: 1000, memory: 1MB}}
+  s: {{events_per_leaf: 16, levels: 3, expected_events: 1000, memory: 1MB}}
 """
 
 QUESTIONS = (
@@ -121,7 +122,7 @@ class Lake:
         self.conf = folder / "conf.yaml"
         self.conf.write_text(CONFIGURATION.format(name=self.name, data=data))
 
-    @property
+    @cached_property
     def db(self) -> Database:
         return Database.open(self.spark, self.name, str(self.folder / "lake"))
 
@@ -155,13 +156,13 @@ class Lake:
 
     def rows(self) -> dict[str, list[str]]:
         """All rows of all tables, published or not, without what tells one run from another."""
-        return {name: _texts(self.db.table(name)) for name in TABLES}
+        return _all_texts({name: self.db.table(name) for name in TABLES})
 
     def seen(self) -> dict[str, list[str]]:
         """What readers see: the views' rows and the functions' answers."""
         db = self.db
         patternlake.enable(self.spark, database=db.name, location=db.location)
-        views = {table.name: _texts(self.spark.table(db.view(table.name))) for table in TABLES.values() if table.view}
+        views = _all_texts({name: self.spark.table(db.view(name)) for name, table in TABLES.items() if table.view})
         return views | {question: self._answer(question) for question in QUESTIONS}
 
     def _answer(self, question: str) -> list[str]:
@@ -231,7 +232,13 @@ class State:
         return self.lake.seen()
 
 
-def _texts(frame: Any) -> list[str]:
+def _all_texts(frames: dict[str, DataFrame]) -> dict[str, list[str]]:
+    # Each mostly waits for Delta to look at its log.
+    with ThreadPoolExecutor(4) as pool:
+        return dict(zip(frames, pool.map(_texts, frames.values()), strict=True))
+
+
+def _texts(frame: DataFrame) -> list[str]:
     kept = [name for name in frame.columns if name not in _OF_A_RUN]
     return sorted(
         repr([(name, _without_query(name, row[name])) for name in kept]) for row in frame.select(*kept).collect()

@@ -12,9 +12,8 @@ from tests.faults.interrupted import KilledError, Writes
 from tests.faults.lakes import STEPS, History, Lake
 
 FAST = {
-    ("ingest", "append events"),
+    ("ingest", "append streams"),
     ("ingest", "append publications"),
-    ("sketch", "delete sketch_nodes"),
     ("sketch", "append publications"),
 }
 # A stop before a write is also one after the write before it; `end` is the stop after the last one.
@@ -34,13 +33,11 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hi
 
 
 def completed(history: History, step: str, lake: Lake, *, nothing_done: bool) -> None:
-    """Run the job again; the tables must be those of the clean run, and nothing must be left to do."""
+    """Run the job again; the tables must be those of the clean run."""
     given = STEPS[step]
     # Before its intent, nobody can know that a rebuild was wanted.
     lake.run(given.job, rebuild=given.rebuild and nothing_done)
-    clean = history.after(step)
-    assert lake.rows() == clean.rows
-    assert lake.run(given.job).batches == 0
+    assert lake.rows() == history.after(step).rows
 
 
 @pytest.mark.parametrize("step", SLOW_STEPS)
@@ -66,7 +63,7 @@ def test_a_run_that_dies_is_completed_by_the_next(history: History, step: str, s
     ("step", "stop"),
     [
         ("ingest", "append event_statistics"),
-        ("sketch", "append sketch_nodes (2)"),
+        ("sketch", "delete sketch_nodes"),
         pytest.param("ingest more", "append publications", marks=pytest.mark.slow),
         pytest.param("ingest more", "end", marks=pytest.mark.slow),
         pytest.param("sketch more", "update sketch_nodes", marks=pytest.mark.slow),
@@ -82,6 +79,7 @@ def test_a_process_that_is_killed_is_completed_by_the_next(history: History, ste
     _, said = worker.communicate()
     assert worker.returncode == -signal.SIGKILL, said
     completed(history, step, lake, nothing_done=False)
+    assert lake.run(given.job).batches == 0
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ CALLS = {
     ),
     "syntax": ({"pattern": "A ; ; B"}, "line 1, column 5: "),
     "syntax in the second line": ({"pattern": "A ;\nB C"}, "line 2, column 3: "),
-    "Kleene": ({"pattern": "A ; B+"}, "line 1, column 5: the sketch engine"),
+    "Kleene": ({"pattern": "A ; B+"}, "line 1, column 6: the sketch engine"),
     "timecond": ({"pattern": "A ; B @(t2 - t1 < 5 min)"}, "line 1, column "),
     "negation first": ({"pattern": "!A ; B"}, "line 1, column 1: "),
     "DEFINE without verify": ({"pattern": "e DEFINE e AS TRUE"}, "line 1, column "),
@@ -149,7 +149,7 @@ def test_too_many_operands_or_names_are_refused_with_the_limit(lake: SketchLake,
 
 def test_a_key_on_a_sketch_that_is_not_keyed_is_refused(lake: SketchLake, unkeyed: Stream) -> None:
     one, every = lake.errors([unkeyed.seq("A", key="k'1"), unkeyed.exists("A PARTITION BY who")])
-    assert "is not keyed; configure `keyed: true` for it and rebuild it" in one
+    assert "is not keyed; configure `keyed: true` for it" in one
     assert one.startswith('key => "k\'1": the sketch of')
     assert every.startswith("PARTITION BY who: the sketch of")
 

@@ -1,5 +1,4 @@
 """Expressions of a stream: which are refused, with their key, before anything is read."""
-# ruff: noqa: E501  (one refusal per line reads better than a wrapped one)
 
 from __future__ import annotations
 

@@ -102,6 +102,7 @@ def test_the_session_is_left_as_it_was(s: Lake) -> None:
     before = [s.spark.conf.get(key) for key in keys]
     s.ingest(timezone="Asia/Tokyo")
     assert [s.spark.conf.get(key) for key in keys] == before
+    assert s.spark.sparkContext._jsc.getPersistentRDDs().size() == 0
 
 
 def test_tokens_see_the_event_first_and_the_source_behind_it(s: Lake) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ def test_a_csv_file_with_another_header_is_refused_with_its_columns(s: Lake, hea
     with pytest.raises(SourceError) as raised:
         s.ingest()
     message = str(raised.value)
-    assert "b.csv" in message
+    assert re.search(r"file file:/.*/[ab]\.csv has the columns", message)
     assert header.replace(",", ", ") in message
     assert "at, what, who, x" in message
     assert s.events("name") == []
@@ -49,7 +50,7 @@ def test_a_csv_file_with_another_header_is_refused_with_its_columns(s: Lake, hea
 def test_a_csv_file_put_right_is_read(s: Lake) -> None:
     s.write("a.csv", "2024-01-01,a,k,1")
     s.write("b.csv", "2024-01-01,a,k,1", header="at,what,who")
-    with pytest.raises(SourceError, match=r"b\.csv"):
+    with pytest.raises(SourceError, match=r"put its header right"):
         s.ingest()
     s.write("b.csv", "2024-01-01,b,k,1")
     assert s.ingest().rows_out == 2

@@ -31,7 +31,7 @@ def s(db: Database, tmp_path: Path) -> Lake:
     return made
 
 
-class Crash(Exception):
+class CrashError(Exception):
     """What stands for a process that died."""
 
 
@@ -43,11 +43,11 @@ def test_a_run_that_dies_before_it_publishes_is_done_again_with_the_same_input(
     def dying(table: str, rows: Any, **keys: Any) -> None:
         append(table, rows, **keys)
         if "quarantine" in table:
-            raise Crash
+            raise CrashError
 
     with monkeypatch.context() as patch:
         patch.setattr(writes, "append", dying)
-        with pytest.raises(Crash):
+        with pytest.raises(CrashError):
             s.ingest()
     assert s.events("name") == []
     s.write("b.csv", "2024-01-02,b,k,1")

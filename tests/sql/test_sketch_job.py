@@ -43,13 +43,13 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sketc
 
 
 def growing(seed: int, count: int, *, late: bool) -> list[E]:
-    """Few tokens at first and ever more later, three keys; with late rows if asked for."""
+    """Few tokens at first, then more, at last no two alike; three keys; with late rows if asked for."""
     rng = random.Random(seed)
     made = []
     for number in range(count):
-        poor = number < count // 4
-        name = "A" if poor else rng.choice(["A", "B", f"n{rng.randrange(number)}"])
-        tag = "t" if poor else rng.choice([f"u{number}", "t", None])
+        poor, rich = number < count // 4, number > count // 2
+        name = "A" if poor else f"n{number}" if rich else rng.choice(["A", "B", f"n{rng.randrange(number)}"])
+        tag = "t" if poor else f"u{number}" if rich else rng.choice([f"u{number}", "t", None])
         time = number * 1000 - (20_000 if late and number % 5 == 4 else 0)
         made.append(E(time, name, "k1" if poor else rng.choice(["k1", "k2", None]), {"tag": tag}))
     return made
@@ -57,7 +57,7 @@ def growing(seed: int, count: int, *, late: bool) -> list[E]:
 
 SECTIONS = {
     "leveled": {"structure": "leveled", "keyed": True, "fpq": 0.05},
-    "uniform": {"structure": "uniform", "keyed": True, "fpq": 0.3, "memory": "20kB"},
+    "uniform": {"structure": "uniform", "keyed": True, "fpq": 0.9, "seed": 4},
 }
 SOURCE: dict[str, Any] = {
     "key": "who",
@@ -277,32 +277,24 @@ def test_maintaining_again_removes_nothing_and_new_events_age_the_next_segments(
 def test_uniform_keeps_nodes_that_no_parent_covers(lake: SketchLake, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("compact", "vacuum"):
         monkeypatch.setattr(writes, name, lambda *given: None)
-    rng = random.Random(41)
-    made = [E(day * DAY, "A" if day % 12 < 6 else f"n{rng.randrange(1000)}") for day in range(36)]
-    sketch = {"events_per_leaf": 3, "structure": "uniform", "fpq": 0.3, "memory": "6kB"}
+    # The seed is one under which the filter of the whole segment 1 is too dense.
+    names = ["A" if day // 12 in (0, 3) or day % 12 == 0 else f"n{day}" for day in range(60)]
+    made = [E(day * DAY, name) for day, name in enumerate(names)]
+    sketch = {"events_per_leaf": 3, "structure": "uniform", "fpq": 0.9, "seed": 4}
     stream = lake.stream("aged uniform", made, sketch=sketch)
     places = nodes_by_place(stream)
-    assert {level for _, level, _ in places} == {0, 1, 2} or {level for _, level, _ in places} == {0, 1}
-    uncovered = {
-        (segment, level, node)
-        for segment, level, node in places
-        if level < 2 and (segment, level + 1, node // 2) not in places
-    }
-    assert {level for _, level, _ in uncovered} & {0}
-    stream.run("maintain", age=[{"after": "10 days", "keep_level": 1}])
-    old = {segment for segment, _, _ in places if segment * 12 + 11 <= 35 - 10}
-    kept = {
-        place: value for place, value in places.items() if place[0] not in old or place[1] >= 1 or place in uncovered
-    }
+    assert {segment for segment in range(5) if (segment, 2, 0) not in places} == {1}
+    stream.run("maintain", age=[{"after": "10 days", "keep_level": 2}])
+    kept = {place: value for place, value in places.items() if place[0] == 4 or place[1] == 2 or place[:2] == (1, 1)}
     assert nodes_by_place(stream) == kept
-    intervals = [value[:2] for place, value in sorted(kept.items()) if place[1] == 0 or place in kept]
-    assert len(intervals) < len(places)
-    (rows,) = lake.ask([stream.seq("A", after_match="next")])
-    held = [row["first_position"] for row in rows]
-    for low in range(1, 37):
-        if made[low - 1].name == "A":
-            assert any(row["first_position"] <= low <= row["last_position"] for row in rows), low
-    assert held == sorted(held)
+    said = [(12 * segment + 1, 12 * segment + 12) for segment in (0, 2, 3)]
+    said = sorted([*said, (13, 18), (19, 24), *((low, low + 2) for low in range(49, 60, 3))])
+    rows, found = lake.ask([stream.seq("A", after_match="next"), stream.seq("n17 ; n20", after_match="next")])
+    assert {(row["first_position"], row["last_position"]) for row in rows} <= set(said)
+    for position, name in enumerate(names, start=1):
+        assert name != "A" or any(row["first_position"] <= position <= row["last_position"] for row in rows), position
+    assert (13, 24) in [(row["first_position"], row["last_position"]) for row in found]
+    assert {row["level"] for row in rows} >= {0, 1, 2}
 
 
 # --- horizons -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.sketch.candidates import candidate_ranges, needs_every_event
 from patternlake.udfs.sketch.descent import gathered
 from patternlake.udfs.sketch.hits import Hits, Matches, too_many
@@ -46,6 +46,9 @@ EXISTS_TYPE = pa.struct([("error", pa.string()), ("found", pa.bool_())])
 
 BLOCK_BITS = 20
 """A block of `events` is 2^20 positions."""
+
+_FAR = 1 << 61
+"""Microseconds from the epoch that no event is away; differences of two such still fit."""
 
 
 def answer(text: str | None, error: str | None, hits: pa.ListArray, parts: Sequence[bytes] | None) -> pa.Array:
@@ -89,6 +92,8 @@ def candidates(text: str | None, hits: pa.ListArray) -> dict[str, Any]:
         every = needs_every_event(question.pattern, question.policy, partitioned=True)
         return whole | {"any_name": every}
     found, _, _ = gathered(question, hits)
+    if question.dropped:
+        found = _with_dropped(question, found)
     wanted = candidate_ranges(
         question.pattern, found, policy=question.policy, partitioned=question.one_key, window=question.window
     )
@@ -125,6 +130,14 @@ def encoded(question: Question, matches: Matches, keys: Sequence[str | None]) ->
     return bytes(sink.getvalue())
 
 
+def refused(message: str) -> bytes:
+    """The error of a part as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([], metadata={"error": message})):
+        pass
+    return bytes(sink.getvalue())
+
+
 def _approximate(question: Question, hits: pa.ListArray) -> pa.StructArray:
     found, offsets, keys = gathered(question, hits)
     return _rows(question, _matches(question, found, offsets, limit=question.max_matches), keys)
@@ -147,10 +160,15 @@ def _merged(question: Question, parts: Sequence[bytes]) -> pa.StructArray:
     batches, total = [], 0
     for part in parts:
         with pa.ipc.open_stream(part) as reader:
-            total += int(reader.schema.metadata[b"total"])
+            told = reader.schema.metadata
+            if b"error" in told:
+                raise ArgumentError(told[b"error"].decode())
+            total += int(told[b"total"])
             batches += [batch.column("row") for batch in reader]
     if total > question.max_matches and not question.truncate:
-        raise too_many(total, question.max_matches)
+        # Under skip_till_any and WHERE a part counts only one beyond the limit.
+        counted = question.pattern.where is None or question.policy != "skip_till_any"
+        raise too_many(total, question.max_matches, complete=counted)
     rows = pa.concat_arrays(batches) if batches else pa.array([], ROW_TYPE)
     if len(batches) > 1:
         order = pc.sort_indices(
@@ -213,6 +231,22 @@ def _touched(ranges: NDArray[np.int64]) -> list[int]:
     """The blocks that ranges of positions touch, ascending."""
     first, last = (ranges - 1).T >> BLOCK_BITS
     return sorted({block for low, high in zip(first, last, strict=True) for block in range(low, high + 1)})
+
+
+def _with_dropped(question: Question, hits: Hits) -> Hits:
+    """The hits, and before them one node for all dropped segments, which may have held anything at any time."""
+    node = replace(
+        hits,
+        pos_lo=np.array([1]),
+        pos_hi=np.array([question.dropped]),
+        time_lo=np.array([-_FAR]),
+        time_hi=np.array([_FAR]),
+        level=np.zeros(1, hits.level.dtype),
+        present=np.ones((1, hits.present.shape[1]), np.bool_),
+        fp=np.ones((1, hits.fp.shape[1])),
+    )
+    names = [field.name for field in fields(Hits)]
+    return Hits(**{name: np.concatenate([getattr(node, name), getattr(hits, name)]) for name in names})
 
 
 def _split(hits: Hits, offsets: NDArray[np.int64], pieces: int) -> tuple[Hits, NDArray[np.int64]]:

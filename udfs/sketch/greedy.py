@@ -70,7 +70,7 @@ def matches_per_start(rows: Rows, layout: Layout, past_last: bool) -> tuple[IntA
             if last < end and in_span(rows, start, last):
                 keys[count] = key
                 count += 1
-                resume = last + 1 if rows.exclusive else last + 1
+                resume = last + 1 if rows.exclusive else max(last, start + 1)
                 if not past_last:
                     resume = start + 1
     return keys[:count].copy(), found[:count].copy()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.scopes import Scope
+from patternlake.udfs.sketch.conditions import conditions
 from patternlake.udfs.sketch.hashing import encode_keyed_token, encode_token, hash_tokens
 from patternlake.udfs.sketch.hits import check_arguments
 from patternlake.udfs.sketch.pattern import SketchPattern, compile_pattern
@@ -51,7 +52,7 @@ class Question:
         The key asked for; whether one is; whether each key is asked for itself.
     window
         Inclusive bounds of positions and times.
-    uniform, height, fanout, expressions, seed, events
+    uniform, height, fanout, segment_events, expressions, seed, events
         Of the sketch; `events` is the number of events that it knows.
     floors
         What ageing has removed, oldest segments first.
@@ -74,6 +75,7 @@ class Question:
     uniform: bool
     height: int
     fanout: int
+    segment_events: int
     expressions: int
     seed: int
     events: int
@@ -92,6 +94,12 @@ class Question:
         """The lowest level that ageing has left of a segment."""
         levels = [floor.level or 0 for floor in self.floors if segment < floor.before_segment]
         return max(levels, default=0)
+
+    @property
+    def dropped(self) -> int:
+        """The last position of which ageing has left nothing; 0 where it has left something of all."""
+        segments = [floor.before_segment for floor in self.floors if floor.level is None]
+        return max(segments, default=0) * self.segment_events
 
     def tiers(self) -> list[str]:
         """Which parts of the node table hold the nodes that answer."""
@@ -144,6 +152,7 @@ def compile_question(text: str) -> Question:
     scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=key_column)
     named = "name" in (stream.get("tokens") or ["name"])
     pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=named)
+    conditions(pattern)
     if len(pattern.names) > MOST_NAMES:
         raise ArgumentError(f"the pattern has {len(pattern.names)} different names; at most {MOST_NAMES} are possible")
     policy = _given(arguments, "policy", "skip_till_next")
@@ -177,6 +186,7 @@ def compile_question(text: str) -> Question:
         uniform=configuration["structure"] == "uniform",
         height=height,
         fanout=configuration["fanout"],
+        segment_events=configuration["events_per_leaf"] * configuration["fanout"] ** (height - 1),
         expressions=len(stream.get("tokens") or ["name"]),
         seed=configuration["seed"],
         events=state["events"],

@@ -2,72 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.language.columns import Column, typed_column
-from patternlake.udfs.sketch.answering import encoded
+from patternlake.udfs.sketch.answering import encoded, refused
 from patternlake.udfs.sketch.exact import Events, match_events, presence
 from patternlake.udfs.sketch.question import Question
 
 
-def exact_part(
-    question: Question,
-    position: pa.Array,
-    time: pa.Array,
-    key: pa.Array,
-    name: pa.Array,
-    tokens: pa.Array,
-    attributes: pa.Array,
-) -> bytes:
+def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> bytes:
     """Match the events of one part.
 
     Parameters
     ----------
     question
         The question.
-    position, time, key, name, tokens, attributes
-        Columns of `events`, n rows in any order.
+    columns
+        ``position``, ``time``, ``step``, ``key``, ``name``, ``probability``, ``tokens`` and ``attributes`` of
+        `events`, n rows in any order.
 
     Returns
     -------
-    What `answering.encoded` makes of the matches.
+    What `answering.encoded` makes of the matches, or `answering.refused` of the error.
     """
     keys: list[str | None] = [question.key]
-    positions = position.to_numpy(zero_copy_only=False).astype(np.int64)
+    positions = columns["position"].to_numpy(zero_copy_only=False).astype(np.int64)
     offsets: NDArray[np.int64] | None = None
     if question.every_key:
-        dictionary = key.dictionary_encode()
-        codes = dictionary.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        known = dictionary.dictionary.to_pylist()
-        keys = [None, *known] if (codes < 0).any() else known
-        codes = codes + 1 if (codes < 0).any() else codes
+        codes, keys = _ranked(columns["key"])
         order = np.lexsort((positions, codes))
         offsets = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     else:
         order = np.argsort(positions)
         offsets = np.array([0, len(order)], np.int64) if question.one_key else None
     taken = pa.array(order)
-    time, key, name, tokens, attributes = (column.take(taken) for column in (time, key, name, tokens, attributes))
-    events = Events(
-        positions=positions[order],
-        times=pc.cast(time, pa.int64()).to_numpy(zero_copy_only=False),
-        present=presence(question.pattern.names, _token_columns(question, name, tokens)),
-        columns=_columns(question, key, name, attributes),
-        offsets=offsets,
-    )
-    matches = match_events(
-        question.pattern,
-        events,
-        policy=question.policy,
-        after_match=question.after_match,
-        max_matches=question.max_matches,
-        truncate=question.truncate,
-        window=question.window,
-    )
+    rows = {name: column.take(taken) for name, column in columns.items()}
+    try:
+        events = Events(
+            positions=positions[order],
+            times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
+            present=presence(question.pattern.names, _token_columns(question, rows["name"], rows["tokens"])),
+            columns=_columns(question, rows),
+            offsets=offsets,
+        )
+        matches = match_events(
+            question.pattern,
+            events,
+            policy=question.policy,
+            after_match=question.after_match,
+            max_matches=question.max_matches,
+            # Only all parts together tell whether there are too many.
+            truncate=True,
+            window=question.window,
+        )
+    except PatternLakeError as failed:
+        return refused(str(failed))
     return encoded(question, matches, keys)
+
+
+def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
+    """int64[n] number of each event's key, and the keys in order, NULL first."""
+    dictionary = key.dictionary_encode()
+    codes = dictionary.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    known = dictionary.dictionary.to_pylist()
+    order = sorted(range(len(known)), key=known.__getitem__)
+    rank = np.empty(len(known) + 1, np.int64)
+    nameless = bool((codes < 0).any())
+    rank[order] = np.arange(len(known)) + nameless
+    rank[-1] = 0
+    return rank[codes], [*([None] if nameless else []), *(known[place] for place in order)]
 
 
 def _token_columns(question: Question, name: pa.Array, tokens: pa.Array) -> list[NDArray[np.object_]]:
@@ -81,20 +90,13 @@ def _objects(values: pa.Array) -> NDArray[np.object_]:
     return np.asarray(values.to_numpy(zero_copy_only=False), object)
 
 
-def _columns(question: Question, key: pa.Array, name: pa.Array, attributes: pa.Array) -> dict[str, Column]:
+def _columns(question: Question, rows: Mapping[str, pa.Array]) -> dict[str, Column]:
     """Columns that DEFINE and WHERE of the question refer to."""
-    wanted = {
-        reference.column
-        for predicate in [
-            *question.pattern.define.values(),
-            *([question.pattern.where] if question.pattern.where else []),
-        ]
-        for reference in predicate.references
-    }
+    wanted, attributes = question.pattern.columns, rows["attributes"]
     columns: dict[str, Column] = {}
-    for column, values in (("key", key), ("name", name)):
+    for column, kind in (("key", "string"), ("name", "string"), ("step", "bigint"), ("probability", "double")):
         if column in wanted:
-            columns[column] = typed_column(values, "string")
+            columns[column] = typed_column(rows[column].cast(pa.string()), kind)
     if wanted & question.types.keys():
         # Every event of a stream has the same attributes in the same order, so the map's items are a matrix.
         first = [item[0] for item in attributes[0].as_py()] if len(attributes) else []
@@ -102,8 +104,8 @@ def _columns(question: Question, key: pa.Array, name: pa.Array, attributes: pa.A
         texts = items.field("value") if len(attributes) else pa.array([], pa.string())
         for column in wanted & question.types.keys():
             place = first.index(column) if column in first else None
-            rows = pa.array(np.arange(len(attributes)) * len(first) + place) if place is not None else None
-            values = texts.take(rows) if rows is not None else pa.nulls(len(attributes), pa.string())
+            found = pa.array(np.arange(len(attributes)) * len(first) + place) if place is not None else None
+            values = texts.take(found) if found is not None else pa.nulls(len(attributes), pa.string())
             columns[column] = typed_column(values, question.types[column])
     return columns
 

@@ -88,6 +88,19 @@ def test_the_window_limits_what_is_read() -> None:
     assert ranges("A ; B WITHIN 11 MILLISECOND", "A - B A B") == [[31, 50]]
 
 
+def test_where_times_run_backwards_a_late_event_that_the_search_would_take_is_read() -> None:
+    # The nearest B is too far away in time, so there is no match; leaving it out would make one of the next B.
+    pattern = compiled("A ; B WITHIN 50 MILLISECOND", verify=True)
+    events = [
+        naive.Row(position, position, time * 1000, time * 1000, frozenset(name), position)
+        for position, (name, time) in enumerate([("A", 0), ("B", 100), ("B", 5)], 1)
+    ]
+    found = candidate_ranges(pattern, hits_of(pattern, events))
+    assert len(match_events(pattern, events_of(pattern, events))) == 0
+    assert found.ranges is not None
+    assert found.ranges.tolist() == [[1, 3]]
+
+
 def test_negated_names_are_read_where_a_match_can_pass_over_them() -> None:
     assert ranges("A ; !D ; B", "D A D B D") == [[11, 40]]
     assert ranges("A ; !D ; B", "D A D B D", "strict") == []

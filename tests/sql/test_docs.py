@@ -1,0 +1,285 @@
+"""The pages in docs/ say what is so: examples give what they print, lists are complete, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+import patternlake
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import Database
+from patternlake.jobs.columns import REASONS
+from patternlake.jobs.configuration import AgeRule, Attribute, Configuration, SketchConfiguration, Source
+from patternlake.jobs.configuration_streams import StreamConfiguration
+from patternlake.jobs.messages import message
+from patternlake.udfs import errors
+from patternlake.udfs.errors import ConfigurationError, PatternLakeError
+from patternlake.udfs.language.engines import ENGINES
+from patternlake.udfs.language.operators import Operator
+from patternlake.udfs.language.parser import parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+DATABASE = "docs"
+LETTERS = "ABCBAACBADCBABCB"
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_PATTERN = re.compile(r"match_(?:seq|exists)\('[^']*', '((?:[^']|'')*)'")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A fenced block, and the fenced block that follows it with nothing between."""
+
+    page: str
+    line: int
+    text: str
+    kind: str
+    said: str
+    """Language of the following block: text, error, or none."""
+    answer: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def examples(kind: str, said: str) -> list[Example]:
+    """The blocks of a language that a block of another one follows; `said` is empty for those that none does."""
+    found = []
+    for page, text in PAGES.items():
+        blocks = list(_FENCE.finditer(text))
+        for block, after in zip_longest(blocks, blocks[1:]):
+            following = after if after and not text[block.end() : after.start()].strip() else None
+            language = following[1] if following and following[1] in ("text", "error") else ""
+            if (block[1], language) == (kind, said):
+                line = text.count("\n", 0, block.start()) + 1
+                answer = following[2] if following and language else ""
+                found.append(Example(page, line, block[2], kind, language, answer))
+    return found
+
+
+def described(text: str) -> list[list[str]]:
+    """The cells of a text's Markdown tables, without headings."""
+    rows = []
+    for line in text.splitlines():
+        if line.startswith("|") and not line.startswith("|---"):
+            rows.append([cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        elif line.startswith("|---"):
+            rows.pop()
+    return rows
+
+
+def named(cell: str) -> list[str]:
+    """The names in a cell that stand in backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def section(page: str, heading: str) -> str:
+    """The text under a heading, to the next one of any rank."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", _without_blocks(PAGES[page]), re.M | re.S)
+    assert found, f"{page} has no heading {heading!r}"
+    return found[1]
+
+
+def _without_blocks(text: str) -> str:
+    return _FENCE.sub("", text)
+
+
+@pytest.fixture(scope="module")
+def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session over a lake of one stream, `letters`; the database is the current one."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "data").mkdir()
+    rows = [f"2024-01-01 00:{minute:02}:00,{name},{minute + 1}" for minute, name in enumerate(LETTERS)]
+    (folder / "data" / "letters.csv").write_text("\n".join(["time,name,x", *rows]) + "\n")
+    tree = {
+        "database": DATABASE,
+        "location": str(folder / "lake"),
+        "streams": {
+            "letters": {
+                "source": {"format": "csv", "path": str(folder / "data"), "options": {"header": True}},
+                "time": "time",
+                "name": "name",
+                "attributes": {"x": "double"},
+            }
+        },
+        "sketches": {"letters": {"events_per_leaf": 1, "levels": 3, "fpq": 0.0001, "expected_events": 100}},
+    }
+    configuration = folder / "letters.yaml"
+    configuration.write_text(yaml.safe_dump(tree))
+    for job in ("ingest", "sketch"):
+        patternlake.run(spark, str(configuration), job=job)
+    before = spark.catalog.currentDatabase()
+    patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
+    spark.catalog.setCurrentDatabase(DATABASE)
+    yield spark
+    spark.catalog.setCurrentDatabase(before)
+
+
+@pytest.mark.parametrize("example", examples("sql", "text"), ids=str)
+def test_an_example_gives_the_rows_that_the_page_shows(letters: SparkSession, example: Example) -> None:
+    heading, *expected = [re.split(r" {2,}", line.strip()) for line in example.answer.splitlines()]
+    frame = letters.sql(example.text)
+    assert frame.columns == heading
+    assert [[_shown(value) for value in row] for row in frame.collect()] == expected
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else "NULL" if value is None else str(value)
+
+
+@pytest.mark.parametrize("example", examples("sql", "error"), ids=str)
+def test_an_example_fails_with_the_message_that_the_page_shows(letters: SparkSession, example: Example) -> None:
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as caught:
+        letters.sql(example.text).collect()
+    assert message(caught.value) == example.answer.rstrip("\n")
+
+
+@pytest.mark.parametrize("example", examples("sql", ""), ids=str)
+def test_an_example_without_rows_is_sql(spark: SparkSession, example: Example) -> None:
+    if "…" not in example.text:
+        spark._jsparkSession.sessionState().sqlParser().parsePlan(example.text)
+
+
+def test_every_pattern_of_the_examples_is_of_the_language() -> None:
+    patterns = [
+        pattern.replace("''", "'")
+        for kind in ("text", "")
+        for example in examples("sql", kind)
+        for pattern in _PATTERN.findall(example.text)
+    ]
+    assert len(patterns) > 10
+    for pattern in patterns:
+        parse(pattern)
+
+
+@pytest.mark.parametrize("example", examples("yaml", ""), ids=str)
+def test_an_example_of_a_configuration_is_right(example: Example) -> None:
+    Configuration.from_text(example.text)
+
+
+@pytest.mark.parametrize("example", examples("yaml", "error"), ids=str)
+def test_a_wrong_configuration_is_refused_as_the_page_shows(example: Example) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Configuration.from_text(example.text)
+    assert str(caught.value) == example.answer.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [
+        ("The file", Configuration),
+        ("A stream", StreamConfiguration),
+        ("Its source", Source),
+        ("Its attributes", Attribute),
+    ],
+)
+def test_the_page_of_the_configuration_describes_every_key(heading: str, model: type[BaseModel]) -> None:
+    assert _keys(section("configuration.md", heading)) == _fields(model)
+
+
+def test_the_page_of_the_configuration_describes_every_key_of_a_sketch() -> None:
+    assert _keys(section("configuration.md", "A sketch")) == _fields(SketchConfiguration) + _fields(AgeRule)
+
+
+def _keys(text: str) -> list[str]:
+    return [name for row in described(text) for name in named(row[0])]
+
+
+def _fields(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def test_the_page_of_the_configuration_tells_the_defaults() -> None:
+    text = PAGES["configuration.md"]
+    for model in (SketchConfiguration, StreamConfiguration):
+        told = {named(row[0])[0]: row[2] for row in described(text) if row[0] in {f"`{key}`" for key in _fields(model)}}
+        for name, field in model.model_fields.items():
+            if isinstance(field.default, bool | float | str) or (type(field.default) is int and name != "memory"):
+                assert named(told[name])[0] == str(field.default).lower().replace("utc", "UTC"), name
+            elif field.is_required():
+                assert told[name] == "required", name
+
+
+def test_the_page_of_the_tables_has_every_table() -> None:
+    headings = re.findall(r"^## (\w+)$", PAGES["tables.md"], re.M)
+    assert sorted(headings) == sorted(TABLES)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_of_the_tables_has_every_column_of_a_delta_table(name: str) -> None:
+    assert _columns(name, "log") == {column.name: _type(column.type) for column in TABLES[name].columns}
+
+
+@pytest.mark.parametrize("name", [name for name, table in TABLES.items() if table.view])
+def test_the_page_of_the_tables_has_every_column_of_a_view(letters: SparkSession, name: str) -> None:
+    view = letters.table(Database.open(letters, DATABASE).view(name))
+    assert _columns(name, "view") == {column: _type(kind) for column, kind in view.dtypes}
+
+
+def test_what_has_no_view_is_told() -> None:
+    for name, table in TABLES.items():
+        assert bool(_columns(name, "view")) == (table.view is not None)
+
+
+def _columns(table: str, where: str) -> dict[str, str]:
+    rows = [row for row in described(section("tables.md", table)) if row[{"view": 2, "log": 3}[where]] == "yes"]
+    return {named(row[0])[0]: _type(named(row[1])[0]) for row in rows}
+
+
+def _type(text: str) -> str:
+    return text.lower().replace(" ", "").replace("bigint", "long").replace("long", "bigint")
+
+
+def test_the_page_of_errors_has_every_reason_of_quarantine_in_their_order() -> None:
+    rows = described(section("errors-and-quarantine.md", "Quarantine"))
+    assert tuple(named(row[0])[0] for row in rows) == REASONS
+
+
+def test_the_page_of_errors_has_every_class() -> None:
+    told = {
+        name for row in described(section("errors-and-quarantine.md", "Where errors appear")) for name in named(row[0])
+    }
+    classes = {
+        name for name, found in vars(errors).items() if isinstance(found, type) and issubclass(found, PatternLakeError)
+    }
+    assert told & set(vars(errors)) == classes
+
+
+def test_the_page_of_the_language_says_which_engine_takes_what() -> None:
+    text = section("language.md", "Which engine takes what")
+    engines: Sequence[str] = re.findall(r"\w+", text[text.index("| operator") :].splitlines()[0])[3:]
+    assert engines == list(ENGINES)
+    told = {row[0].replace("`", ""): row[1:] for row in described(text)}
+    for operator in Operator:
+        taken = ["" if operator not in engine.takes else "yes" for engine in ENGINES.values()]
+        verified = ["`verify`" if operator in engine.verified else "" for engine in ENGINES.values()]
+        shown = [only or plain for only, plain in zip(verified, taken, strict=True)]
+        assert told.pop(operator.value.replace("'", "")) == shown
+    assert not told
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}" for name in PAGES)])
+def test_links_lead_to_files(page: str) -> None:
+    path = ROOT / page
+    for link in _LINK.findall(_without_blocks(path.read_text(encoding="utf-8"))):
+        if not link.startswith(("http:", "https:", "#")):
+            assert (path.parent / link.partition("#")[0]).exists(), link
+
+
+def test_the_index_has_every_page() -> None:
+    assert set(_LINK.findall(PAGES["index.md"])) == set(PAGES) - {"index.md"}
