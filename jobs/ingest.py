@@ -133,6 +133,7 @@ class _Run:
             self.base = pending[-1].base_batch
         else:
             self.base = 1 if latest is None else latest.base_batch
+        self.latest = latest
         own = latest if latest is not None and latest.base_batch == self.base else None
         begun = None if rebuild or not pending else pending[-1]
         path = db.folder("checkpoints", str(stream_id(name)), str(self.base))
@@ -198,9 +199,8 @@ class _Run:
             raise cause from None
 
     def _batch(self, rows: DataFrame, epoch: int) -> None:
-        db = self.db
+        db, latest = self.db, self.latest
         batch_id = self.base + epoch
-        latest = PublicationsReader(db).latest(JOB, self.name)
         if latest is not None and batch_id <= latest.batch_id:
             logger.info("stream %r: epoch %d is published as batch %d already", self.name, epoch, batch_id)
             return
@@ -233,6 +233,8 @@ class _Run:
                     source_to=first + accepted,
                     configuration=self.stream.meaning,
                 )
+                if batch.published is not None:
+                    raise _rival(self.name)
                 self._check_adopted(batch, epoch, first + accepted)
                 StreamsWriter(db).register(batch, types=self.stream.types, timezone=self.stream.timezone)
                 if accepted:
@@ -252,6 +254,7 @@ class _Run:
             source_from=first,
             source_to=first + accepted,
         )
+        self.latest = publication
         self.published.append(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, total, refused)
 
@@ -378,6 +381,7 @@ def _rivalry(error: BaseException, name: str) -> ConcurrentRunError | None:
         sign in text
         for sign in (
             "Multiple streaming jobs detected",
+            "Multiple streaming queries are concurrently using",
             "CONCURRENT_STREAM_LOG_UPDATE",
             "is already active",
             "CONCURRENT_QUERY",
