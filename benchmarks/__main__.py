@@ -87,6 +87,7 @@ def measure(
     parts = tuple(part for part in PARTS if not only or part in only)
     figures: dict[str, Any] = {"machine": _machine()}
     failed = []
+    differing: list[str] = []
     screen = console()
     for part in parts:
         found = []
@@ -103,11 +104,12 @@ def measure(
             else:
                 found.append(json.loads(run.file.read_text()))
         figures[part] = found
+        differing += [q["label"] for each in found for q in each.get("questions", ()) if "disagreement" in q]
         if found:
             screen.print(shown(part, found))
         (FOLDER / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
     screen.print(f"all figures: {FOLDER / 'figures.json'}")
-    if failed:
+    if failed or differing:
         raise typer.Exit(1)
 
 

@@ -140,7 +140,8 @@ class Question:
         def nearest(value: str) -> str:
             return _NEAREST[dialect].format(value=value)
 
-        inner, carried = filtered, []
+        inner = filtered
+        carried: list[str] = []
         slot = self.slots
         for index in range(len(self.steps) - 1, 0, -1):
             step = self.steps[index]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from patternlake.delta_tables.database import Database
 from patternlake.sql_ext.registration import Parameter, SqlFunction
 from patternlake.sql_ext.sketch_steps import NODE, named_arguments, publication, stream_id, visible
+from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 PARAMETERS = (
     Parameter("stream", "STRING"),
@@ -29,6 +30,7 @@ def function(db: Database) -> SqlFunction:
 
 
 def _body(db: Database) -> str:
+    # Only top rows list their segment's keys; the join is left out where the pattern, a constant, asks for none.
     return f"""(
 SELECT CASE WHEN r.error IS NOT NULL THEN CAST(raise_error(r.error) AS BOOLEAN) ELSE r.found END
 FROM (
@@ -36,16 +38,21 @@ FROM (
   FROM (
     SELECT max(q.text) AS text, max(q.error) AS error, collect_list(h) FILTER (WHERE h IS NOT NULL) AS hits
     FROM (
-      SELECT q, _patternlake_sketch_nodes(q.text, segment, {NODE}, keys) AS h
+      SELECT q, _patternlake_sketch_nodes(q.text, segment, {NODE}, segment_keys) AS h
       FROM (
-        SELECT q, n.*
+        SELECT q, n.*, t.keys AS segment_keys
         FROM (
-          SELECT _patternlake_sketch_question({named_arguments("match_exists", PARAMETERS)}, p, known) AS q
+          SELECT _patternlake_sketch_question({named_arguments("match_exists", PARAMETERS)}, p, known) AS q,
+            match_exists.pattern RLIKE '(?i)PARTITION' AS by_key
           FROM (
 {publication(db, "match_exists")}
           )
         ) LEFT JOIN {db.log("sketch_nodes")} n
         ON n.stream_id = {stream_id("match_exists")} AND array_contains(q.tiers, n.tier) AND {visible("q")}
+        LEFT JOIN (
+          SELECT stream_id, segment, from_batch, keys FROM {db.log("sketch_nodes")} WHERE bucket = {TOP_BUCKET}
+        ) t
+        ON by_key AND t.stream_id = n.stream_id AND t.segment = n.segment AND t.from_batch = n.from_batch
       )
     )
   )

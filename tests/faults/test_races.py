@@ -30,6 +30,7 @@ def lost(said: str) -> bool:
     return said.count("\n") == 1 and "another run" in said and "this " in said and "stopped" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "stop"),
     [

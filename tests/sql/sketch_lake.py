@@ -1,4 +1,4 @@
-"""What the tests of the sketch engine share: one database of small streams, filled by the real jobs, and short ways to ask.
+"""What the tests of the sketch engine share: one database of small streams, filled by the real jobs, and ways to ask.
 
 A stream is made of batches of events; each batch becomes a CSV file, and is ingested and sketched before the next one.
 """
@@ -197,6 +197,15 @@ def shared(spark: SparkSession, factory: pytest.TempPathFactory) -> SketchLake:
     lake = _LAKES[id(spark)]
     patternlake.enable(spark, database=DATABASE, location=lake.location)
     return lake
+
+
+WORKED = "ABCBAACBADCBABCB" + "ABCB" + "ABAC" + "ABDBC" + "AAA"
+"""The streams of SPEC's worked answers one behind another, the first one at positions 1 to 16."""
+
+
+def worked(lake: SketchLake) -> Stream:
+    """C = 1, as in the worked answers; no key."""
+    return lake.stream("worked", letters(WORKED))
 
 
 def as_query(text: str) -> str:

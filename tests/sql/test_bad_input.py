@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a call of the sketch's functions: a clear error, never a stack, never an injection."""
+"""Everything that can be wrong with a call of the sketch functions: a clear error, no stack, no injection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
-from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, letters, moment, shared
+from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, moment, shared, worked
 
 import patternlake
 from patternlake.delta_tables.migrations import PROPERTY, SCHEMA_VERSION
@@ -14,6 +14,8 @@ from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = 'it\'s "odd"; DROP TABLE `x` -- ☃ 日本\\'
 LONG = "n" * 10_000
@@ -27,8 +29,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sketc
 
 @pytest.fixture(scope="module")
 def asked(lake: SketchLake) -> Stream:
-    """An unkeyed stream without a key."""
-    return lake.stream("asked", letters("ABCAB"))
+    """A stream without a key."""
+    return worked(lake)
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +67,11 @@ CALLS = {
     ),
     "key of a stream without": (
         {"key": "k1"},
-        "key => 'k1': the stream 'asked' has no key; configure `key` for it",
+        "key => 'k1': the stream 'worked' has no key; configure `key` for it",
     ),
     "partition of a stream without": (
         {"pattern": "A ; B PARTITION BY key"},
-        "PARTITION BY key: the stream 'asked' has no key; configure `key` for it",
+        "PARTITION BY key: the stream 'worked' has no key; configure `key` for it",
     ),
     "unknown partition": (
         {"pattern": "A ; B PARTITION BY colour"},
@@ -89,9 +91,9 @@ SEQ_CALLS = {
     ),
     "level above the top": (
         {"level": 3},
-        "level 3: the sketch of 'asked' has the levels 0 (leaves) to 2 (whole segments)",
+        "level 3: the sketch of 'worked' has the levels 0 (leaves) to 2 (whole segments)",
     ),
-    "negative level": ({"level": -1}, "level -1: the sketch of 'asked' has the levels 0 (leaves) to 2"),
+    "negative level": ({"level": -1}, "level -1: the sketch of 'worked' has the levels 0 (leaves) to 2"),
     "level of an exact answer": (
         {"level": 1, "verify": True},
         "level 1 with verify => true: an exact answer is about events; leave the level out",
@@ -110,7 +112,7 @@ SEQ_CALLS = {
 
 
 def texts(function: str, cases: dict[str, tuple[dict[str, Any], str]]) -> list[str]:
-    return [call(function, **({"stream": "asked", "pattern": "A ; B"} | arguments)) for arguments, _ in cases.values()]
+    return [call(function, **({"stream": "worked", "pattern": "A ; B"} | arguments)) for arguments, _ in cases.values()]
 
 
 def test_each_wrong_argument_of_match_seq_is_named(lake: SketchLake, asked: Stream) -> None:
@@ -190,10 +192,10 @@ def test_odd_names_in_streams_keys_and_parameters_are_only_text(
 
 
 def test_unknown_streams_of_any_name_are_refused(lake: SketchLake, asked: Stream) -> None:
-    for name in ("", "'", HOSTILE + "!", "asked\u0000", LONG, "ASKED"):
+    for name in ("", "'", HOSTILE + "!", "worked\u0000", LONG, "WORKED"):
         for error in lake.errors([call("match_seq", name, "A"), call("match_exists", name, "A")]):
             assert error.startswith(f"there is no sketch of a stream {name!r}; streams with a sketch: "), name[:20]
-            assert "'asked'" in error
+            assert "'worked'" in error
 
 
 def test_null_arguments_mean_their_defaults(lake: SketchLake, asked: Stream) -> None:
@@ -219,25 +221,25 @@ def test_null_arguments_mean_their_defaults(lake: SketchLake, asked: Stream) -> 
 
 
 def test_per_row_calls_of_match_exists_fail_for_the_wrong_row(lake: SketchLake, asked: Stream) -> None:
-    (error,) = lake.errors(["SELECT match_exists(s, p) FROM VALUES ('asked', 'A'), ('asked', 'A ; ;') AS t(s, p)"])
+    (error,) = lake.errors(["SELECT match_exists(s, p) FROM VALUES ('worked', 'A'), ('worked', 'A ; ;') AS t(s, p)"])
     assert error.startswith("line 1, column 5: ")
-    rows = lake.rows("SELECT match_exists(s, p) FROM VALUES ('asked', 'A') AS t(s, p)")
+    rows = lake.rows("SELECT match_exists(s, p) FROM VALUES ('worked', 'A') AS t(s, p)")
     assert rows[0][0] is True
 
 
 def test_match_seq_takes_constants_only(lake: SketchLake, asked: Stream) -> None:
     with pytest.raises(PySparkException) as caught:
-        lake.rows("SELECT m.* FROM VALUES ('asked', 'A ; B') AS t(s, p), LATERAL match_seq(t.s, t.p) AS m")
+        lake.rows("SELECT m.* FROM VALUES ('worked', 'A ; B') AS t(s, p), LATERAL match_seq(t.s, t.p) AS m")
     assert "Traceback" not in str(caught.value)
 
 
 def test_arguments_of_another_type_or_name_are_refused_by_spark(lake: SketchLake, asked: Stream) -> None:
     wrong = [
-        "SELECT * FROM match_seq('asked')",
-        "SELECT * FROM match_seq('asked', 'A', polcy => 'strict')",
-        "SELECT * FROM match_seq('asked', 'A', from_position => 'first')",
-        "SELECT * FROM match_seq('asked', 'A', as_of => 'yesterday-ish')",
-        "SELECT match_exists('asked')",
+        "SELECT * FROM match_seq('worked')",
+        "SELECT * FROM match_seq('worked', 'A', polcy => 'strict')",
+        "SELECT * FROM match_seq('worked', 'A', from_position => 'first')",
+        "SELECT * FROM match_seq('worked', 'A', as_of => 'yesterday-ish')",
+        "SELECT match_exists('worked')",
     ]
     missing, unknown, number, time, exists = lake.errors(wrong)
     assert "pattern" in missing

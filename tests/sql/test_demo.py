@@ -17,6 +17,8 @@ from patternlake.jobs.configuration import Configuration
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 DATABASE = "demo"
 

@@ -16,6 +16,8 @@ from tests.sql.ingesting import Lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 XES = """<?xml version="1.0" encoding="UTF-8"?>
 <log xes.version="1.0"><trace><string key="concept:name" value="case 1"/>
 <event><string key="concept:name" value="pay"/><date key="time:timestamp" value="2024-01-01T00:00:01+01:00"/></event>

@@ -18,6 +18,8 @@ from tests.sql.ingesting import Lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
@@ -59,7 +61,8 @@ def test_a_run_that_dies_before_it_publishes_is_done_again_with_the_same_input(
 
 def test_a_run_that_dies_after_it_published_is_not_done_again(s: Lake) -> None:
     s.ingest()
-    os.remove(s.checkpoint / "1" / "commits" / "0")
+    for name in ("0", ".0.crc"):
+        (s.checkpoint / "1" / "commits" / name).unlink(missing_ok=True)
     assert s.ingest().batches == 0
     assert s.events("position", "name") == [(1, "a")]
 

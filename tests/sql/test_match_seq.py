@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,16 +16,17 @@ from sql.sketch_lake import (
     SketchLake,
     Stream,
     leaf_intervals,
-    letters,
     moment,
     naive_events,
     naive_nodes,
     sequence,
     shared,
+    worked,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
+
 
 KEYS = ("k1", "k2", None)
 NAMES = ["A", "B", "C", "D", "p", "q"]
@@ -36,13 +38,6 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sketc
 
 
 # --- worked answers -------------------------------------------------------------------------------------------------
-
-WORKED = "ABCBAACBADCBABCB" + "ABCB" + "ABAC" + "ABDBC" + "AAA"
-
-
-def worked(lake: SketchLake) -> Stream:
-    """C = 1; the streams of the worked answers one behind another, the first one at positions 1 to 16."""
-    return lake.stream("worked", letters(WORKED))
 
 
 def spans_from(lake: SketchLake, begin: int, length: int, calls: Sequence[dict[str, Any]]) -> list[Any]:
@@ -164,7 +159,7 @@ def mixed(lake: SketchLake) -> Stream:
     times = [time - 40 if number > 48 and number % 7 == 0 else time for number, time in enumerate(times)]
     made = [event(time, number) for number, time in enumerate(times)]
     cuts = [0, 6, 22, 48, 70, 96]
-    batches = [made[low:high] for low, high in zip(cuts, cuts[1:], strict=False)]
+    batches = [made[low:high] for low, high in pairwise(cuts)]
     return lake.stream(
         "mixed",
         *batches,
@@ -284,14 +279,16 @@ def questions(lake: SketchLake, name: str, count: int, seed: int, *, verify: boo
     return [random_question(rng, stream, events, names, verify=verify) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_verified_answers_equal_brute_force_on_all_events(lake: SketchLake, name: str) -> None:
-    check(lake, questions(lake, name, 14, 1, verify=True))
+    check(lake, questions(lake, name, 10, 1, verify=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_answers_of_big_filters_equal_brute_force_on_leaves(lake: SketchLake, name: str) -> None:
-    check(lake, questions(lake, name, 14, 2, verify=False))
+    check(lake, questions(lake, name, 10, 2, verify=False))
 
 
 @pytest.mark.slow
@@ -302,6 +299,7 @@ def test_many_random_questions_equal_brute_force(lake: SketchLake, name: str, ve
     check(lake, questions(lake, name, 200, 3, verify=verify))
 
 
+@pytest.mark.slow
 def test_a_level_answers_by_its_nodes_and_one_node_serves_one_operand(lake: SketchLake) -> None:
     stream = flat(lake)
     events = stream.events()
@@ -333,6 +331,7 @@ def apart(row: tuple[int, ...], size: int) -> bool:
     return len(set(leaves)) == len(leaves)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [8, pytest.param(150, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
 def test_what_is_promised_is_there_even_if_filters_err(lake: SketchLake, count: int) -> None:
     stream, rng = sloppy(lake), random.Random(5)
@@ -361,6 +360,7 @@ def test_what_is_promised_is_there_even_if_filters_err(lake: SketchLake, count: 
 # --- moments --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_as_of_an_earlier_batch_is_the_answer_given_then(lake: SketchLake) -> None:
     stream = mixed(lake)
     rows = stream.events()

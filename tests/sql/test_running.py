@@ -20,6 +20,8 @@ from patternlake.jobs.messages import message
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, ConfigurationError, PatternSyntaxError, StateError
 
+pytestmark = pytest.mark.slow
+
 CONFIGURATION = """
 database: running
 location: lake

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from sql.sketch_lake import SketchLake, letters, shared
+from sql.sketch_lake import SketchLake, shared, worked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,10 +68,10 @@ def test_parameters_are_pinned(lake: SketchLake, function: str, expected: list[t
 
 
 def test_result_columns_are_pinned(lake: SketchLake) -> None:
-    lake.stream("signature", letters("AB"))
+    worked(lake)
     columns = [
         (field.name, field.dataType.simpleString())
-        for field in lake.spark.sql("SELECT * FROM match_seq('signature', 'A ; B')").schema
+        for field in lake.spark.sql("SELECT * FROM match_seq('worked', 'A ; B')").schema
     ]
     assert columns == [
         ("match_no", "bigint"),
@@ -86,30 +86,30 @@ def test_result_columns_are_pinned(lake: SketchLake) -> None:
         ("fp_bound", "double"),
         ("truncated", "boolean"),
     ]
-    (exists,) = lake.spark.sql("SELECT match_exists('signature', 'A ; B') AS said").schema
+    (exists,) = lake.spark.sql("SELECT match_exists('worked', 'A ; B') AS said").schema
     assert exists.dataType.simpleString() == "boolean"
 
 
 def test_every_parameter_can_be_named_in_any_order(lake: SketchLake) -> None:
-    lake.stream("signature", letters("AB"))
+    worked(lake)
     (row,) = lake.rows(
         "SELECT * FROM match_seq(truncate => true, max_matches => 5, params => map('limit', '1'), verify => true, "
         "level => 0, to_time => TIMESTAMP '2030-01-01', from_time => TIMESTAMP '2020-01-01', to_position => 2, "
         "from_position => 1, key => NULL, after_match => 'next', policy => 'strict', as_of => NULL, "
-        "pattern => 'A , B', stream => 'signature')"
+        "pattern => 'A , B', stream => 'worked')"
     )
     assert (row["first_position"], row["last_position"]) == (1, 2)
 
 
 def test_all_parameters_can_be_given_by_place(lake: SketchLake) -> None:
-    lake.stream("signature", letters("AB"))
+    worked(lake)
     (row,) = lake.rows(
-        "SELECT * FROM match_seq('signature', 'A ; B', 'skip_till_next', 'past_last', NULL, 1, 2, "
+        "SELECT * FROM match_seq('worked', 'A ; B', 'skip_till_next', 'past_last', NULL, 1, 2, "
         "TIMESTAMP '2020-01-01', TIMESTAMP '2030-01-01', 0, false, NULL, 10, false, NULL)"
     )
     assert (row["first_position"], row["last_position"]) == (1, 2)
     (said,) = lake.rows(
-        "SELECT match_exists('signature', 'A ; B', 'strict', NULL, 1, 2, TIMESTAMP '2020-01-01', "
+        "SELECT match_exists('worked', 'A ; B', 'strict', NULL, 1, 2, TIMESTAMP '2020-01-01', "
         "TIMESTAMP '2030-01-01', NULL) AS said"
     )
     assert said["said"]

@@ -31,6 +31,8 @@ from patternlake.udfs.errors import SizingError, StateError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400_000
 
 

@@ -171,13 +171,16 @@ def _merged(question: Question, parts: Sequence[bytes]) -> pa.StructArray:
         raise too_many(total, question.max_matches, complete=counted)
     rows = pa.concat_arrays(batches) if batches else pa.array([], ROW_TYPE)
     if len(batches) > 1:
-        order = pc.sort_indices(
-            pa.Table.from_arrays(
-                [rows.field("key"), rows.field("first_position"), rows.field("match_no")], ["key", "first", "match_no"]
-            ),
-            sort_keys=[("key", "ascending"), ("first", "ascending"), ("match_no", "ascending")],
-            null_placement="at_start",
+        key = rows.field("key")
+        table = pa.table(
+            {
+                "known": key.is_valid(),
+                "key": key,
+                "first": rows.field("first_position"),
+                "match_no": rows.field("match_no"),
+            }
         )
+        order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
         rows = rows.take(order)
     rows = rows.slice(0, question.max_matches)
     truncated = pa.array(np.full(len(rows), total > len(rows)))

@@ -330,7 +330,7 @@ def _packed(present: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _unpacked(packed: NDArray[np.int64], names: int) -> NDArray[np.bool_]:
     shifts = np.arange(_WORD, dtype=np.int64)
     bits = (packed[:, :, None] >> shifts) & 1
-    return np.asarray(bits.reshape(len(packed), -1)[:, :names] != 0)
+    return np.asarray(bits.reshape(len(packed), packed.shape[1] * _WORD)[:, :names] != 0)
 
 
 def _flat(rows: pa.StructArray, name: str) -> NDArray[Any]:

@@ -1,0 +1,17 @@
+"""Hits travel between the steps of a question as packed words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from patternlake.udfs.sketch.descent import _packed, _unpacked
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 5])
+@pytest.mark.parametrize("names", [1, 62, 63, 130])
+def test_packed_hits_unpack_to_what_they_were(nodes: int, names: int) -> None:
+    present = np.random.default_rng(names).random((nodes, names)) < 0.5
+    packed = _packed(present)
+    assert packed.shape == (nodes, -(-names // 62))
+    assert (_unpacked(packed, names) == present).all()
