@@ -52,6 +52,7 @@ def _body(db: Database) -> str:
     # What a scalar subquery says can choose the partitions that are read, and equal ones are evaluated once; but each
     # mention is planned anew, with all that it mentions in turn. So every step mentions the one before it once where
     # partitions are chosen, and once as a joined row. Arguments of Python functions must be columns, never subqueries.
+    # No WHERE on what a Python function gave: it would be evaluated for the filter, and again for the rows that pass.
     nodes, events = db.log("sketch_nodes"), db.log("events")
     mine = f"stream_id = {stream_id('match_seq')}"
     by_key = "match_seq.pattern RLIKE '(?i)PARTITION'"
@@ -66,9 +67,10 @@ question AS (
 asked AS (SELECT (SELECT q FROM question) AS q),
 tops AS (
   SELECT struct(
-    array_union(collect_set(CASE WHEN array_contains(tiers, 'body') THEN CAST(segment DIV part_segments AS INT) END),
-      collect_set(CASE WHEN array_contains(tiers, 'top') THEN {TOP_BUCKET} END)) AS buckets,
-    map_from_entries(collect_list(struct(segment, h.keys AS keys))) AS keys
+    array_union(
+      collect_set(CASE WHEN h.hit AND array_contains(tiers, 'body') THEN CAST(segment DIV part_segments AS INT) END),
+      collect_set(CASE WHEN h.hit AND array_contains(tiers, 'top') THEN {TOP_BUCKET} END)) AS buckets,
+    map_from_entries(collect_list(CASE WHEN h.hit THEN struct(segment, h.keys AS keys) END)) AS keys
   ) AS t
   FROM (
     SELECT segment, q.tiers AS tiers, q.part_segments AS part_segments,
@@ -76,7 +78,6 @@ tops AS (
     FROM {nodes} JOIN asked ON {visible("q")}
     WHERE {mine} AND bucket = {TOP_BUCKET}
   )
-  WHERE h.hit
 ),
 found AS (
   SELECT collect_list(h) AS hits
@@ -87,7 +88,6 @@ found AS (
       LEFT JOIN (SELECT (SELECT t FROM tops) AS t) ON {by_key}
     WHERE {mine} AND array_contains((SELECT t FROM tops).buckets, bucket)
   )
-  WHERE h IS NOT NULL
 ),
 candidates AS (
   SELECT _patternlake_sketch_candidates(q.text, hits) AS c FROM found CROSS JOIN asked
@@ -102,7 +102,7 @@ exact AS (
         JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
         JOIN (SELECT (SELECT c FROM candidates) AS c)
           ON c.any_name OR array_contains(c.names, e.name) OR arrays_overlap(c.names, e.tokens)
-      WHERE match_seq.verify AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block)
+      WHERE coalesce(match_seq.verify, false) AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block)
         AND (match_seq.key IS NULL OR e.key = match_seq.key)
     )
     GROUP BY text, CASE WHEN {by_key} THEN pmod(hash(key), {PARTS}) END
@@ -110,7 +110,8 @@ exact AS (
 ),
 answer AS (
   SELECT _patternlake_sketch_answer(q.text, q.error, hits, parts) AS r
-  FROM asked LEFT JOIN found ON NOT match_seq.verify LEFT JOIN exact ON match_seq.verify
+  FROM asked LEFT JOIN found ON NOT coalesce(match_seq.verify, false)
+    LEFT JOIN exact ON coalesce(match_seq.verify, false)
 )
 SELECT m.* FROM answer, LATERAL inline(CASE WHEN r.error IS NOT NULL THEN raise_error(r.error) ELSE r.rows END) AS m
 """

@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from patternlake.udfs.sketch.answering import ANSWER_TYPE, CANDIDATES_TYPE, EXISTS_TYPE, answer, candidates, exists
 from patternlake.udfs.sketch.asking import QUESTION_TYPE, ask
-from patternlake.udfs.sketch.descent import HITS_TYPE, TOP_TYPE, node_hits, top_hits
+from patternlake.udfs.sketch.descent import TOP_TYPE, node_hits, top_hits
+from patternlake.udfs.sketch.gathering import HITS_TYPE
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.verifying import exact_part
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.sketch.candidates import candidate_ranges, needs_every_event
-from patternlake.udfs.sketch.descent import gathered
+from patternlake.udfs.sketch.gathering import gathered
 from patternlake.udfs.sketch.hits import Hits, Matches, too_many
 from patternlake.udfs.sketch.matching import match_nodes_by_key
 from patternlake.udfs.sketch.question import Question, compile_question
@@ -59,7 +59,7 @@ def answer(text: str | None, error: str | None, hits: pa.ListArray, parts: Seque
     text, error
         The question, or why there is none.
     hits
-        List array of one list of `descent.HITS_TYPE`.
+        List array of one list of `gathering.HITS_TYPE`.
     parts
         For an exact answer, the matches of each part of the events, as `exact.exact_part` made them.
     """

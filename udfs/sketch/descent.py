@@ -1,49 +1,45 @@
 """From the stored rows of the tree to the nodes that may hold a question's names: first the tops, then the nodes.
 
-Source: thesis 4.3 (a walk from the top). Departure: the levels of a segment are tested side by side, each row by
-itself, and a node counts if all nodes above it, up to the top, have the name as well. That is what a walk finds,
-without bringing the rows of a segment together first.
+Source: thesis 4.3 (a walk from the top). Departure: a segment's rows, one per level, may come in several batches; what
+is here is walked from the highest level down, and where a level above is not here, a node counts only if a later step
+finds that the nodes above it have the name as well (`gathering.gathered`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from patternlake.udfs.sketch.gathering import HITS_TYPE, counts, packed
 from patternlake.udfs.sketch.hashing import hash_keyed
-from patternlake.udfs.sketch.hits import Hits
-from patternlake.udfs.sketch.probe import false_positive_rate, probe
+from patternlake.udfs.sketch.probe import false_positive_rate, probe_pairs
 from patternlake.udfs.sketch.question import Question
 
 TOP_TYPE = pa.struct([("hit", pa.bool_()), ("keys", pa.list_(pa.string()))])
 """Whether a segment may hold a name of the pattern, and for which keys, where every key is asked for."""
 
-HITS_TYPE = pa.struct(
-    [
-        ("segment", pa.int64()),
-        ("level", pa.int32()),
-        ("keys", pa.list_(pa.string())),
-        ("key", pa.list_(pa.int32())),
-        ("node", pa.list_(pa.int32())),
-        ("pos_lo", pa.list_(pa.int64())),
-        ("pos_hi", pa.list_(pa.int64())),
-        ("time_lo", pa.list_(pa.int64())),
-        ("time_hi", pa.list_(pa.int64())),
-        ("present", pa.list_(pa.int64())),
-        ("fp", pa.list_(pa.float64())),
-    ]
-)
-"""Hits of one row: of one level of a segment.
+_HASHES_AT_ONCE = 1 << 20
+"""Pairs of key and name whose hashes are held at once: 16 MiB for each token expression."""
 
-`present` packs 62 names to a word, the words of one node side by side; `fp` is that of one probe.
-"""
 
-_WORD = 62
-_KEYS_AT_ONCE = 256
+@dataclass(frozen=True)
+class _Asked:
+    """What the filters are asked for: ``hashes[expression]`` is uint64[keys · names, 2], names of a key together."""
+
+    keys: int
+    names: int
+    hashes: tuple[NDArray[np.uint64], ...]
+
+    def of(self, row: dict[str, Any], keys: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """bool[p, names]: any of the token expressions may have the name's value, for pairs of a key and a node."""
+        present = np.zeros((len(keys), self.names), np.bool_)
+        for hashes in self.hashes:
+            probe_pairs(row["bits"], row["k"], hashes, keys, nodes, present)
+        return present
 
 
 def top_hits(question: Question, rows: pa.StructArray) -> pa.Array:
@@ -60,8 +56,10 @@ def top_hits(question: Question, rows: pa.StructArray) -> pa.Array:
     -------
     Array of `TOP_TYPE`. A segment without a top node (`uniform` left it out as too dense) is always a hit.
     """
-    hashes = None if question.every_key else question.hashes()
-    return pa.array([_top_hit(question, row, hashes) for row in _rows(rows)], TOP_TYPE)
+    asked = None if question.every_key else _plain(question)
+    wanted = _operands(question)
+    reader = _Reader(rows)
+    return pa.array([_top_hit(question, reader.row(number), asked, wanted) for number in range(len(rows))], TOP_TYPE)
 
 
 def node_hits(question: Question, segments: NDArray[np.int64], rows: pa.StructArray, keys: pa.ListArray) -> pa.Array:
@@ -82,190 +80,181 @@ def node_hits(question: Question, segments: NDArray[np.int64], rows: pa.StructAr
     -------
     Array of `HITS_TYPE`, NULL for a row without hits.
     """
-    hashes = None if question.every_key else question.hashes()
-    return pa.array(
-        [
-            _row_hits(question, int(segment), row, hashes, key_list)
-            for segment, row, key_list in zip(segments, _rows(rows), keys.to_pylist(), strict=True)
-        ],
-        HITS_TYPE,
-    )
+    asked = None if question.every_key else _plain(question)
+    levels = rows.field("level").to_numpy(zero_copy_only=False)
+    copies = _copies(segments, levels)
+    order = np.lexsort((-levels, copies, segments))
+    reader = _Reader(rows)
+    found: list[dict[str, Any] | None] = [None] * len(rows)
+    cuts = np.flatnonzero(np.diff(segments[order]) | np.diff(copies[order])) + 1
+    for mine in np.split(order, cuts) if len(order) else []:
+        segment = int(segments[mine[0]])
+        tested = keys[int(mine[0])].values if question.every_key else None
+        if question.every_key and (tested is None or len(tested) == 0):
+            continue
+        _walk(question, segment, mine, levels, reader, tested, asked, found)
+    return pa.array(found, HITS_TYPE)
 
 
-def gathered(question: Question, found: pa.ListArray) -> tuple[Hits, NDArray[np.int64], list[str | None]]:
-    """All hits of a question, sorted by (key, position).
+def _copies(segments: NDArray[np.int64], levels: NDArray[np.int32]) -> NDArray[np.int64]:
+    """int64[r]: how many rows of the same segment and level stand before each one.
 
-    Returns
-    -------
-    The hits, int64[keys + 1] offsets of each key's hits, and the keys; one nameless key unless every key is asked for.
+    Rows of a table that ask the same question bring each its own copy of the tree.
     """
-    flat = found.flatten()
-    flat = flat.filter(flat.is_valid())
-    counts = pa.compute.list_value_length(flat.field("pos_lo")).to_numpy(zero_copy_only=False).astype(np.int64)
-    names, words = len(question.pattern.names), _words(question)
-    pos_lo, pos_hi, time_lo, time_hi, packed, fp, node = (
-        _flat(flat, name) for name in ("pos_lo", "pos_hi", "time_lo", "time_hi", "present", "fp", "node")
-    )
-    level, segment = (
-        np.repeat(flat.field(name).to_numpy(zero_copy_only=False), counts).astype(np.int64)
-        for name in ("level", "segment")
-    )
-    key, keys = _keys(question, flat, counts)
-    present = _unpacked(packed.reshape(-1, words), names)
-    kept = _confirmed(question, level, segment, node.astype(np.int64), key, present)
-    rate = 1.0 - (1.0 - fp) ** question.expressions
-    hits = Hits(pos_lo, pos_hi, time_lo, time_hi, level.astype(np.int8), present, np.where(present, rate[:, None], 0.0))
-    order = np.flatnonzero(kept)
-    order = order[np.lexsort((pos_lo[order], key[order]))]
-    return hits.take(order), np.searchsorted(key[order], np.arange(len(keys) + 1)), keys
+    order = np.lexsort((levels, segments))
+    begins = np.flatnonzero(np.diff(segments[order], prepend=-1) | np.diff(levels[order], prepend=-1))
+    copies = np.empty(len(order), np.int64)
+    copies[order] = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
+    return copies
 
 
-def _keys(
-    question: Question, rows: pa.StructArray, counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], list[str | None]]:
-    """int64[n] number of each hit's key, and the keys in order, NULL first."""
-    if not question.every_key:
-        return np.zeros(int(counts.sum()), np.int64), [None]
-    lists = rows.field("keys").to_pylist()
-    keys = sorted({key for row in lists for key in row}, key=lambda key: (key is not None, key or ""))
-    rank = {key: number for number, key in enumerate(keys)}
-    first = np.concatenate([[0], np.cumsum([len(row) for row in lists])]).astype(np.int64)[:-1]
-    ranks = np.array([rank[key] for row in lists for key in row], np.int64)
-    inside = _flat(rows, "key").astype(np.int64)
-    return ranks[inside + np.repeat(first, counts)] if len(ranks) else inside, keys
+@dataclass
+class _Above:
+    """The walk's last row: which of its nodes exist, and the pairs of key and node that may hold a name."""
+
+    level: int
+    nodes: NDArray[np.int32]
+    key: NDArray[np.int64]
+    node: NDArray[np.int64]
+    present: NDArray[np.bool_]
 
 
-def _confirmed(
+def _walk(
     question: Question,
-    level: NDArray[np.int64],
-    segment: NDArray[np.int64],
-    node: NDArray[np.int64],
-    key: NDArray[np.int64],
-    present: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
-    """Take from `present` what a node above denies; True for the nodes at the level that the answer is about."""
-    floors = np.full(len(level), question.level, np.int64)
-    for floor in question.floors:
-        floors = np.where(segment < floor.before_segment, np.maximum(floors, floor.level or 0), floors)
-    if not question.uniform:
-        # One number for (key, segment, node), so that a parent is found by binary search.
-        place = key * (int(segment.max(initial=0)) + 1) + segment
-        for lower in range(question.height - 3, -1, -1):
-            children, parents = np.flatnonzero(level == lower), np.flatnonzero(level == lower + 1)
-            if len(children) == 0:
+    segment: int,
+    mine: NDArray[np.int64],
+    levels: NDArray[np.int32],
+    reader: _Reader,
+    keys: pa.StringArray | None,
+    plain: _Asked | None,
+    found: list[dict[str, Any] | None],
+) -> None:
+    """Walk the rows of one segment from the highest level down; what is found goes to its row's place in `found`."""
+    wanted = max(question.level, question.floor(segment))
+    at_once = max(1, _HASHES_AT_ONCE // max(1, len(question.pattern.names)))
+    parts: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]] = {}
+    confirmed: dict[int, bool] = {}
+    rows = {int(number): reader.row(int(number)) for number in mine}
+    for begin in range(0, 1 if keys is None else len(keys), at_once):
+        asked = plain if keys is None else _keyed(question, keys.slice(begin, at_once))
+        assert asked is not None
+        above: _Above | None = None
+        chain = False
+        for number in mine:
+            level, row = int(levels[number]), rows[int(number)]
+            if level < wanted and not question.uniform:
+                break
+            if row["bits"] is None:
                 continue
-            width = question.fanout ** (question.height - 1 - lower)
-            parent_of = place[children] * width + node[children] // question.fanout
-            known = place[parents] * width + node[parents]
-            order = np.argsort(known)
-            parents, known = parents[order], known[order]
-            at = np.minimum(np.searchsorted(known, parent_of), max(len(known) - 1, 0))
-            found = known[at] == parent_of if len(known) else np.zeros(len(children), np.bool_)
-            above = np.zeros((len(children), present.shape[1]), np.bool_)
-            above[found] = present[parents[at[found]]] if len(known) else False
-            present[children] &= above
-    relevant = (level == floors) if not question.uniform else (level <= floors)
-    return np.asarray(relevant & _counts(question, present))
+            inside = _inside(question, row)
+            if level < wanted:
+                inside &= row["topmost"]
+            if above is not None and above.level != level + 1:
+                above = None
+            # Tops have been asked before, and chose this row's segment.
+            chain = level >= question.height - 2 or (chain and above is not None)
+            key, node, allowed = _pairs(question, asked.keys, row, inside, above)
+            present = asked.of(row, key, node)
+            if allowed is not None:
+                present &= allowed
+            kept = np.flatnonzero(counts(question, present))
+            key, node, present = key[kept], node[kept], present[kept]
+            above = _Above(level, row["node"], key, node, present)
+            if level <= wanted or not question.uniform:
+                parts.setdefault(int(number), []).append((key + begin, node, present))
+                confirmed[int(number)] = chain
+    # A walk without gaps needs no look at the levels above again.
+    last = next((number for number in map(int, mine) if levels[number] == wanted and confirmed.get(number)), None)
+    for number, made in parts.items():
+        if last is not None and number != last and not question.uniform:
+            continue
+        key, node, present = (np.concatenate(arrays) for arrays in zip(*made, strict=True))
+        if len(key):
+            row = rows[number]
+            found[number] = {
+                "segment": segment,
+                "level": int(levels[number]),
+                "confirmed": confirmed[number],
+                "keys": None if keys is None else keys.to_pylist(),
+                "key": np.zeros(0, np.int32) if keys is None else key.astype(np.int32),
+                **{name: row[name][node] for name in ("node", "pos_lo", "pos_hi", "time_lo", "time_hi")},
+                "present": packed(present).ravel(),
+                "fp": false_positive_rate(row["ones"][node], row["bits"].shape[1] * 8, row["k"]),
+            }
 
 
-def _rows(rows: pa.StructArray) -> Iterator[dict[str, Any]]:
-    """Each row as numpy views on the Arrow buffers."""
-    names = [field.name for field in rows.type]
-    columns = {name: rows.field(name) for name in names}
-    for index in range(len(rows)):
+def _pairs(
+    question: Question, keys: int, row: dict[str, Any], inside: NDArray[np.bool_], above: _Above | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | None]:
+    """Pairs of key and node (its place in the row) to ask for, and bool[p, names]: which names are left to ask for.
+
+    Children of what was found above, and for all keys the nodes whose parent is not there.
+    """
+    if above is None:
+        nodes = np.flatnonzero(inside)
+        return np.repeat(np.arange(keys), len(nodes)), np.tile(nodes, keys), None
+    parent = row["node"] // question.fanout
+    # Where each node of the row above has its children, which stand side by side.
+    first = np.searchsorted(parent, above.nodes[above.node])
+    size = np.searchsorted(parent, above.nodes[above.node], side="right") - first
+    pair = np.repeat(np.arange(len(first)), size)
+    node = first[pair] + np.arange(len(pair)) - np.repeat(np.cumsum(size) - size, size)
+    kept = np.flatnonzero(inside[node]) if len(node) else np.zeros(0, np.int64)
+    pair, node = pair[kept], node[kept]
+    key, allowed = above.key[pair], above.present[pair]
+    orphans = np.flatnonzero(inside & ~np.isin(parent, above.nodes)) if question.uniform else np.zeros(0, np.int64)
+    if len(orphans):
+        key = np.concatenate([key, np.repeat(np.arange(keys), len(orphans))])
+        node = np.concatenate([node, np.tile(orphans, keys)])
+        free = np.ones((len(key) - len(allowed), allowed.shape[1]), np.bool_)
+        allowed = np.concatenate([allowed, free])
+    return key, node.astype(np.int64), allowed
+
+
+class _Reader:
+    """Rows of the tree as numpy views on the Arrow buffers."""
+
+    def __init__(self, rows: pa.StructArray) -> None:
+        self._columns = {field.name: rows.field(field.name) for field in rows.type}
+
+    def row(self, index: int) -> dict[str, Any]:
+        """One row: numbers, numpy arrays, ``keys`` as Arrow array; ``bits`` uint8[c, m/8], None without nodes."""
         row: dict[str, Any] = {}
-        for name in names:
-            value = columns[name][index]
+        for name, column in self._columns.items():
+            value = column[index]
             if name == "keys":
                 row[name] = value.values
+            elif name == "bits":
+                row[name] = value.as_buffer()
             elif pa.types.is_list(value.type):
                 row[name] = value.values.to_numpy(zero_copy_only=False)
             else:
-                row[name] = value.as_buffer() if name == "bits" else value.as_py()
-        row["bits"] = (
-            np.frombuffer(row["bits"], np.uint8).reshape(len(row["pos_lo"]), -1) if len(row["pos_lo"]) else None
-        )
-        yield row
+                row[name] = value.as_py()
+        count = len(row["pos_lo"])
+        row["bits"] = np.frombuffer(row["bits"], np.uint8).reshape(count, -1) if count else None
+        return row
 
 
-def _top_hit(question: Question, row: dict[str, Any], hashes: NDArray[np.uint64] | None) -> dict[str, Any]:
+def _top_hit(question: Question, row: dict[str, Any], plain: _Asked | None, wanted: _Wanted) -> dict[str, Any]:
     keys = row["keys"] if question.every_key else None
-    if row["bits"] is None:
-        return {"hit": True, "keys": keys.to_pylist() if keys is not None else None}
-    if not _inside(question, row).any():
+    inside = None if row["bits"] is None else np.flatnonzero(_inside(question, row))
+    if inside is not None and len(inside) == 0:
         return {"hit": False, "keys": None}
-    wanted = _operands(question)
-    if not question.pattern.names or not wanted.all_names:
+    if inside is None or not question.pattern.names or not wanted.all_names:
         return {"hit": True, "keys": keys.to_pylist() if keys is not None else None}
     if keys is None:
-        assert hashes is not None
-        return {"hit": bool(_present(question, row, hashes)[:, wanted.columns].any()), "keys": None}
+        assert plain is not None
+        present = plain.of(row, np.zeros(len(inside), np.int64), inside)
+        return {"hit": bool(present[:, wanted.columns].any()), "keys": None}
     found: list[str | None] = []
-    for begin in range(0, len(keys), _KEYS_AT_ONCE * 16):
-        part = keys.slice(begin, _KEYS_AT_ONCE * 16)
-        answers = _present_by_key(question, row, part)[:, :, wanted.columns].any(axis=(0, 2))
-        found += part.filter(pa.array(answers)).to_pylist()
+    at_once = max(1, _HASHES_AT_ONCE // len(question.pattern.names))
+    for begin in range(0, len(keys), at_once):
+        part = keys.slice(begin, at_once)
+        asked = _keyed(question, part)
+        present = asked.of(row, np.repeat(np.arange(len(part)), len(inside)), np.tile(inside, len(part)))
+        hit = present[:, wanted.columns].any(axis=1).reshape(len(part), len(inside)).any(axis=1)
+        found += part.filter(pa.array(hit)).to_pylist()
     return {"hit": bool(found), "keys": found}
-
-
-def _row_hits(
-    question: Question,
-    segment: int,
-    row: dict[str, Any],
-    hashes: NDArray[np.uint64] | None,
-    keys: list[str | None] | None,
-) -> dict[str, Any] | None:
-    if row["bits"] is None:
-        return None
-    wanted = max(question.level, question.floor(segment))
-    if row["level"] > wanted and question.uniform:
-        # A child's bits are among its parent's, so that a parent can't contradict it.
-        return None
-    asked = _inside(question, row)
-    if row["level"] < wanted:
-        asked &= row["topmost"]
-    if not asked.any():
-        return None
-    nodes = np.flatnonzero(asked)
-    row = {**row, "bits": row["bits"][nodes]}
-    if not question.every_key:
-        assert hashes is not None
-        present = _present(question, row, hashes)
-        hit, key = np.flatnonzero(_counts(question, present)), np.zeros(0, np.int32)
-        present = present[hit]
-    else:
-        parts = [_key_hits(question, row, begin, keys or []) for begin in range(0, len(keys or []), _KEYS_AT_ONCE)]
-        if not parts:
-            return None
-        hit, key, present = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    if len(hit) == 0:
-        return None
-    nodes = nodes[hit]
-    return {
-        "segment": segment,
-        "level": row["level"],
-        "keys": keys if question.every_key else None,
-        "key": key,
-        **{name: row[name][nodes] for name in ("node", "pos_lo", "pos_hi", "time_lo", "time_hi")},
-        "present": _packed(present).ravel(),
-        "fp": false_positive_rate(row["ones"][nodes], row["bits"].shape[1] * 8, row["k"]),
-    }
-
-
-def _key_hits(
-    question: Question, row: dict[str, Any], begin: int, keys: Sequence[str | None]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
-    part = keys[begin : begin + _KEYS_AT_ONCE]
-    answers = _present_by_key(question, row, pa.array(part, pa.string())).transpose(1, 0, 2)
-    number, node = np.nonzero(_counts(question, answers))
-    return node, (number + begin).astype(np.int32), answers[number, node]
-
-
-def _counts(question: Question, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether a node matters: it may hold a name, or the pattern has a primitive that any event may be."""
-    if any(admitted is None for admitted in question.pattern.admitted.values()):
-        return np.ones(present.shape[:-1], np.bool_)
-    return np.asarray(present.any(axis=-1))
 
 
 def _inside(question: Question, row: dict[str, Any]) -> NDArray[np.bool_]:
@@ -293,45 +282,24 @@ def _operands(question: Question) -> _Wanted:
     return _Wanted(question)
 
 
-def _present(question: Question, row: dict[str, Any], hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """bool[c, names]: any of the token expressions may have the name's value in the node."""
-    answers = probe(np.ascontiguousarray(row["bits"]), row["k"], hashes)
-    return np.asarray(answers.reshape(len(answers), -1, question.expressions).any(axis=2))
+def _plain(question: Question) -> _Asked:
+    """The names of a question that is not about every key; with the key, if it is about one."""
+    by_name = question.hashes().reshape(len(question.pattern.names), question.expressions, 2)
+    hashes = tuple(np.ascontiguousarray(by_name[:, expression]) for expression in range(question.expressions))
+    return _Asked(1, len(question.pattern.names), hashes)
 
 
-def _present_by_key(question: Question, row: dict[str, Any], keys: pa.StringArray) -> NDArray[np.bool_]:
-    """bool[c, keys, names]."""
+def _keyed(question: Question, keys: pa.StringArray) -> _Asked:
+    """The names of a question, for each of some keys."""
     names = question.pattern.names
     known = keys.drop_null()
     codes = np.full(len(keys), -1, np.int32)
     codes[np.asarray(keys.is_valid())] = np.arange(len(known), dtype=np.int32)
-    pairs_key = np.repeat(codes, len(names))
-    pairs_name = np.tile(np.arange(len(names), dtype=np.int32), len(keys))
-    answers = np.zeros((len(row["bits"]), len(keys) * len(names)), np.bool_)
-    for expression in range(question.expressions):
-        hashes = hash_keyed(known, pa.array(names, pa.string()), pairs_key, pairs_name, expression, question.seed)
-        answers |= probe(np.ascontiguousarray(row["bits"]), row["k"], hashes)
-    return answers.reshape(len(row["bits"]), len(keys), len(names))
-
-
-def _words(question: Question) -> int:
-    return max(1, -(-len(question.pattern.names) // _WORD))
-
-
-def _packed(present: NDArray[np.bool_]) -> NDArray[np.int64]:
-    nodes, names = present.shape
-    words = max(1, -(-names // _WORD))
-    padded = np.zeros((nodes, words * _WORD), np.int64)
-    padded[:, :names] = present
-    weights = np.int64(1) << np.arange(_WORD, dtype=np.int64)
-    return np.asarray(padded.reshape(nodes, words, _WORD) @ weights)
-
-
-def _unpacked(packed: NDArray[np.int64], names: int) -> NDArray[np.bool_]:
-    shifts = np.arange(_WORD, dtype=np.int64)
-    bits = (packed[:, :, None] >> shifts) & 1
-    return np.asarray(bits.reshape(len(packed), packed.shape[1] * _WORD)[:, :names] != 0)
-
-
-def _flat(rows: pa.StructArray, name: str) -> NDArray[Any]:
-    return np.asarray(rows.field(name).flatten().to_numpy(zero_copy_only=False))
+    by_key = np.repeat(codes, len(names))
+    by_name = np.tile(np.arange(len(names), dtype=np.int32), len(keys))
+    texts = pa.array(names, pa.string())
+    hashes = tuple(
+        hash_keyed(known, texts, by_key, by_name, expression, question.seed)
+        for expression in range(question.expressions)
+    )
+    return _Asked(len(keys), len(names), hashes)

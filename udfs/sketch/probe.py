@@ -35,9 +35,33 @@ def probe(bits: NDArray[np.uint8], k: int, hashes: NDArray[np.uint64]) -> NDArra
         raise ArgumentError(
             f"bits of shape {bits.shape}, hashes of shape {hashes.shape}: must be (filters, bytes) and (tokens, 2)"
         )
-    answers = np.empty((len(bits), len(hashes)), np.bool_)
-    _probe(bits, np.uint64(bits.shape[1] * 8), k, np.ascontiguousarray(hashes), answers)
+    answers = np.zeros((len(bits), len(hashes)), np.bool_)
+    probe_pairs(bits, k, hashes, np.zeros(len(bits), np.int64), np.arange(len(bits)), answers)
     return answers
+
+
+def probe_pairs(
+    bits: NDArray[np.uint8],
+    k: int,
+    hashes: NDArray[np.uint64],
+    keys: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    present: NDArray[np.bool_],
+) -> None:
+    """Ask chosen filters for the tokens of chosen keys, and add what they may hold to `present`.
+
+    Parameters
+    ----------
+    bits, k
+        As of `probe`.
+    hashes
+        uint64[keys · t, 2], 128-bit hashes of t tokens for each key, those of one key side by side.
+    keys, nodes
+        int64[p], the pairs: places of the key and of the filter.
+    present
+        bool[p, t], changed in place: True is kept, and set where the filter may hold the token.
+    """
+    _probe_pairs(bits, np.uint64(bits.shape[1] * 8), k, np.ascontiguousarray(hashes), keys, nodes, present)
 
 
 def false_positive_rate(ones: ArrayLike, bits: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
@@ -58,19 +82,27 @@ def any_false(fp: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
 
 
 @njit(cache=True, nogil=True)
-def _probe(
-    bits: NDArray[np.uint8], size: np.uint64, k: int, hashes: NDArray[np.uint64], answers: NDArray[np.bool_]
+def _probe_pairs(
+    bits: NDArray[np.uint8],
+    size: np.uint64,
+    k: int,
+    hashes: NDArray[np.uint64],
+    keys: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    present: NDArray[np.bool_],
 ) -> None:
-    places = np.empty((hashes.shape[0], k), np.uint32)
-    for token in range(hashes.shape[0]):
-        positions(size, k, hashes[token, 0], hashes[token, 1], places[token])
-    for node in range(bits.shape[0]):
-        row = bits[node]
-        for token in range(hashes.shape[0]):
-            present = True
+    places = np.empty(k, np.uint32)
+    tokens = present.shape[1]
+    for pair in range(keys.shape[0]):
+        row = bits[nodes[pair]]
+        for token in range(tokens):
+            if present[pair, token]:
+                continue
+            place_of = keys[pair] * tokens + token
+            positions(size, k, hashes[place_of, 0], hashes[place_of, 1], places)
+            held = True
             for i in range(k):
-                place = places[token, i]
-                if not (row[place >> 3] >> (place & 7)) & 1:
-                    present = False
+                if not (row[places[i] >> 3] >> (places[i] & 7)) & 1:
+                    held = False
                     break
-            answers[node, token] = present
+            present[pair, token] = held
