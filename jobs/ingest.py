@@ -155,6 +155,7 @@ class _Run:
             raise _rival(name) from None
         self.source = Source(self.spark, name, self.stream)
         last = begun.source if begun is not None else own.source if own is not None else None
+        self.origin = None if last is None else last.get("origin")
         if last is not None:
             self._refuse_changed_files(last)
         schema = self.checkpoint.schema if self.source.kind != "delta" else None
@@ -182,7 +183,8 @@ class _Run:
                 raise
 
         try:
-            writer = self.source.rows(self.schema).writeStream.foreachBatch(each)
+            rows = self.source.rows(self.schema, before=self.origin)
+            writer = rows.writeStream.foreachBatch(each)
             query = writer.option("checkpointLocation", self.checkpoint.path).trigger(availableNow=True).start()
             query.awaitTermination()
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -14,7 +15,7 @@ from pyspark.sql import types as T
 from patternlake.jobs.columns import CORRUPT, ORIGIN
 from patternlake.jobs.configuration_streams import StreamConfiguration
 from patternlake.jobs.source_errors import first_line
-from patternlake.udfs.errors import ConfigurationError, SourceError
+from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +30,10 @@ _SAMPLE_ROWS = 100_000
 _SAMPLE_FILES = 1000
 _LISTING = ("pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore")
 _ARROW_ROWS = 2000
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
+_LAST_LETTER = re.compile(r"(\w)([^\w/]*/*)$")
 # Content is declared because the format wants it, and never read.
-_BINARY = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+_BINARY = {"path": "STRING", "modificationTime": "TIMESTAMP", "length": "BIGINT", "content": "BINARY"}
 
 
 class Source:
@@ -77,22 +80,31 @@ class Source:
             raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
         return found if found is not None and found.fields else None
 
-    def rows(self, schema: T.StructType) -> DataFrame:
+    def rows(self, schema: T.StructType, *, before: str | None = None) -> DataFrame:
         """The streaming data frame; for XES, of files (see `expanded`).
 
         Parameters
         ----------
         schema
             The columns, as `schema` gave them when the stream was first read.
+        before
+            `shown` of the last batch, None before the first.
+
+        Raises
+        ------
+        SourceError
+            The source cannot be read.
+        StateError
+            The path is another than before, and its folders carry columns.
         """
         try:
             if self.kind == "delta":
                 return self._delta()
-            path = self._source.path or ""
+            path = self._path(before)
             if self.kind == "xes":
                 reader = (
                     self._spark.readStream.format("binaryFile")
-                    .schema(_BINARY)
+                    .schema(", ".join(" ".join(column) for column in _BINARY.items()))
                     .options(**self._options((*_LISTING, "maxfilespertrigger")))
                 )
                 return (
@@ -102,6 +114,30 @@ class Source:
             return reader.option("maxFileAge", _ANY_AGE).load(path).withColumn(ORIGIN, F.col("_metadata.file_path"))
         except AnalysisException as error:
             raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
+
+    def _path(self, before: str | None) -> str:
+        """The path for Spark, which when it starts looks at the last batch's files again and wants them below it.
+
+        A pattern has no folder that files must be below, so a path that has changed is written as one.
+        """
+        path = self._source.path or ""
+        if before in (None, path) or _PATTERN.search(path):
+            return path
+        folders = self._folder_columns()
+        if folders:
+            raise StateError(
+                f"stream {self._name!r}: the source moved from {before} to {path}, whose folders carry the columns "
+                f"{', '.join(folders)}; run the job with --rebuild"
+            )
+        return _LAST_LETTER.sub(r"[\g<1>]\g<2>", path, count=1)
+
+    def _folder_columns(self) -> list[str]:
+        """Columns in names of folders, such as year=2024."""
+        try:
+            files = self._spark.read.format("binaryFile").options(**self._options(_LISTING)).load(self._source.path)
+        except AnalysisException:
+            return []
+        return [column for column in files.columns if column not in _BINARY]
 
     def expanded(self, batch: DataFrame, schema: T.StructType) -> DataFrame:
         """The rows of a batch: those of `rows`, and of XES the events in the files."""
