@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 HOSTILE = 'it\'s "odd"; DROP TABLE `x` -- ☃ 日本\\'
 LONG = "n" * 10_000
-NAMES = ["it's", 'say "so"', "a;b", "naïve", "日本", "--", "back\\slash", "${x}", "%s", LONG]
+NAMES = ["it's", 'say "so"', "a;b", "naïve", "日本", "--", "back\\slash", "%s", LONG]
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +144,9 @@ def test_a_long_pattern_with_an_error_shows_only_the_place(lake: SketchLake, ask
 
 
 def test_too_many_operands_or_names_are_refused_with_the_limit(lake: SketchLake, asked: Stream) -> None:
-    operands, repeated = lake.errors([asked.seq(" ; ".join(["A"] * 201)), asked.seq("A[100000000]")])
+    operands, repeated = lake.errors([asked.seq(" ; ".join(["A"] * 201)), asked.seq("A[100000]")])
     assert "a pattern has at most 200 operands" in operands
-    assert "a pattern has at most 200 operands, this repeats 100000000 times" in repeated
+    assert "a pattern has at most 200 operands, this repeats 100000 times" in repeated
 
 
 def test_a_key_on_a_sketch_that_is_not_keyed_is_refused(lake: SketchLake, unkeyed: Stream) -> None:
@@ -242,11 +242,11 @@ def test_arguments_of_another_type_or_name_are_refused_by_spark(lake: SketchLake
         "SELECT match_exists('worked')",
     ]
     missing, unknown, number, time, exists = lake.errors(wrong)
-    assert "pattern" in missing
+    assert "`match_seq` requires" in missing
     assert "polcy" in unknown
     assert "first" in number
     assert "yesterday-ish" in time
-    assert "pattern" in exists
+    assert "`match_exists` requires" in exists
 
 
 def test_a_database_of_a_newer_version_is_refused_with_both_versions(lake: SketchLake, asked: Stream) -> None:

@@ -14,8 +14,6 @@ from patternlake.udfs.errors import ConfigurationError, SourceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.slow
-
 
 def _check(spark: SparkSession, columns: str = "at string, what string, x string", **changes: Any) -> None:
     stream = {"source": {"format": "json", "path": "a"}, "time": "at", "name": "what", **changes}

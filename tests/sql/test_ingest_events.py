@@ -14,8 +14,6 @@ from tests.sql.ingesting import Lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
@@ -104,7 +102,7 @@ def test_the_session_is_left_as_it_was(s: Lake) -> None:
     before = [s.spark.conf.get(key) for key in keys]
     s.ingest(timezone="Asia/Tokyo")
     assert [s.spark.conf.get(key) for key in keys] == before
-    assert s.spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    assert s.spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 def test_tokens_see_the_event_first_and_the_source_behind_it(s: Lake) -> None:

@@ -13,8 +13,6 @@ from patternlake.jobs import ordering
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.slow
-
 EPOCH = datetime(1969, 12, 31, 23, 59, 55, tzinfo=timezone.utc)
 ROWS = [
     (

@@ -14,8 +14,6 @@ from tests.sql.ingesting import Lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:

@@ -77,7 +77,7 @@ def in_batches(made: list[E], count: int) -> list[list[E]]:
 
 def grown(lake: SketchLake, structure: str, batches: int, *, late: bool) -> Stream:
     made = growing(31, 70, late=late)
-    sketch = {"events_per_leaf": 3, **SECTIONS[structure]}
+    sketch = {"events_per_leaf": 4, **SECTIONS[structure]}
     name = f"grown {structure} {batches} {late}"
     return lake.stream(name, *in_batches(made, batches), sketch=sketch, **SOURCE)
 
@@ -179,8 +179,9 @@ def test_a_changed_configuration_is_refused_until_it_is_rebuilt(lake: SketchLake
 
 
 def test_a_sketch_of_a_stream_without_events_is_refused(lake: SketchLake) -> None:
+    lake.streams["nothing"] = Stream(lake, "nothing", {}, {})
     with pytest.raises(StateError, match="the stream has no published events; run `ingest` first"):
-        Stream(lake, "nothing", {}, {}).run("sketch")
+        lake.streams["nothing"].run("sketch")
 
 
 # --- ageing ---------------------------------------------------------------------------------------------------------

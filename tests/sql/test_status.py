@@ -16,8 +16,6 @@ from patternlake.delta_tables.streams import stream_id
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.status import ObjectStatus, status
 
-pytestmark = pytest.mark.slow
-
 NOON = datetime(2013, 1, 1, 12, tzinfo=timezone.utc)
 CONFIGURATION = Configuration.from_text(
     """
