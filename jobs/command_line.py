@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from dataclasses import asdict
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -94,7 +94,7 @@ def run(
             _write_summaries(_round(spark, configuration, planned, console, rebuild=rebuild))
             while watch is not None:
                 try:
-                    time.sleep(watch)
+                    sleep(watch)
                 except KeyboardInterrupt:
                     return
                 later = _round(spark, configuration, planned, console, sparing=True)

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
@@ -194,7 +193,7 @@ def test_watch_rebuilds_once_repeats_and_ends_in_a_pause_with_exit_code_0(
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(command_line, "sleep", sleep)
     arguments = ("run", "sketch", "--conf", str(conf), "--watch", "7", "--rebuild")
     assert command(*arguments) == 0
     assert work == [("sketch", "flights", True), ("sketch", "flights", False), ("sketch", "flights", False)]
@@ -216,7 +215,7 @@ def test_watch_reports_objects_without_news_in_the_first_round_only(
         left.pop()
 
     monkeypatch.setitem(running.JOBS, "sketch", running.Job(lambda configuration: ["flights"], idle))
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(command_line, "sleep", sleep)
     assert command("run", "sketch", "--conf", str(conf), "--watch", "1") == 0
     assert [json.loads(line)["batches"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
 
@@ -233,7 +232,7 @@ def test_later_rounds_of_a_watch_maintain_only_what_is_new(
         left.pop()
 
     monkeypatch.setitem(running.JOBS, "ingest", running.Job(lambda configuration: configuration.streams, idle))
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(command_line, "sleep", sleep)
     assert command("run", "all", "--conf", str(conf), "--watch", "1") == 0
     maintained = [name for job, name, _ in work if job == "maintain"]
     assert maintained == ["flights", "sky", "flights"]
