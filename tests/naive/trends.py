@@ -1,0 +1,172 @@
+"""Complete event trends, slow and obviously right: every pair is judged, every path is walked (SPEC section 5).
+
+A query is given as Python functions beside its text, so that nothing of the language is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+Value = float | int | str | None
+Vertex = tuple[int, int]
+"""(number of the event, number of the term)."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a stream; `time` in microseconds."""
+
+    position: int
+    time: int
+    name: str
+    key: str | None = None
+    values: dict[str, Value] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Term:
+    """An event name, plain or with ``+``, under an alias."""
+
+    name: str
+    alias: str
+    plus: bool
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A conjunct over one event of term `term`."""
+
+    term: int
+    holds: Callable[[Event], bool]
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A conjunct over two neighbours: an event of term `source` and the next one, of term `target`; None: any terms."""
+
+    source: int | None
+    target: int | None
+    holds: Callable[[Event, Event], bool]
+    text: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query; `within` and `slide` in microseconds or, where `counted`, in events."""
+
+    terms: tuple[Term, ...]
+    filters: tuple[Filter, ...] = ()
+    steps: tuple[Step, ...] = ()
+    partitioned: bool = False
+    within: int | None = None
+    slide: int | None = None
+    counted: bool = False
+
+    def text(self) -> str:
+        """The query in the language."""
+        terms = [f"{term.name}+ {term.alias}[]" if term.plus else f"{term.name} AS {term.alias}" for term in self.terms]
+        text = " ; ".join(terms)
+        conjuncts = [part.text for part in (*self.filters, *self.steps)]
+        if conjuncts:
+            text += " WHERE " + " AND ".join(conjuncts)
+        if self.partitioned:
+            text += " PARTITION BY key"
+        if self.within is not None:
+            text += f" WITHIN {self.amount(self.within)}"
+        if self.slide is not None:
+            text += f" SLIDE {self.amount(self.slide)}"
+        return text
+
+    def amount(self, extent: int) -> str:
+        return f"{extent} EVENTS" if self.counted else f"{extent // 1000} MILLISECOND"
+
+
+Cell = tuple[str | None, int | None]
+"""(partition, number k of the window [k·s, k·s + w)); None: there is only one."""
+
+
+def windows(query: Query, event: Event) -> Iterator[int | None]:
+    """The windows that hold an event, by trying all that are near."""
+    if query.within is None:
+        yield None
+        return
+    slide = query.slide or query.within
+    at = event.position - 1 if query.counted else event.time
+    for k in range((at - query.within) // slide - 1, at // slide + 2):
+        if k * slide <= at < k * slide + query.within:
+            yield k
+
+
+def cells(query: Query, events: Sequence[Event]) -> dict[Cell, list[Event]]:
+    """The events of each partition and window."""
+    found: dict[Cell, list[Event]] = {}
+    for event in sorted(events, key=lambda event: event.position):
+        for k in windows(query, event):
+            found.setdefault((event.key if query.partitioned else None, k), []).append(event)
+    return found
+
+
+def is_vertex(query: Query, event: Event, term: int) -> bool:
+    if event.name != query.terms[term].name:
+        return False
+    return all(part.holds(event) for part in query.filters if part.term == term)
+
+
+def is_edge(query: Query, events: Sequence[Event], source: Vertex, target: Vertex) -> bool:
+    """Whether an event may directly follow another; everything is judged for this very pair."""
+    (i, s), (j, t) = source, target
+    if not (t == s + 1 or (t == s and query.terms[s].plus)):
+        return False
+    if not events[i].time < events[j].time:
+        return False
+    return all(
+        step.holds(events[i], events[j])
+        for step in query.steps
+        if step.source is None or (step.source, step.target) == (s, t)
+    )
+
+
+def trends_of_cell(query: Query, events: Sequence[Event]) -> list[tuple[int, ...]]:
+    """The distinct event sequences of all complete paths, as positions, in order."""
+    last = len(query.terms) - 1
+    vertices = [(i, t) for i in range(len(events)) for t in range(last + 1) if is_vertex(query, events[i], t)]
+    follow = {v: [w for w in vertices if is_edge(query, events, v, w)] for v in vertices}
+
+    def grows_before(path: list[Vertex]) -> bool:
+        return any(v[1] == 0 and path[0] in follow[v] for v in vertices)
+
+    def grows_after(path: list[Vertex]) -> bool:
+        return any(v[1] == last for v in follow[path[-1]])
+
+    found: set[tuple[int, ...]] = set()
+
+    def walk(path: list[Vertex]) -> None:
+        if path[-1][1] == last and not grows_after(path):
+            found.add(tuple(events[i].position for i, _ in path))
+        for vertex in follow[path[-1]]:
+            walk([*path, vertex])
+
+    for vertex in vertices:
+        if vertex[1] == 0 and not grows_before([vertex]):
+            walk([vertex])
+    return sorted(found)
+
+
+def trends(query: Query, events: Sequence[Event]) -> dict[Cell, list[tuple[int, ...]]]:
+    """All trends of each partition and window that has any."""
+    found = {cell: trends_of_cell(query, part) for cell, part in cells(query, events).items()}
+    return {cell: rows for cell, rows in found.items() if rows}
+
+
+def edges(query: Query, events: Sequence[Event]) -> set[tuple[int, int, int, int]]:
+    """All edges of one cell: (position, term) of source and target."""
+    terms = range(len(query.terms))
+    vertices = [(i, t) for i in range(len(events)) for t in terms if is_vertex(query, events[i], t)]
+    return {
+        (events[v[0]].position, v[1], events[w[0]].position, w[1])
+        for v in vertices
+        for w in vertices
+        if is_edge(query, events, v, w)
+    }

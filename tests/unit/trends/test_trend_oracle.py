@@ -1,0 +1,124 @@
+"""Random queries over random streams: the kernels answer as the oracle does, in every way of asking."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import trends as naive
+from naive.trend_cases import cells_of, events_of, random_events, random_query, rows_of, vertices
+
+from patternlake.udfs.errors import PredicateError
+from patternlake.udfs.trends.answering import Trends, shares
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.question import TrendQuestion
+from patternlake.udfs.trends.vertices import Vertices, joined, vertices_of
+
+SEEDS = st.integers(0, 2**32)
+Case = tuple[naive.Query, list[naive.Event], TrendQuestion, Vertices]
+
+
+def case(rng: random.Random, most: int = 11, *, window: bool | None = None) -> Case:
+    """A random case whose query can be indexed."""
+    while True:
+        query = random_query(rng, names=rng.choice(["A", "AB", "ABC"]), window=window)
+        events = random_events(rng, rng.randint(0, most))
+        try:
+            return query, events, *vertices(query, events)
+        except PredicateError as error:
+            if "nothing narrows" not in error.message:
+                raise
+
+
+def check(rng: random.Random, most: int) -> None:
+    query, events, question, given_vertices = case(rng, most)
+    wanted = naive.trends(query, events)
+    trends = Trends(question, given_vertices)
+    cells = cells_of(query, events, trends)
+    found: dict[naive.Cell, list[tuple[int, ...]]] = {}
+    rows = rows_of(trends, list(trends.extract(batch=rng.randint(1, 9), memory=rng.choice([0, 4, 1000]))))
+    for cell, row in rows:
+        found.setdefault(cells[cell], []).append(row)
+    assert found == wanted, query.text()
+    counted = trends.counts()
+    answer = zip(counted.trends, counted.longest.tolist(), counted.total_length, strict=True)
+    assert {cell: numbers for cell, numbers in zip(cells, answer, strict=True) if numbers[0]} == {
+        cell: (len(part), max(map(len, part)), sum(map(len, part))) for cell, part in wanted.items()
+    }
+    for anchored in (False, True):
+        parts = [
+            row
+            for low, high in shares(len(rows), rng.randint(1, 5))
+            for row in rows_of(trends, list(trends.extract(low, high, batch=rng.randint(1, 4), anchored=anchored)))
+        ]
+        assert parts == rows, query.text()
+
+
+@settings(max_examples=400)
+@given(SEEDS)
+def test_counts_trends_and_shares_are_those_of_the_oracle(seed: int) -> None:
+    check(random.Random(seed), 11)
+
+
+@pytest.mark.slow
+@settings(max_examples=6000)
+@given(SEEDS)
+def test_counts_trends_and_shares_are_those_of_the_oracle_in_thousands_of_cases(seed: int) -> None:
+    check(random.Random(seed), 14)
+
+
+@settings(max_examples=150)
+@given(SEEDS)
+def test_panes_put_together_answer_as_the_stream_at_once(seed: int) -> None:
+    rng = random.Random(seed)
+    query, _, question, whole = case(rng, 20, window=True)
+    if len(whole) == 0:
+        return
+    panes = [whole.take(whole.pane == pane) for pane in np.unique(whole.pane)]
+    rng.shuffle(panes)
+    at_once, merged = Trends(question, whole), Trends(question, joined(panes))
+    assert rows_of(merged, list(merged.extract())) == rows_of(at_once, list(at_once.extract())), query.text()
+    windows = Windows.of(question)
+    for cell in range(len(at_once.cells.key)):
+        window = int(at_once.cells.window[cell])
+        some = [pane for pane in panes if int(pane.pane[0]) in windows.panes_of(window)]
+        alone = Trends(question, joined(some), np.array([window]))
+        keys = alone.cells.key.tolist()
+        wanted = [row for at, row in rows_of(at_once, list(at_once.extract())) if at == cell]
+        found = rows_of(alone, list(alone.extract()))
+        assert [row for at, row in found if keys[at] == at_once.cells.key[cell]] == wanted, query.text()
+
+
+@settings(max_examples=100)
+@given(SEEDS)
+def test_vertices_do_not_depend_on_how_events_are_dealt_out(seed: int) -> None:
+    rng = random.Random(seed)
+    query, events, question, whole = case(rng, 15)
+    given_events = events_of(events, partitioned=query.partitioned)
+    dealt = [rng.randrange(3) for _ in events]
+    parts = []
+    for part in range(3):
+        rows = np.array([at for at, number in enumerate(dealt) if number == part], np.int64)
+        rng.shuffle(rows)
+        columns = {
+            name: type(column)(column.values[rows], column.known[rows], column.type)
+            for name, column in given_events.columns.items()
+        }
+        some = type(given_events)(
+            given_events.positions[rows],
+            given_events.times[rows],
+            given_events.keys[rows],
+            given_events.names[rows],
+            given_events.vocabulary,
+            columns,
+        )
+        parts.append(vertices_of(question, some))
+    merged = joined(parts)
+    for name in ("pane", "key", "position", "time", "term"):
+        assert getattr(merged, name).tolist() == getattr(whole, name).tolist(), query.text()
+    for ours, theirs in zip([*merged.left, *merged.right], [*whole.left, *whole.right], strict=True):
+        assert ours.known.tolist() == theirs.known.tolist()
+        assert ours.values[ours.known].tolist() == theirs.values[theirs.known].tolist()

@@ -1,0 +1,145 @@
+"""Trends of a set of vertices: how many there are in each cell, and which.
+
+The steps, in order: deal the vertices out to cells, build the graph, list its edges where sums cannot answer, mark
+where trends start and end, sweep, and from there count or extract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.trends.anchors import extract_by_anchors, parts_of
+from patternlake.udfs.trends.cells import Cells, cells_of
+from patternlake.udfs.trends.counting import Counts, Sweeper, counts, first_sweep
+from patternlake.udfs.trends.explicit import Edges, listed, overlapping, states
+from patternlake.udfs.trends.extraction import MEMORY, Batch, Followers, extract
+from patternlake.udfs.trends.graph import graph_of
+from patternlake.udfs.trends.leaves import latest_first
+from patternlake.udfs.trends.question import TrendQuestion
+from patternlake.udfs.trends.starts import preceded
+from patternlake.udfs.trends.sweep import sweep, sweep_edges
+from patternlake.udfs.trends.vertices import Vertices
+
+IntArray = NDArray[np.int64]
+
+
+class Trends:
+    """The trends of a set of vertices.
+
+    Parameters
+    ----------
+    question
+        The compiled query.
+    vertices
+        Of whole windows: all panes of each window that is asked.
+    windows
+        The windows (numbers k) to answer; None: all that hold a vertex.
+
+    Attributes
+    ----------
+    cells
+        The partitions and windows; answers are by their number.
+
+    Notes
+    -----
+    O(n log n) in time and O(n) in memory for n vertices. Only where edges must be listed (`explicit`) do both grow with
+    the edges.
+    """
+
+    def __init__(self, question: TrendQuestion, vertices: Vertices, windows: IntArray | None = None) -> None:
+        self.cells: Cells = cells_of(question, vertices, windows)
+        self.graph = graph_of(question, self.cells)
+        edges = self._listed(question)
+        if edges is None:
+            self._row = np.arange(len(self.cells), dtype=np.int64)
+            self._followers = Followers(self.graph, np.zeros(0, np.int64), np.zeros(0, np.int32))
+        else:
+            self._row = edges.row
+            self._followers = Followers(self.graph, edges.offsets, edges.targets)
+        self._cell = self.cells.cell[self._row]
+        offsets = np.searchsorted(self._row, self.cells.offsets)
+        self._order = latest_first(self.cells.time[self._row], offsets)
+        self._counts: Counts | None = None
+        self._sweeper: Sweeper
+        if edges is None:
+            self._sweeper = partial(sweep, self.graph)
+            self._swept = first_sweep(self._sweeper, self._order)
+            self._starts = (self.cells.term == 0) & ~preceded(self.graph, self._order)
+            self._ends = self._last_of_last_term()
+        else:
+            self._sweeper = partial(sweep_edges, edges.offsets, edges.targets, edges.ends)
+            self._swept = first_sweep(self._sweeper, self._order)
+            self._starts, self._ends = edges.starts, edges.ends
+
+    def _listed(self, question: TrendQuestion) -> Edges | None:
+        several = overlapping(question, self.cells)
+        if not several and all(step.remainder is None for step in question.steps):
+            return None
+        edges = listed(question, self.cells, self.graph)
+        return states(self.cells, edges, len(question.terms)) if several else edges
+
+    def _last_of_last_term(self) -> NDArray[np.bool_]:
+        """Where trends end: rows of the last term that only they themselves complete."""
+        last = self.cells.term == self.graph.terms - 1
+        return np.asarray(last & (self._swept.length == 1))
+
+    def counts(self) -> Counts:
+        """Number, longest and total length of the trends of each cell, exact."""
+        if self._counts is None:
+            self._counts = counts(
+                self._sweeper, self._order, self._swept, self._starts, self._cell, len(self.cells.key)
+            )
+        return self._counts
+
+    def total(self) -> int:
+        """The trends of all cells together, without their lengths."""
+        return sum(self.counts().trends)
+
+    def extract(
+        self,
+        low: int = 0,
+        high: int | None = None,
+        *,
+        anchored: bool = False,
+        batch: int = 1 << 16,
+        memory: int = MEMORY,
+    ) -> Iterator[Batch]:
+        """Trends number `low` to `high` (exclusive), in the order of cells and positions.
+
+        Parameters
+        ----------
+        low, high
+            A share of the numbers 0 to `total()`; shares can be extracted apart from each other, in any order.
+        anchored
+            By anchors, where these fit `memory`; else by depth-first search. Answers are the same.
+        batch
+            About how many trends one batch has.
+        memory
+            Followers of events that are kept, in entries of 4 bytes.
+
+        Raises
+        ------
+        ArgumentError
+            `low` is below 0, or beyond what numbers of 62 bits reach.
+        """
+        if low < 0 or low >= 2**62:
+            raise ArgumentError(f"trend number {low}: numbers go from 0 to 2^62 - 1")
+        swept = self._swept
+        until = 2**62 if high is None else min(high, 2**62)
+        asked = (self._row, self._cell, self._starts, self._ends, swept.capped, swept.length, low, until)
+        parts = None
+        if anchored:
+            parts = parts_of(self._followers, self._order, self._starts, self._ends, swept.length, memory)
+        if parts is not None:
+            return extract_by_anchors(parts, *asked, batch=batch)
+        return extract(self._followers, *asked, batch=batch, memory=memory)
+
+
+def shares(total: int, count: int) -> list[tuple[int, int]]:
+    """Numbers 0 to `total` in `count` shares [low, high) whose sizes differ by one at most."""
+    return [(total * at // count, total * (at + 1) // count) for at in range(count)]

@@ -1,0 +1,233 @@
+"""WHERE of a trend query, cut into what is asked of one event and what of two neighbours.
+
+Source: SPEC sections 1 and 5. ``e[i]`` is an event and ``e[i-1]`` the one directly before it in the trend. A conjunct
+over two terms is about their neighbours, so a ``+`` term stands in it with its index: ``b[i]`` is the event,
+``a[i-1]`` the last a before it. What says "every a" or skips a term is refused, because trends judge neighbours only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from patternlake.udfs.language import durations
+from patternlake.udfs.language.coercion import OPEN
+from patternlake.udfs.language.expressions import (
+    Call,
+    Cast,
+    EqualAlong,
+    Expression,
+    Field,
+    Literal,
+    Parameter,
+)
+from patternlake.udfs.language.inference import typed, typed_predicate
+from patternlake.udfs.language.predicates import Predicate, Reference, Scope, column_type
+from patternlake.udfs.language.references import quoted
+
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Comparisons, and what they are with their sides exchanged."""
+
+_UNBOUNDED = 2**62
+
+Sides = tuple[str, Expression, Expression, str]
+"""(operator, left, right, value type)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermName:
+    """How predicates call a term, and whether it is a ``+``."""
+
+    operand: str
+    plus: bool
+
+
+@dataclass(slots=True)
+class Place:
+    """The conjuncts of one step.
+
+    Attributes
+    ----------
+    gaps
+        Least and greatest time between the two events, in microseconds, inclusive.
+    """
+
+    comparisons: list[Sides] = field(default_factory=list)
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    remainders: list[Predicate] = field(default_factory=list)
+
+
+class Splitter:
+    """Sorts the conjuncts of a bound WHERE."""
+
+    def __init__(self, terms: tuple[TermName, ...], scope: Scope) -> None:
+        self.terms = terms
+        self.scope = scope
+        self.number = {term.operand: number for number, term in enumerate(terms)}
+        self.filters: list[list[Predicate]] = [[] for _ in terms]
+        self.along: tuple[str, ...] = ()
+        self.places: dict[tuple[int, int], Place] = {}
+
+    def split(self, where: Predicate) -> None:
+        """Put each conjunct in its place."""
+        for conjunct in where.conjuncts:
+            root = conjunct.root
+            if isinstance(root, EqualAlong):
+                self.along = tuple(dict.fromkeys((*self.along, root.attribute)))
+                continue
+            if conjunct.variables:
+                raise conjunct.error("join variables ($x) belong to subscriptions; compare e[i] with e[i-1]")
+            between = self.neighbours(conjunct)
+            if between is None:
+                terms = {self.number[name] for name in conjunct.operands} or range(len(self.terms))
+                for term in terms:
+                    self.filters[term].append(conjunct)
+            else:
+                self.place(conjunct, between)
+
+    def neighbours(self, conjunct: Predicate) -> tuple[int, int] | None:
+        """The step that a conjunct is about; None where it is about one event."""
+        terms = sorted({self.number[name] for name in conjunct.operands})
+        if len(terms) > 2:
+            self.refuse(conjunct, "it names more than two operands")
+        if len(terms) < 2:
+            before = any(reference.index == "i-1" for reference in conjunct.references)
+            if not before:
+                return None
+            if not self.terms[terms[0]].plus:
+                name = quoted(self.terms[terms[0]].operand)
+                raise conjunct.error(f"{name}[i-1] needs a repetition, and {name} takes one event; write {name}+")
+            return terms[0], terms[0]
+        source, target = terms
+        if target != source + 1:
+            self.refuse(conjunct, "its operands do not follow one another")
+        for reference in conjunct.references:
+            self.check_index(conjunct, reference, source, target)
+        return source, target
+
+    def check_index(self, conjunct: Predicate, reference: Reference, source: int, target: int) -> None:
+        """Refuse a reference to other events than the two neighbours."""
+        number = self.number[reference.operand or ""]
+        later = number == target
+        if self.terms[number].plus and reference.index != ("i" if later else "i-1"):
+            first, second = (quoted(self.terms[term].operand) for term in (source, target))
+            left = f"{second}[i]" if self.terms[target].plus else second
+            self.refuse(conjunct, f"{first} and {second} are neighbours as {left}.x and {first}[i-1].x")
+        if later and reference.index == "i-1":
+            name = quoted(reference.operand or "")
+            self.refuse(conjunct, f"{name}[i-1] would be another event of {name}; write {name}")
+
+    def refuse(self, conjunct: Predicate, why: str) -> NoReturn:
+        """Fail at a conjunct that is not about neighbours."""
+        raise conjunct.error(f"the trends engine (cet_trends, cet_count) compares neighbours only: {why}")
+
+    def is_earlier(self, reference: Reference, step: tuple[int, int]) -> bool:
+        """Whether a reference is to the earlier of the two events of a step."""
+        if step[0] == step[1]:
+            return reference.index == "i-1"
+        return self.number[reference.operand or ""] == step[0]
+
+    def place(self, conjunct: Predicate, step: tuple[int, int]) -> None:
+        """Make a comparison, a gap or a remainder of a conjunct over two neighbours."""
+        place = self.places.setdefault(step, Place())
+        root = conjunct.root
+        if all(self.is_earlier(reference, step) for reference in conjunct.references):
+            true = Literal(type="boolean", value=True)
+            place.comparisons.append(("=", true, Cast(argument=root, to="boolean"), "boolean"))
+            return
+        if isinstance(root, Call) and root.operator in FLIPPED:
+            if (gap := self.gap(root, step)) is not None:
+                operator, microseconds = gap
+                if operator != "<>":
+                    place.gaps.append(_bounds(operator, microseconds))
+                    return
+                root = self.unequal_gap(conjunct, step, microseconds)
+            if (sides := self.sides(root, step)) is not None:
+                place.comparisons.append(sides)
+                return
+        place.remainders.append(conjunct)
+
+    def sides(self, root: Call, step: tuple[int, int]) -> Sides | None:
+        """Both sides of a comparison that has one event on each; the later event comes left."""
+        kinds = [self.events_of(argument, step) for argument in root.arguments]
+        if set(kinds) != {"earlier", "later"}:
+            return None
+        parts = typed_predicate(root, self.type_of).arguments
+        made = [
+            self.cast(argument, part.operator, part.type, part.detail)
+            for argument, part in zip(root.arguments, parts, strict=True)
+        ]
+        flip = kinds[0] == "earlier"
+        left, right = (made[1], made[0]) if flip else (made[0], made[1])
+        return FLIPPED[root.operator] if flip else root.operator, left, right, parts[0].type
+
+    def cast(self, argument: Expression, operator: str, to: str, value: object) -> Expression:
+        """One side, in the type that the comparison gives it."""
+        if operator == "literal":
+            assert value is None or isinstance(value, int | float | str | bool)
+            return Literal(type=to, value=value, span=argument.span)
+        own = typed(argument, self.type_of).type
+        return argument if own in (to, OPEN) else Cast(argument=argument, to=to, span=argument.span)
+
+    def type_of(self, reference: Reference) -> str:
+        """The value type of a column."""
+        return column_type(reference.column, self.scope) or ""
+
+    def events_of(self, expression: Expression, step: tuple[int, int]) -> str:
+        """Which of the two events an expression reads: ``earlier``, ``later``, ``both`` or ``constant``."""
+        read = {self.is_earlier(reference, step) for reference in _references(expression)}
+        return {0: "constant", 1: "earlier" if True in read else "later", 2: "both"}[len(read)]
+
+    def gap(self, root: Call, step: tuple[int, int]) -> tuple[str, int] | None:
+        """``t(later) - t(earlier) operator microseconds``, where a comparison says that in any form."""
+        left, right = (self.linear(argument, step) for argument in root.arguments)
+        if left is None or right is None:
+            return None
+        later, earlier, constant = (a - b for a, b in zip(left, right, strict=True))
+        if (later, earlier) == (1, -1):
+            return root.operator, -constant
+        return (FLIPPED[root.operator], constant) if (later, earlier) == (-1, 1) else None
+
+    def linear(self, part: Expression, step: tuple[int, int]) -> tuple[int, int, int] | None:
+        """An expression as a · t(later) + b · t(earlier) + c microseconds: (a, b, c)."""
+        match part:
+            case Field(reference=reference) if reference.column == "time":
+                return (0, 1, 0) if self.is_earlier(reference, step) else (1, 0, 0)
+            case Literal(type="interval", value=int(amount)):
+                return 0, 0, amount
+            case Parameter(text=text):
+                found = durations.read(text)
+                return None if found is None else (0, 0, found)
+            case Call(operator="NEGATE", arguments=(inner,)):
+                only = self.linear(inner, step)
+                return None if only is None else (-only[0], -only[1], -only[2])
+            case Call(operator="+" | "-" as sign, arguments=(first, second)):
+                left, right = self.linear(first, step), self.linear(second, step)
+                if left is None or right is None:
+                    return None
+                by = 1 if sign == "+" else -1
+                return left[0] + by * right[0], left[1] + by * right[1], left[2] + by * right[2]
+        return None
+
+    def unequal_gap(self, conjunct: Predicate, step: tuple[int, int], microseconds: int) -> Call:
+        """``t(later) <> t(earlier) + microseconds``."""
+        times = {self.is_earlier(part, step): Field(reference=part) for part in conjunct.references}
+        amount = Literal(type="interval", value=microseconds)
+        return Call(operator="<>", arguments=(times[False], Call(operator="+", arguments=(times[True], amount))))
+
+
+def _bounds(operator: str, microseconds: int) -> tuple[int, int]:
+    """The gaps for which ``gap operator microseconds`` holds, as inclusive bounds."""
+    at = max(-_UNBOUNDED, min(_UNBOUNDED - 1, microseconds))
+    return {
+        "=": (at, at),
+        "<": (-_UNBOUNDED, at - 1),
+        "<=": (-_UNBOUNDED, at),
+        ">": (at + 1, _UNBOUNDED),
+        ">=": (at, _UNBOUNDED),
+    }[operator]
+
+
+def _references(expression: Expression) -> Iterable[Reference]:
+    return (part.reference for part in expression.walk() if isinstance(part, Field))

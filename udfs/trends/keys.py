@@ -1,0 +1,66 @@
+"""Values as integers whose order and equality are those of the values (SPEC section 1: as Spark orders them)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from patternlake.udfs.language.columns import Column
+
+IntArray = NDArray[np.int64]
+
+
+def order_keys(left: Column, right: Column, *, ordered: bool = True) -> tuple[IntArray, IntArray]:
+    """Keys of two columns that are compared with each other.
+
+    Parameters
+    ----------
+    left, right
+        Columns of one value type, of n and m rows.
+    ordered
+        False where only equality matters; strings are not sorted then.
+
+    Returns
+    -------
+    (int64[n], int64[m])
+        A key is less than, equal to or greater than another exactly where the values are. For doubles NaN is above all
+        numbers and equal to itself, and -0.0 equals 0.0. Keys of strings mean something beside each other only, and
+        the keys of NULLs nothing.
+    """
+    if "string" in (left.type, right.type):
+        both = np.concatenate([left.values, right.values])
+        codes, _ = pd.factorize(both, sort=ordered, use_na_sentinel=False)
+        codes = codes.astype(np.int64)
+        return codes[: len(left.values)], codes[len(left.values) :]
+    return _number_keys(left), _number_keys(right)
+
+
+def _number_keys(column: Column) -> IntArray:
+    if column.type != "double":
+        return column.values.astype(np.int64)
+    # Adding zero turns -0.0 into 0.0; every NaN becomes the one with the greatest key.
+    values = np.where(np.isnan(column.values), np.nan, column.values + 0.0)
+    bits = values.view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+
+
+def paired(left: tuple[IntArray, IntArray], right: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
+    """Codes of pairs (group, key) on two sides, so that equal pairs have equal codes.
+
+    Parameters
+    ----------
+    left, right
+        Group and key of each row: int64[n] and int64[n], int64[m] and int64[m].
+
+    Returns
+    -------
+    (int64[n], int64[m])
+        Codes from 0, without gaps, in the order of their first row.
+    """
+    size = len(left[0])
+    groups, _ = pd.factorize(np.concatenate([left[0], right[0]]))
+    keys, _ = pd.factorize(np.concatenate([left[1], right[1]]))
+    both, _ = pd.factorize(groups * (int(keys.max(initial=0)) + 1) + keys)
+    both = both.astype(np.int64)
+    return both[:size], both[size:]
