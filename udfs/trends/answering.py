@@ -16,7 +16,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.anchors import extract_by_anchors, parts_of
 from patternlake.udfs.trends.cells import Cells, cells_of
 from patternlake.udfs.trends.counting import Counts, Sweeper, counts, first_sweep
-from patternlake.udfs.trends.explicit import Edges, listed, overlapping, states
+from patternlake.udfs.trends.explicit import Edges, completable, listed, overlapping, states
 from patternlake.udfs.trends.extraction import MEMORY, Batch, Followers, extract
 from patternlake.udfs.trends.graph import graph_of
 from patternlake.udfs.trends.leaves import latest_first
@@ -55,12 +55,7 @@ class Trends:
         self.cells: Cells = cells_of(question, vertices, windows)
         self.graph = graph_of(question, self.cells)
         edges = self._listed(question)
-        if edges is None:
-            self._row = np.arange(len(self.cells), dtype=np.int64)
-            self._followers = Followers(self.graph, np.zeros(0, np.int64), np.zeros(0, np.int32))
-        else:
-            self._row = edges.row
-            self._followers = Followers(self.graph, edges.offsets, edges.targets)
+        self._row = np.arange(len(self.cells), dtype=np.int64) if edges is None else edges.row
         self._cell = self.cells.cell[self._row]
         offsets = np.searchsorted(self._row, self.cells.offsets)
         self._order = latest_first(self.cells.time[self._row], offsets)
@@ -71,10 +66,12 @@ class Trends:
             self._swept = first_sweep(self._sweeper, self._order)
             self._starts = (self.cells.term == 0) & ~preceded(self.graph, self._order)
             self._ends = self._last_of_last_term()
+            self._followers = Followers(self.graph, np.zeros(0, np.int64), np.zeros(0, np.int32))
         else:
             self._sweeper = partial(sweep_edges, edges.offsets, edges.targets, edges.ends)
             self._swept = first_sweep(self._sweeper, self._order)
             self._starts, self._ends = edges.starts, edges.ends
+            self._followers = Followers(self.graph, *completable(edges, self._swept.length))
 
     def _listed(self, question: TrendQuestion) -> Edges | None:
         several = overlapping(question, self.cells)

@@ -139,6 +139,13 @@ def _remain(question: TrendQuestion, step: Step, cells: Cells, u: IntArray, v: S
     return np.broadcast_to(evaluate(step.remainder, resolve).true, u.shape)
 
 
+def completable(edges: Edges, length: SmallArray) -> tuple[IntArray, SmallArray]:
+    """Offsets and targets of the edges that trends may take: to what can be completed (`length` above 0)."""
+    kept = length[edges.targets] > 0
+    before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+    return before[edges.offsets], edges.targets[kept]
+
+
 def overlapping(question: TrendQuestion, cells: Cells) -> bool:
     """Whether some event is taken by a ``+`` term and by the term after it, so that a sequence may be two paths."""
     plus = np.array([term.plus for term in question.terms], np.bool_)

@@ -64,7 +64,8 @@ class Followers:
     graph
         Asked for what is not listed.
     offsets, targets
-        int64[s + 1] and int32[e]: listed followers; empty where the graph is asked.
+        int64[s + 1] and int32[e]: listed followers, only such as can be completed, so that no path is longer than the
+        longest trend; empty where the graph is asked.
     """
 
     graph: Graph

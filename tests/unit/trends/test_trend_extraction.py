@@ -102,3 +102,21 @@ def test_beyond_the_last_trend_there_is_nothing() -> None:
 def test_numbers_out_of_range_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"trend number -1: numbers go from 0 to 2\^62 - 1"):
         rising(3).extract(-1)
+
+
+@pytest.mark.parametrize("anchored", [False, True])
+def test_long_ways_that_lead_nowhere_are_not_walked(anchored: bool) -> None:
+    # The A rise for long after the last B, so trends are short and what cannot be completed is deep.
+    names = "AB" + "A" * 300
+    n = len(names)
+    question = compiled("A+ a[] ; B WHERE a[i].x > a[i-1].x AND (a[i].x > a[i-1].x OR a[i].x = a[i-1].x)")
+    events = Events(
+        positions=np.arange(1, n + 1, dtype=np.int64),
+        times=np.arange(n, dtype=np.int64),
+        keys=np.zeros(n, np.int64),
+        names=np.array(["AB".index(name) for name in names], np.int64),
+        vocabulary=["A", "B"],
+        columns={"x": Column(np.arange(n, dtype=np.float64), np.ones(n, np.bool_), "double")},
+    )
+    trends = Trends(question, vertices_of(question, events))
+    assert rows(list(trends.extract(anchored=anchored))) == [(1, 2)]
