@@ -57,7 +57,7 @@ def top_hits(question: Question, rows: pa.StructArray) -> pa.Array:
     Array of `TOP_TYPE`. A segment without a top node (`uniform` left it out as too dense) is always a hit.
     """
     asked = None if question.every_key else _plain(question)
-    wanted = _operands(question)
+    wanted = _Wanted(question)
     reader = _Reader(rows)
     return pa.array([_top_hit(question, reader.row(number), asked, wanted) for number in range(len(rows))], TOP_TYPE)
 
@@ -276,10 +276,6 @@ class _Wanted:
                 else:
                     wanted |= names
         self.columns = np.array([name in wanted for name in question.pattern.names], np.bool_)
-
-
-def _operands(question: Question) -> _Wanted:
-    return _Wanted(question)
 
 
 def _plain(question: Question) -> _Asked:
