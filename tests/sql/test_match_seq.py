@@ -184,6 +184,12 @@ def flat(lake: SketchLake) -> Stream:
     )
 
 
+WIDEST = {1: 1000, 2: 1000, 3: 48, 4: 24}
+"""How many rows brute force is asked about, by the number of operands."""
+FITTED = {"mixed": 33}
+"""First position whose filters have the size that they need; those before err often."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A random question: its SQL text, and what brute force says: (key, first position of each step) by row."""
@@ -193,13 +199,14 @@ class Asked:
 
 
 def bounds(
-    rng: random.Random, count: int, rows: Sequence[Row]
+    rng: random.Random, lowest: int, count: int, rows: Sequence[Row], widest: int
 ) -> tuple[dict[str, Any], tuple[int, int], tuple[int, int]]:
-    """Random bounds as arguments, as positions and as times."""
+    """Random bounds as arguments, as positions and as times; at most `widest` positions, from `lowest` on."""
     positions, times = (1, count), (-(2**62), 2**62)
     given: dict[str, Any] = {}
-    if rng.random() < 0.4:
-        positions = tuple(sorted(rng.sample(range(1, count + 1), 2)))  # type: ignore[assignment]
+    if rng.random() < 0.4 or widest < count or lowest > 1:
+        first, last = sorted(rng.sample(range(lowest, count + 1), 2))
+        positions = first, min(last, first + widest - 1)
         given |= {"from_position": positions[0], "to_position": positions[1]}
     if rng.random() < 0.2:
         times = tuple(sorted(rng.choice(rows)["at"] for _ in range(2)))  # type: ignore[assignment]
@@ -230,7 +237,10 @@ def random_question(
     if verify and rng.random() < 0.4:
         pattern = random_conditions(rng, pattern)
     policy, after_match = rng.choice(POLICIES)
-    given, positions, times = bounds(rng, len(events), events)
+    # Brute force tries every combination of rows: the more operands, the fewer rows it can be asked about.
+    widest = WIDEST.get(len(pattern.slots), 14) * (1 if verify else stream.sketch["events_per_leaf"])
+    lowest = 1 if verify else FITTED.get(stream.name, 1)
+    given, positions, times = bounds(rng, lowest, len(events), events, widest)
     given |= {"policy": policy, "after_match": after_match}
     if verify:
         given["verify"] = True
