@@ -14,18 +14,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, moments, writes
-from patternlake.delta_tables.beginning import resolve, upcoming
+from patternlake.delta_tables.beginning import resolve
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.publications import Publication, PublicationsWriter
 from patternlake.delta_tables.quoting import identifier
-from patternlake.delta_tables.streams import check_name, stream_id
+from patternlake.delta_tables.standing import Standing, look
+from patternlake.delta_tables.stream_names import check_name, stream_id
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
-
-__all__ = ["Batch", "upcoming"]
 
 
 @dataclass
@@ -57,6 +56,7 @@ class Batch:
         source_from: int,
         source_to: int,
         configuration: Mapping[str, Any],
+        standing: Standing | None = None,
     ) -> Batch:
         """Declare what a batch is going to read, or take over the declaration of a run that died.
 
@@ -67,7 +67,7 @@ class Batch:
         job, object, stream
             Who works on what, and the stream that it reads.
         batch_id
-            Number of the batch, from 1; see `upcoming`.
+            Number of the batch, from 1; see `Standing.next_batch`.
         base_batch
             First batch whose rows count; `batch_id` starts the object anew.
         source, source_from, source_to
@@ -75,6 +75,9 @@ class Batch:
             all three and the base.
         configuration
             The object's configuration.
+        standing
+            Where the object stood when the caller looked; None: look now. What a rival does after that look is found
+            out when the intent is written, or at the latest the publication.
 
         Raises
         ------
@@ -104,7 +107,7 @@ class Batch:
             configuration=documents.from_text(text),
             configuration_hash=documents.digest(text),
         )
-        start = resolve(database, intent)
+        start = resolve(database, intent, standing or look(database, job, object, stream))
         if start.published is None and not start.adopted:
             IntentsWriter(database).declare(intent, application=_application("intents", job, object))
         return cls(database, start.intent, start.previous, start.published, intent.run_id, start.adopted)

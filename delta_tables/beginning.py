@@ -7,8 +7,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.intents import Intent, IntentsReader
+from patternlake.delta_tables.intents import Intent
 from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.standing import Standing
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -28,20 +29,8 @@ class Start:
     adopted: bool
 
 
-def upcoming(database: Database, job: str, object: str, *, rebuild: bool = False) -> int:
-    """Return the number that an object's next batch must have: that of a batch left open, else the next free one.
-
-    A rebuild always takes a free number: what an open batch wrote stays below its base, where nobody sees it.
-    """
-    latest = PublicationsReader(database).latest(job, object)
-    pending = IntentsReader(database).after(job, object, -1 if latest is None else latest.batch_id)
-    if not pending:
-        return 1 if latest is None else latest.batch_id + 1
-    return pending[-1].batch_id + (1 if rebuild else 0)
-
-
-def resolve(database: Database, intent: Intent) -> Start:
-    """Compare a wanted batch with what is published and what was left open; writes nothing.
+def resolve(database: Database, intent: Intent, standing: Standing) -> Start:
+    """Compare a wanted batch with where its object stands; writes nothing.
 
     Raises
     ------
@@ -51,10 +40,11 @@ def resolve(database: Database, intent: Intent) -> Start:
     """
     what = f"{intent.job} of '{intent.object}'"
     batch_id = intent.batch_id
-    reader = PublicationsReader(database)
-    previous = reader.latest(intent.job, intent.object)
+    previous = standing.latest
     if previous is not None and batch_id <= previous.batch_id:
-        found = previous if batch_id == previous.batch_id else reader.of_batch(intent.job, intent.object, batch_id)
+        found: Publication | None = previous
+        if batch_id < previous.batch_id:
+            found = PublicationsReader(database).of_batch(intent.job, intent.object, batch_id)
         if found is None:
             raise StateError(
                 f"batch {batch_id} of {what} lies behind batch {previous.batch_id}, which is published; "
@@ -62,13 +52,12 @@ def resolve(database: Database, intent: Intent) -> Start:
             )
         same = {field: getattr(found, field) for field in ("base_batch", "source_from", "source_to", "source")}
         return Start(dataclasses.replace(intent, **same), previous, found, False)
-    pending, rival = IntentsReader(database).around(intent, -1 if previous is None else previous.batch_id)
-    if rival is not None:
+    if standing.namesake is not None:
         raise StateError(
             f"the stream name '{intent.stream}' has the same number ({intent.stream_id}) as the existing stream "
-            f"'{rival}'; give it another name"
+            f"'{standing.namesake}'; give it another name"
         )
-    for other in pending:
+    for other in standing.pending:
         if other.batch_id == batch_id:
             _check_same(other, intent)
             logger.info("batch %d of %s was begun by run %s and is taken over", batch_id, what, other.run_id)

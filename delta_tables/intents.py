@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, moments, writes
 from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.table import Column, Table
 from patternlake.udfs.errors import ConcurrentRunError
 
@@ -45,6 +46,8 @@ TABLE = Table(
     keys=("job", "object", "batch_id"),
     view=None,
 )
+
+_NEWEST = 100
 
 
 @dataclass(frozen=True)
@@ -81,20 +84,22 @@ class IntentsReader:
         """Return the intents of batches beyond this one, in order: with the last published one, those left open."""
         return self._collect(_beyond(job, object, batch_id))
 
-    def around(self, intent: Intent, batch_id: int) -> tuple[list[Intent], str | None]:
-        """Return the same for an intent's object, and a stream of another name that has the number of its stream."""
-        taken = (F.col("stream_id") == intent.stream_id) & (F.col("stream") != F.lit(intent.stream))
-        found = self._collect(_beyond(intent.job, intent.object, batch_id) | taken)
-        own = [other for other in found if (other.job, other.object) == (intent.job, intent.object)]
-        rivals = [o.stream for o in found if o.stream_id == intent.stream_id and o.stream != intent.stream]
-        return own, rivals[0] if rivals else None
+    def around(self, job: str, object: str, stream: str) -> tuple[list[Intent], str | None]:
+        """Return an object's newest intents in order, and a stream of another name that has its stream's number."""
+        number = stream_id(stream)
+        taken = (F.col("stream_id") == number) & (F.col("stream") != F.lit(stream))
+        found = self._collect(_beyond(job, object, -1) | taken)
+        own = [intent for intent in found if (intent.job, intent.object) == (job, object)]
+        namesakes = [intent.stream for intent in found if intent.stream_id == number and intent.stream != stream]
+        return own, namesakes[0] if namesakes else None
 
     def _collect(self, condition: SparkColumn) -> list[Intent]:
         names = [name for name in TABLE.column_names if name != "begun_at"]
         selected = [F.unix_micros("begun_at").alias("begun_at"), *[F.col(name) for name in names]]
         rows = self._database.table(TABLE.name).where(condition)
-        # Only where a stream is going to be refused for its number there are more.
-        return [_intent(row) for row in rows.orderBy("batch_id").limit(1000).select(*selected).collect()]
+        # No more than a few of them are beyond what is published.
+        newest = rows.orderBy(F.desc("begun_at")).limit(_NEWEST).select(*selected).collect()
+        return sorted((_intent(row) for row in newest), key=lambda intent: intent.batch_id)
 
 
 class IntentsWriter:
@@ -104,7 +109,7 @@ class IntentsWriter:
         self._database = database
 
     def declare(self, intent: Intent, *, application: str) -> None:
-        """Write an intent and read it back.
+        """Write an intent, and make sure that it is this one which was written.
 
         Raises
         ------
@@ -120,9 +125,12 @@ class IntentsWriter:
         )
         try:
             rows = one_row(database.spark, TABLE, values)
-            writes.append(database.log(TABLE.name), rows, application=application, version=intent.batch_id)
+            name = database.log(TABLE.name)
+            committed = writes.append(name, rows, application=application, version=intent.batch_id)
         except ConcurrentTransactionException as conflict:
             raise lost from conflict
+        if committed:
+            return
         found = IntentsReader(database).after(intent.job, intent.object, intent.batch_id - 1)
         if [other.run_id for other in found if other.batch_id == intent.batch_id] != [intent.run_id]:
             raise lost

@@ -6,7 +6,7 @@ state at a moment is the greatest (batch_id, published_at) among the rows publis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -107,6 +107,24 @@ class PublicationsReader:
         """Return the current publication, or None before the first."""
         return self._find(job, object, F.lit(True))[0]
 
+    def latest_of(self, objects: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Publication | None]:
+        """Return the current publication of several (job, object), from one version of the table."""
+        wanted = F.lit(False)
+        for job, object in objects:
+            wanted = wanted | ((F.col("job") == F.lit(job)) & (F.col("object") == F.lit(object)))
+        rows = (
+            self._database.table(TABLE.name)
+            .where(wanted)
+            .groupBy("job", "object")
+            .agg(
+                F.max_by(F.struct(*_selected()), F.struct("batch_id", "published_at")).alias("row"),
+                F.unix_micros(F.max("horizon")).alias("horizon"),
+            )
+            .collect()
+        )
+        found = {(row.job, row.object): _publication(row.row, moments.from_micros(row.horizon)) for row in rows}
+        return {pair: found.get(pair) for pair in objects}
+
     def of_batch(self, job: str, object: str, batch_id: int) -> Publication | None:
         """Return the publication of one batch, or None."""
         return self._find(job, object, F.col("batch_id") == batch_id)[0]
@@ -172,7 +190,7 @@ class PublicationsWriter:
         self._database = database
 
     def publish(self, publication: Publication, *, application: str, version: int) -> Publication:
-        """Write a publication and read it back.
+        """Write a publication, and make sure that it is this one which was written.
 
         Raises
         ------
@@ -184,9 +202,11 @@ class PublicationsWriter:
         values |= {name: documents.to_text(values[name]) for name in _DOCUMENTS}
         rows = one_row(database.spark, TABLE, values)
         try:
-            writes.append(database.log(TABLE.name), rows, application=application, version=version)
+            committed = writes.append(database.log(TABLE.name), rows, application=application, version=version)
         except ConcurrentTransactionException as conflict:
             raise self._lost(publication) from conflict
+        if committed:
+            return publication
         found = PublicationsReader(database).of_batch(publication.job, publication.object, publication.batch_id)
         # A horizon may have been recorded in between: a later row of the same batch and run.
         if found is None or found.run_id != publication.run_id or found.published_at < publication.published_at:

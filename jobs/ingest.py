@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,11 +24,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables import moments
-from patternlake.delta_tables.batches import Batch, upcoming
+from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.intents import Intent, IntentsReader
-from patternlake.delta_tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.streams import StreamsWriter, stream_id
+from patternlake.delta_tables.publications import Publication
+from patternlake.delta_tables.standing import look
+from patternlake.delta_tables.stream_names import stream_id
+from patternlake.delta_tables.streams import StreamsWriter
 from patternlake.jobs import ordering, steps
 from patternlake.jobs.checkpoints import Checkpoint, Expected
 from patternlake.jobs.columns import EventColumns
@@ -123,12 +125,12 @@ class _Run:
     def perform(self, rebuild: bool) -> None:
         db, name = self.db, self.name
         self.spark: SparkSession = db.spark
-        latest = PublicationsReader(db).latest(JOB, name)
-        pending = _begun(db, name, latest)
+        self.standing = standing = look(db, JOB, name, name)
+        latest, pending = standing.latest, standing.pending
         if latest is not None and not rebuild and not (pending and pending[-1].rebuild):
             _refuse_changes(name, latest.configuration, self.stream.meaning)
         if rebuild:
-            self.base = upcoming(db, JOB, name, rebuild=True)
+            self.base = standing.free_batch
         elif pending:
             self.base = pending[-1].base_batch
         else:
@@ -150,7 +152,7 @@ class _Run:
             self.checkpoint.check(expected)
         except StateError:
             # A live rival may have gone on between the look at the tables and the look at the checkpoint.
-            if (PublicationsReader(db).latest(JOB, name), _begun(db, name, latest)) == (latest, pending):
+            if look(db, JOB, name, name) == standing:
                 raise
             raise _rival(name) from None
         self.source = Source(self.spark, name, self.stream)
@@ -234,18 +236,24 @@ class _Run:
                     source_from=first,
                     source_to=first + accepted,
                     configuration=self.stream.meaning,
+                    standing=self.standing,
                 )
                 if batch.published is not None:
                     raise _rival(self.name)
                 self._check_adopted(batch, epoch, first + accepted)
-                StreamsWriter(db).register(batch, types=self.stream.types, timezone=self.stream.timezone)
-                if accepted:
-                    good = prepared.where(F.col("reason").isNull())
-                    numbered = ordering.number(good, accepted, first + 1, parallelism=parallelism)
-                    batch.append("events", self.columns.events(numbered, batch.stream_id, batch_id))
-                    batch.append("event_statistics", _statistics(by_name, batch))
-                if refused:
-                    batch.append("quarantine", _quarantine(prepared, batch))
+
+                def small_writes() -> None:
+                    StreamsWriter(db).register(batch, types=self.stream.types, timezone=self.stream.timezone)
+                    if accepted:
+                        batch.append("event_statistics", _statistics(by_name, batch))
+                    if refused:
+                        batch.append("quarantine", _quarantine(prepared, batch))
+
+                with _meanwhile(small_writes):
+                    if accepted:
+                        good = prepared.where(F.col("reason").isNull())
+                        numbered = ordering.number(good, accepted, first + 1, parallelism=parallelism)
+                        batch.append("events", self.columns.events(numbered, batch.stream_id, batch_id))
         last = _later(greatest, None if before is None else before.state.get("max_time"))
         publication = batch.publish(
             rows_in=total,
@@ -257,6 +265,7 @@ class _Run:
             source_to=first + accepted,
         )
         self.latest = publication
+        self.standing = self.standing.after(publication)
         self.published.append(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, total, refused)
 
@@ -398,9 +407,13 @@ def _rival(name: str) -> ConcurrentRunError:
     return ConcurrentRunError(f"another run of ingest of stream {name!r} is at work; this one stopped without harm")
 
 
-def _begun(db: Database, name: str, latest: Publication | None) -> list[Intent]:
-    """Batches that were begun and not published."""
-    return IntentsReader(db).after(JOB, name, -1 if latest is None else latest.batch_id)
+@contextmanager
+def _meanwhile(work: Callable[[], None]) -> Iterator[None]:
+    """Do some work, which is mostly waiting, beside the block; its error is raised when the block has ended."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        yield
+        done.result()
 
 
 @contextmanager

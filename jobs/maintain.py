@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from patternlake.delta_tables import moments, writes
-from patternlake.delta_tables.batches import Batch, upcoming
+from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import PublicationsReader
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
+from patternlake.delta_tables.standing import look
 from patternlake.jobs.configuration import AgeRule, Configuration
 from patternlake.jobs.summary import Summary
 
@@ -75,17 +76,19 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
     floors = floors_after(rules, last.watermark, segment_ends(db, last), last.state.get("floors", []))
     before = {_as_floor(floor) for floor in last.state.get("floors", [])}
     if {_as_floor(floor) for floor in floors} != before:
+        standing = look(db, "sketch", name, name)
         batch = Batch.begin(
             db,
             job="sketch",
             object=name,
             stream=name,
-            batch_id=upcoming(db, "sketch", name),
+            batch_id=standing.next_batch,
             base_batch=last.base_batch,
             source={**last.source, AGEING: True},
             source_from=last.source_to,
             source_to=last.source_to,
             configuration=last.configuration,
+            standing=standing,
         )
         # The job `sketch` may be at work, or may have died: it must finish its batch first.
         unchanged = batch.previous is not None and batch.previous.batch_id == last.batch_id

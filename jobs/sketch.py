@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.intents import IntentsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.standing import look
 from patternlake.jobs.configuration import SketchConfiguration
-from patternlake.jobs.sketch_planning import denser, first_plan
+from patternlake.jobs.sketch_planning import denser, first_plan, tokens
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
 from patternlake.udfs.sketch.segments import ROW_SCHEMA, SegmentPlan, segment_rows
@@ -70,10 +70,12 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
     started = time.monotonic()
     done: list[Publication] = []
     while True:
-        begun = _next_batch(db, name, configuration, rebuild=rebuild and not done)
-        if begun is None:
+        work = _next_batch(db, name, configuration, rebuild=rebuild and not done)
+        if work is None:
             break
-        done.append(_run(db, *begun, configuration))
+        done.append(_run(db, work, configuration))
+        if not work.batch.adopted:
+            break
     return Summary(
         JOB,
         name,
@@ -86,21 +88,27 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
     )
 
 
-def _next_batch(
-    db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool
-) -> tuple[Batch, Sizing | None] | None:
-    """Begin the next batch, with the plan of the first segment if that is needed; None where all is up to date.
+@dataclass(frozen=True)
+class _Work:
+    """A batch that was begun."""
+
+    batch: Batch
+    stream: Publication
+    """The stream when the run looked."""
+    sizing: Sizing | None
+    """The plan of the first segment, if that is needed and the batch is this run's own."""
+
+
+def _next_batch(db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool) -> _Work | None:
+    """Begin the next batch; None where all is up to date.
 
     A batch that an earlier run began is taken over; its plan is made when it is known what it reads.
     """
-    reader = PublicationsReader(db)
-    last = reader.latest(JOB, name)
-    # After the sketch's own, so that it is not older than what the sketch has read.
-    stream = reader.latest("ingest", name)
+    standing = look(db, JOB, name, name, beside=("ingest",))
+    last, stream = standing.latest, standing.beside["ingest"]
     if stream is None:
         raise StateError(f"sketch {name!r}: the stream has no published events; run `ingest` first")
-    pending = IntentsReader(db).after(JOB, name, -1 if last is None else last.batch_id)
-    begun = pending[-1] if pending else None
+    begun = standing.pending[-1] if standing.pending else None
     # A batch of events that a rebuild of the stream has replaced stays behind, unseen, as before a rebuild of ours.
     adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
     meaning = {**configuration.meaning, "stream": dict(stream.configuration)}
@@ -112,9 +120,7 @@ def _next_batch(
             return None
     if not stream.source_to:
         return None
-    # From what was read above, not from another look: a rival that publishes in between is found out by its number.
-    before = begun or last
-    batch_id = adopted.batch_id if adopted is not None else 1 if before is None else before.batch_id + 1
+    batch_id = standing.free_batch if adopted is None else adopted.batch_id
     # A sketch that cannot be sized must not leave a batch behind that no other size could take over.
     sizing = _first_sizing(db, stream, configuration, None if fresh else last) if adopted is None else None
     batch = Batch.begin(
@@ -128,8 +134,9 @@ def _next_batch(
         source_from=0 if fresh or last is None else last.source_to,
         source_to=stream.source_to,
         configuration=meaning,
+        standing=standing,
     )
-    return batch, sizing
+    return _Work(batch, stream, sizing)
 
 
 def _first_sizing(
@@ -151,10 +158,12 @@ def _first_sizing(
     )
 
 
-def _run(db: Database, batch: Batch, sizing: Sizing | None, configuration: SketchConfiguration) -> Publication:
+def _run(db: Database, work: _Work, configuration: SketchConfiguration) -> Publication:
     """Build and publish a batch. An intent that a run left behind may name an older batch of the stream."""
-    name = batch.object
-    stream = PublicationsReader(db).of_batch("ingest", name, int(batch.source["ingest_batch"]))
+    batch, sizing, name = work.batch, work.sizing, work.batch.object
+    stream: Publication | None = work.stream
+    if work.stream.batch_id != batch.source["ingest_batch"]:
+        stream = PublicationsReader(db).of_batch("ingest", name, int(batch.source["ingest_batch"]))
     if stream is None:
         raise StateError(f"sketch {name!r}: batch {batch.source['ingest_batch']} of the stream is not published")
     if batch.source.get("ageing") and batch.previous is not None:
@@ -227,7 +236,8 @@ class _Builder:
             self.batch.discard(TABLE, (F.col("segment") > segment) & (F.col("plan") == number))
             self.plans.append(Plan(segment + 1, sizing))
             begin = segment + 1
-        self.batch.close_rows(TABLE, F.col("segment") >= self.first_segment)
+        if self.batch.base_batch != self.batch.batch_id:
+            self.batch.close_rows(TABLE, F.col("segment") >= self.first_segment)
         return {
             "events": self.total,
             "segments": self.segments,
@@ -259,13 +269,11 @@ class _Builder:
         per_task = max(1, min(_TASK_EVENTS // size, -(-count // cores)))
         tasks = -(-count // per_task)
         task = F.expr(f"CAST(((position - 1) DIV {size} - {begin}) DIV {per_task} AS INT)")
-        tokens = self.stream.configuration.get("tokens")
         events = self.events.where(F.col("position") > begin * size).select(
             "position",
             "time",
-            _only_if(tokens is None, "name", "string"),
-            _only_if(self.configuration.keyed, "key", "string"),
-            _only_if(tokens is not None, "tokens", "array<string>"),
+            tokens(),
+            F.col("key") if self.configuration.keyed else F.lit(None).cast("string").alias("key"),
         )
 
         def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -297,10 +305,6 @@ def _expressions(stream: Publication) -> int:
 def _expected(configuration: SketchConfiguration, before: int | None, events: int) -> int:
     """N: as configured, else as at the first build, else ten times the events there are."""
     return configuration.expected_events or before or 10 * events
-
-
-def _only_if(wanted: bool, column: str, kind: str) -> Column:
-    return F.col(column) if wanted else F.lit(None).cast(kind).alias(column)
 
 
 def _spark_schema() -> Any:

@@ -97,7 +97,8 @@ exact AS (
   FROM (
     SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS matches
     FROM (
-      SELECT q.text AS text, e.position, e.time, e.step, e.key, e.name, e.probability, e.tokens, e.attributes
+      SELECT q.text AS text, e.position, e.time, e.step, e.key, e.name, e.probability,
+        coalesce(e.tokens, array(e.name)) AS tokens, e.attributes
       FROM {events} e
         JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
         JOIN (SELECT (SELECT c FROM candidates) AS c)

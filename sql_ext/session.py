@@ -23,7 +23,7 @@ _SETTINGS = {
     # The same answers on every machine, whatever its clock's zone.
     "spark.sql.session.timeZone": "UTC",
     # State tables are small: Delta's default of 50 tasks per snapshot costs more than the snapshot.
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "8",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -42,7 +42,8 @@ def completed(history: History, step: str, lake: Lake, *, nothing_done: bool) ->
 
 @pytest.mark.parametrize("step", SLOW_STEPS)
 def test_a_clean_run_writes_what_is_interrupted_here(history: History, step: str) -> None:
-    assert history.after(step).writes == STEPS[step].writes
+    # The small tables are written beside the events, so their order may differ.
+    assert sorted(history.after(step).writes) == sorted(STEPS[step].writes)
 
 
 @pytest.mark.parametrize(("step", "stop"), STOPS)

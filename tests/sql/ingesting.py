@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.streams import stream_id
+from patternlake.delta_tables.stream_names import stream_id
 from patternlake.jobs.configuration import Configuration, StreamConfiguration
 from patternlake.jobs.ingest import ingest
 from patternlake.jobs.summary import Summary

@@ -12,12 +12,13 @@ from delta.exceptions import ConcurrentAppendException, ConcurrentTransactionExc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import batches, streams, writes
-from patternlake.delta_tables.batches import Batch, upcoming
+from patternlake.delta_tables import batches, intents, stream_names, streams, writes
+from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.intents import IntentsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.standing import look
 from patternlake.udfs.errors import ArgumentError, ConcurrentRunError, StateError
 
 _NAMES = (f"stream{number}" for number in itertools.count())
@@ -164,14 +165,21 @@ def test_a_conflict_that_another_try_solves_is_tried_again(
     tries: list[int] = []
 
     class Contended:
+        sparkSession = lake.spark  # noqa: N815
+
         def writeTo(self, table: str) -> Any:  # noqa: N802
             tries.append(1)
             if len(tries) < 3:
                 raise ConcurrentAppendException("a rival")
             return rows.writeTo(table)
 
-    writes.append(lake.log("event_statistics"), Contended(), application=name, version=1)  # type: ignore[arg-type]
+    def append() -> bool:
+        return writes.append(lake.log("event_statistics"), Contended(), application=name, version=1)  # type: ignore[arg-type]
+
+    assert append()
     assert len(tries) == 3
+    assert batch.written("event_statistics").count() == 1
+    assert not append(), "the same version once more writes nothing, and says so"
     assert batch.written("event_statistics").count() == 1
 
 
@@ -186,7 +194,7 @@ def test_beginning_a_published_batch_tells_so_and_takes_no_writes(lake: Database
 
 def test_an_open_batch_must_be_finished_first(lake: Database, name: str) -> None:
     _begin(lake, name)
-    assert upcoming(lake, "ingest", name) == 1
+    assert look(lake, "ingest", name, name).next_batch == 1
     with pytest.raises(StateError, match=r"batch 1 .* was begun and not published, so batch 2 cannot come now"):
         _begin(lake, name, batch_id=2)
 
@@ -200,13 +208,13 @@ def test_an_open_batch_of_another_configuration_is_refused(lake: Database, name:
 def test_a_rebuild_leaves_an_open_batch_behind_unseen(lake: Database, name: str) -> None:
     dead = _begin(lake, name)
     dead.append("event_statistics", _statistics(dead, "old"))
-    number = upcoming(lake, "ingest", name, rebuild=True)
+    number = look(lake, "ingest", name, name).free_batch
     assert number == 2
     batch = _begin(lake, name, batch_id=number, base_batch=number, configuration={"c": 2})
     batch.append("event_statistics", _statistics(batch, "new"))
     _publish(batch)
     assert _seen(lake, name) == [("new", 3)]
-    assert upcoming(lake, "ingest", name) == 3
+    assert look(lake, "ingest", name, name).next_batch == 3
 
 
 def test_a_dead_rebuild_is_taken_over_as_a_rebuild(lake: Database, name: str) -> None:
@@ -261,7 +269,7 @@ def test_any_name_works(lake: Database, name: str) -> None:
     assert PublicationsReader(lake).latest("ingest", name) == published
     assert _seen(lake, name) == [(name, 3)]
     row = lake.spark.table(lake.view("streams")).where(F.col("stream") == F.lit(name)).collect()[0]
-    assert (row.types, row.stream_id) == ({"it's": "int"}, streams.stream_id(name))
+    assert (row.types, row.stream_id) == ({"it's": "int"}, stream_names.stream_id(name))
 
 
 @pytest.mark.parametrize("name", ["", "x" * 256])
@@ -272,8 +280,9 @@ def test_an_empty_or_overlong_name_is_refused(lake: Database, name: str) -> None
 
 def test_two_streams_with_one_number_are_refused(lake: Database, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _begin(lake, name)
-    taken = streams.stream_id(name)
-    monkeypatch.setattr(batches, "stream_id", lambda _: taken)
+    taken = stream_names.stream_id(name)
+    for module in (batches, intents):
+        monkeypatch.setattr(module, "stream_id", lambda _: taken)
     with pytest.raises(StateError, match=f"'other {name}' has the same number .* existing stream '{name}'"):
         _begin(lake, f"other {name}")
 
@@ -281,13 +290,13 @@ def test_two_streams_with_one_number_are_refused(lake: Database, name: str, monk
 def test_sql_gives_the_same_stream_number(lake: Database) -> None:
     name = "Straße 🚆"
     row = lake.spark.range(1).select(F.lit(name).alias("n")).selectExpr("CAST(crc32(n) & 2147483647 AS INT) AS id")
-    assert row.collect()[0].id == streams.stream_id(name)
+    assert row.collect()[0].id == stream_names.stream_id(name)
 
 
 def test_a_stream_is_written_again_only_where_it_changes(lake: Database, name: str) -> None:
     writer = streams.StreamsWriter(lake)
     for number, types in enumerate([{"x": "int"}, {"x": "int"}, {"x": "double"}], start=1):
-        batch = _begin(lake, name, batch_id=number)
+        batch = _begin(lake, name, batch_id=number, configuration={"attributes": types})
         writer.register(batch, types=types, timezone="UTC")
         _publish(batch)
     rows = lake.table("streams").where(F.col("name") == name).orderBy("batch_id").collect()

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from patternlake.delta_tables import retention
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import PublicationsReader
-from patternlake.delta_tables.streams import stream_id
+from patternlake.delta_tables.stream_names import stream_id
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.status import ObjectStatus, status
 

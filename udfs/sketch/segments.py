@@ -87,8 +87,8 @@ def segment_rows(events: pa.Table, plan: SegmentPlan) -> Iterator[pa.RecordBatch
     Parameters
     ----------
     events
-        Columns ``position`` (int64), ``time`` (timestamp, µs), ``name`` (string), ``key`` (string), ``tokens``
-        (list of strings, or NULL where the name is the only token), in any order. A segment's events must all be here.
+        Columns ``position`` (int64), ``time`` (timestamp, µs), ``key`` (string), ``tokens`` (list of strings, one for
+        each token expression, never NULL itself), in any order. A segment's events must all be here.
     plan
         See `SegmentPlan`.
 
@@ -117,9 +117,7 @@ def segment_rows(events: pa.Table, plan: SegmentPlan) -> Iterator[pa.RecordBatch
 
 
 def token_columns(events: pa.Table, expressions: int) -> list[pa.Array]:
-    """The values of each token expression: those of ``tokens``, or ``name`` where that is the only token."""
-    if expressions == 1 and events["tokens"].null_count == events.num_rows:
-        return [events["name"].combine_chunks()]
+    """The values of each token expression."""
     flat = pc.list_flatten(events["tokens"].combine_chunks())
     return [flat.take(pa.array(np.arange(number, len(flat), expressions))) for number in range(expressions)]
 

@@ -25,7 +25,7 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> bytes:
         The question.
     columns
         ``position``, ``time``, ``step``, ``key``, ``name``, ``probability``, ``tokens`` and ``attributes`` of
-        `events`, n rows in any order.
+        `events`, n rows in any order; ``tokens`` is never NULL, but the name in a list where `events` has none.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> bytes:
         events = Events(
             positions=positions[order],
             times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
-            present=presence(question.pattern.names, _token_columns(question, rows["name"], rows["tokens"])),
+            present=presence(question.pattern.names, _token_columns(question, rows["tokens"])),
             columns=_columns(question, rows),
             offsets=offsets,
         )
@@ -79,10 +79,8 @@ def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
     return rank[codes], [*([None] if nameless else []), *(known[place] for place in order)]
 
 
-def _token_columns(question: Question, name: pa.Array, tokens: pa.Array) -> list[NDArray[np.object_]]:
-    if tokens.null_count == len(tokens):
-        return [_objects(name)]
-    flat = _objects(pc.list_flatten(tokens)).reshape(len(tokens), -1)
+def _token_columns(question: Question, tokens: pa.Array) -> list[NDArray[np.object_]]:
+    flat = _objects(pc.list_flatten(tokens)).reshape(len(tokens), question.expressions)
     return [flat[:, column] for column in range(question.expressions)]
 
 

@@ -1,0 +1,73 @@
+"""Where an object stands: what is published of it, and what was begun and not published, in one look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.intents import Intent, IntentsReader
+from patternlake.delta_tables.publications import Publication, PublicationsReader
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.database import Database
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a run finds when it starts."""
+
+    latest: Publication | None
+    """The object's current publication."""
+    pending: tuple[Intent, ...]
+    """The batches beyond it that were begun, in order."""
+    namesake: str | None
+    """A stream of another name that has the number of this one."""
+    beside: Mapping[str, Publication | None]
+    """By job: the current publication of what else was asked for."""
+
+    def after(self, publication: Publication) -> Standing:
+        """Where the object stands once this publication of the same run is there."""
+        pending = tuple(intent for intent in self.pending if intent.batch_id > publication.batch_id)
+        return replace(self, latest=publication, pending=pending)
+
+    @property
+    def next_batch(self) -> int:
+        """Number that the object's next batch must have: that of a batch left open, else the next free one."""
+        if self.pending:
+            return self.pending[-1].batch_id
+        return 1 if self.latest is None else self.latest.batch_id + 1
+
+    @property
+    def free_batch(self) -> int:
+        """Number that a rebuild takes: what an open batch wrote stays below its base, where nobody sees it."""
+        return self.next_batch + (1 if self.pending else 0)
+
+
+def look(database: Database, job: str, object: str, stream: str, *, beside: Sequence[str] = ()) -> Standing:
+    """Look where an object stands.
+
+    Parameters
+    ----------
+    database
+        Where.
+    job, object, stream
+        Which object, and the stream that it reads.
+    beside
+        Other jobs whose current publication for the stream is wanted from the same version of the table.
+    """
+    wanted = [(job, object), *((other, stream) for other in beside)]
+    # Each mostly waits for Delta to look at its log.
+    with ThreadPoolExecutor(2) as pool:
+        published = pool.submit(PublicationsReader(database).latest_of, wanted)
+        begun = pool.submit(IntentsReader(database).around, job, object, stream)
+    found, (intents, namesake) = published.result(), begun.result()
+    latest = found[job, object]
+    last = -1 if latest is None else latest.batch_id
+    return Standing(
+        latest,
+        tuple(intent for intent in intents if intent.batch_id > last),
+        namesake,
+        {other: found[other, stream] for other in beside},
+    )
