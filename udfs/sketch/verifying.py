@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.language.columns import Column, typed_column
+from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.sketch.answering import encoded, refused
 from patternlake.udfs.sketch.exact import Events, match_events, presence
 from patternlake.udfs.sketch.question import Question
@@ -48,7 +48,7 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> bytes:
             positions=positions[order],
             times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
             present=presence(question.pattern.names, _token_columns(question, rows["tokens"])),
-            columns=_columns(question, rows),
+            columns=event_columns(rows, question.pattern.columns, question.types),
             offsets=offsets,
         )
         matches = match_events(
@@ -86,26 +86,3 @@ def _token_columns(question: Question, tokens: pa.Array) -> list[NDArray[np.obje
 
 def _objects(values: pa.Array) -> NDArray[np.object_]:
     return np.asarray(values.to_numpy(zero_copy_only=False), object)
-
-
-def _columns(question: Question, rows: Mapping[str, pa.Array]) -> dict[str, Column]:
-    """Columns that DEFINE and WHERE of the question refer to."""
-    wanted, attributes = question.pattern.columns, rows["attributes"]
-    columns: dict[str, Column] = {}
-    for column, kind in (("key", "string"), ("name", "string"), ("step", "bigint"), ("probability", "double")):
-        if column in wanted:
-            columns[column] = typed_column(rows[column].cast(pa.string()), kind)
-    if wanted & question.types.keys():
-        # Every event of a stream has the same attributes in the same order, so the map's items are a matrix.
-        first = [item[0] for item in attributes[0].as_py()] if len(attributes) else []
-        items = attributes.items if len(attributes) == 0 else pc.list_flatten(attributes.cast(pa.list_(_ITEM)))
-        texts = items.field("value") if len(attributes) else pa.array([], pa.string())
-        for column in wanted & question.types.keys():
-            place = first.index(column) if column in first else None
-            found = pa.array(np.arange(len(attributes)) * len(first) + place) if place is not None else None
-            values = texts.take(found) if found is not None else pa.nulls(len(attributes), pa.string())
-            columns[column] = typed_column(values, question.types[column])
-    return columns
-
-
-_ITEM = pa.struct([("key", pa.string()), ("value", pa.string())])

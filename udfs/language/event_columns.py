@@ -1,0 +1,47 @@
+"""Columns of events as predicates read them, from the columns of the table `events`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from patternlake.udfs.language.columns import Column, typed_column
+
+_BUILT_IN = (("key", "string"), ("name", "string"), ("step", "bigint"), ("probability", "double"))
+_ITEM = pa.struct([("key", pa.string()), ("value", pa.string())])
+
+
+def event_columns(rows: Mapping[str, pa.Array], wanted: Collection[str], types: Mapping[str, str]) -> dict[str, Column]:
+    """Typed columns of n events.
+
+    Parameters
+    ----------
+    rows
+        ``key``, ``name``, ``step``, ``probability`` and ``attributes`` (map of texts) of `events`, n values each.
+    wanted
+        Names of columns; those that are neither built in nor attributes are left out.
+    types
+        Attribute to Spark type.
+
+    Notes
+    -----
+    Every event of a stream has the same attributes in the same order, so the map's items are a matrix.
+    """
+    columns = {name: typed_column(rows[name].cast(pa.string()), kind) for name, kind in _BUILT_IN if name in wanted}
+    attributes = sorted(set(wanted) & types.keys())
+    if not attributes:
+        return columns
+    written = rows["attributes"]
+    first = [item[0] for item in written[0].as_py()] if len(written) else []
+    texts = pc.list_flatten(written.cast(pa.list_(_ITEM))).field("value") if len(written) else pa.array([], pa.string())
+    for name in attributes:
+        if name in first:
+            place = np.arange(len(written)) * len(first) + first.index(name)
+            values = texts.take(pa.array(place))
+        else:
+            values = pa.nulls(len(written), pa.string())
+        columns[name] = typed_column(values, types[name])
+    return columns
