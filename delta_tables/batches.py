@@ -21,6 +21,7 @@ from patternlake.delta_tables.publications import Publication, PublicationsWrite
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.standing import Standing, look
 from patternlake.delta_tables.stream_names import check_name, stream_id
+from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 
 if TYPE_CHECKING:
@@ -210,14 +211,14 @@ class Batch:
         table
             Plain name of a table with from_batch and to_batch.
         condition
-            Column or SQL over the table's columns; rows of other streams are left alone.
+            Column or SQL over the table's columns; rows of other objects are left alone.
         """
         self._check_open()
         wanted = F.expr(condition) if isinstance(condition, str) else condition
         older = F.col("to_batch").isNull() & (F.col("from_batch") < self.batch_id)
-        of_stream = F.col("stream_id") == self.stream_id
+        mine = of_object(TABLES[table], self.stream_id, self.object)
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
-        writes.update(self.database.spark, self.database.log(table), of_stream & older & wanted, values)
+        writes.update(self.database.spark, self.database.log(table), mine & older & wanted, values)
 
     def discard(self, table: str, condition: Column | str) -> None:
         """Delete rows of this batch that a part wrote and that a later part writes anew.
@@ -299,7 +300,7 @@ class Batch:
 
     def _own(self, table: str) -> Column:
         written = F.col("from_batch" if TABLES[table].changing else "batch_id")
-        return (F.col("stream_id") == self.stream_id) & (written == self.batch_id)
+        return of_object(TABLES[table], self.stream_id, self.object) & (written == self.batch_id)
 
     def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
         self._check_open()

@@ -10,11 +10,21 @@ from patternlake.delta_tables import (
     quarantine,
     sketch_nodes,
     streams,
+    trend_edges,
+    trend_vertices,
 )
 from patternlake.delta_tables.table import Table
 
-TABLES: dict[str, Table] = {
-    module.TABLE.name: module.TABLE
-    for module in (streams, events, quarantine, intents, event_statistics, sketch_nodes, publications)
-}
+_MODULES = (
+    streams,
+    events,
+    quarantine,
+    intents,
+    event_statistics,
+    sketch_nodes,
+    trend_vertices,
+    trend_edges,
+    publications,
+)
+TABLES: dict[str, Table] = {module.TABLE.name: module.TABLE for module in _MODULES}
 """Tables by plain name."""

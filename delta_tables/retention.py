@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables import documents, moments, writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
+from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -60,14 +61,14 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
         latest = _record(database, latest, horizon)
     assert latest.horizon is not None
     needed = reader.at(job, object, latest.horizon)
-    of_stream = F.col("stream_id") == needed.stream_id
     for table in TABLES.values():
         if table.job != job:
             continue
         unneeded = F.col("from_batch" if table.changing else "batch_id") < needed.base_batch
         if table.changing:
             unneeded = unneeded | (F.col("to_batch") <= needed.batch_id)
-        writes.delete(database.spark, database.log(table.name), of_stream & unneeded)
+        mine = of_object(table, needed.stream_id, object)
+        writes.delete(database.spark, database.log(table.name), mine & unneeded)
     return latest
 
 

@@ -42,6 +42,8 @@ class Table:
         Text of the view's query, given a function from plain names to quoted Delta tables.
     job
         The job whose publications make its rows visible; empty for publications and intents.
+    object_column
+        Column with the number of the object, where a stream has several objects of the job; else empty.
     partitions
         Partition columns.
     properties
@@ -54,6 +56,7 @@ class Table:
     keys: tuple[str, ...]
     view: Callable[[LogName], str] | None
     job: str = ""
+    object_column: str = ""
     partitions: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
 

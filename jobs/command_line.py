@@ -61,7 +61,9 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log, and 
 
 @app.command()
 def run(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="ingest, sketch, maintain, or all of them in this order.")],
+    job: Annotated[
+        str, typer.Argument(metavar="JOB", help="ingest, sketch, trends, maintain, or all of them in this order.")
+    ],
     conf: Conf,
     object: Annotated[str | None, typer.Option("--object", metavar="NAME", help="Only this object.")] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Start anew, with the configuration as it is.")] = False,

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_origin
 import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
+from patternlake.delta_tables.stream_names import stream_id
 from patternlake.jobs import configuration_values as values
 from patternlake.jobs.configuration_sketches import AgeRule, SketchConfiguration
 from patternlake.jobs.configuration_streams import (
@@ -22,9 +23,18 @@ from patternlake.jobs.configuration_streams import (
     Text,
     problem,
 )
+from patternlake.jobs.configuration_trends import TrendConfiguration
 from patternlake.udfs.errors import ConfigurationError
 
-__all__ = ["AgeRule", "Attribute", "Configuration", "SketchConfiguration", "Source", "StreamConfiguration"]
+__all__ = [
+    "AgeRule",
+    "Attribute",
+    "Configuration",
+    "SketchConfiguration",
+    "Source",
+    "StreamConfiguration",
+    "TrendConfiguration",
+]
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -43,6 +53,7 @@ class Configuration(Section):
     location: Text | None = None
     streams: dict[ObjectName, StreamConfiguration] = Field(default_factory=dict)
     sketches: dict[ObjectName, SketchConfiguration] = Field(default_factory=dict)
+    trends: dict[ObjectName, TrendConfiguration] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _streams_exist(self) -> Configuration:
@@ -53,6 +64,16 @@ class Configuration(Section):
                 raise problem(
                     f"no stream {name!r}{hint}; a sketch is named after its stream: {known}", "sketches", name
                 )
+        for name, trend in self.trends.items():
+            if trend.stream not in self.streams:
+                known = ", ".join(map(repr, self.streams)) or "none"
+                hint = values.suggest(trend.stream, self.streams)
+                raise problem(f"no stream {trend.stream!r}{hint}; streams are {known}", "trends", name, "stream")
+        numbers: dict[int, str] = {}
+        for name in self.trends:
+            twin = numbers.setdefault(stream_id(name), name)
+            if twin != name:
+                raise problem(f"has the same number as {twin!r}; give one of them another name", "trends", name)
         return self
 
     @classmethod

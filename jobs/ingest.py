@@ -365,3 +365,9 @@ def _rivalry(error: BaseException, name: str) -> ConcurrentRunError | None:
 
 def _rival(name: str) -> ConcurrentRunError:
     return ConcurrentRunError(f"another run of ingest of stream {name!r} is at work; this one stopped without harm")
+
+
+if __name__ == "__main__":
+    from patternlake.jobs.command_line import main_of
+
+    main_of(JOB)

@@ -50,8 +50,10 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     if name in configuration.sketches:
         removed = _age(db, name, configuration.sketches[name].age)
     horizon = moments.now() - HISTORY
-    for job in ("ingest", "sketch"):
-        forget(db, job=job, object=name, horizon=horizon)
+    kept = [("ingest", name), ("sketch", name)]
+    kept += [("trends", trend) for trend, each in configuration.trends.items() if each.stream == name]
+    for job, object in kept:
+        forget(db, job=job, object=object, horizon=horizon)
     reader = PublicationsReader(db)
     stream = reader.latest("ingest", name)
     for table in TABLES.values():
@@ -148,3 +150,9 @@ def floors_after(
 
 def _as_floor(floor: Mapping[str, Any]) -> tuple[int | None, int]:
     return floor["level"], int(floor["before_segment"])
+
+
+if __name__ == "__main__":
+    from patternlake.jobs.command_line import main_of
+
+    main_of(JOB)

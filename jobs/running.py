@@ -62,6 +62,12 @@ def _sketch(database: Database, name: str, configuration: Configuration, rebuild
     return sketch(database, name, configuration.sketches[name], rebuild=rebuild)
 
 
+def _trends(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.trends import trends
+
+    return trends(database, name, configuration.trends[name], rebuild=rebuild)
+
+
 def _maintain(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.maintain import maintain
 
@@ -71,6 +77,7 @@ def _maintain(database: Database, name: str, configuration: Configuration, rebui
 JOBS: dict[str, Job] = {
     "ingest": Job(lambda configuration: configuration.streams, _ingest),
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
+    "trends": Job(lambda configuration: configuration.trends, _trends),
     "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False),
 }
 """Jobs by name, in the order in which they depend on each other."""

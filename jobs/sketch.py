@@ -329,3 +329,9 @@ def _refuse_changes(name: str, published: Mapping[str, Any], now: Mapping[str, A
             f"sketch {name!r}: the configuration has changed since the last batch ({told}); "
             "segments of both kinds would not fit together: run it with --rebuild, or take the change back"
         )
+
+
+if __name__ == "__main__":
+    from patternlake.jobs.command_line import main_of
+
+    main_of(JOB)

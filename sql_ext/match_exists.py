@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from patternlake.delta_tables.database import Database
 from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.sketch_steps import NODE, named_arguments, publication, stream_id, visible
+from patternlake.sql_ext.steps import NODE, named_arguments, publication, stream_id, visible
 from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 PARAMETERS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from patternlake.delta_tables.database import Database
 from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.sketch_steps import NODE, named_arguments, publication, stream_id, visible
+from patternlake.sql_ext.steps import NODE, named_arguments, publication, stream_id, visible
 from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 PARAMETERS = (
@@ -52,6 +52,8 @@ def _body(db: Database) -> str:
     # What a scalar subquery says can choose the partitions that are read, and equal ones are evaluated once; but each
     # mention is planned anew, with all that it mentions in turn. So every step mentions the one before it once where
     # partitions are chosen, and once as a joined row. Arguments of Python functions must be columns, never subqueries.
+    # The question's text goes to each portion of the events once, in a row of its own: beside every event it would be
+    # most of what is handed over.
     # No WHERE on what a Python function gave: it would be evaluated for the filter, and again for the rows that pass.
     nodes, events = db.log("sketch_nodes"), db.log("events")
     mine = f"stream_id = {stream_id('match_seq')}"
@@ -97,16 +99,21 @@ exact AS (
   FROM (
     SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS matches
     FROM (
-      SELECT q.text AS text, e.position, e.time, e.step, e.key, e.name, e.probability,
-        coalesce(e.tokens, array(e.name)) AS tokens, e.attributes
+      SELECT CASE WHEN {by_key} THEN pmod(hash(e.key), {PARTS}) ELSE 0 END AS portion, CAST(NULL AS STRING) AS text,
+        e.position, e.time, e.step, e.key, e.name, e.probability, coalesce(e.tokens, array(e.name)) AS tokens,
+        e.attributes
       FROM {events} e
         JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
         JOIN (SELECT (SELECT c FROM candidates) AS c)
           ON c.any_name OR array_contains(c.names, e.name) OR arrays_overlap(c.names, e.tokens)
       WHERE coalesce(match_seq.verify, false) AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block)
         AND (match_seq.key IS NULL OR e.key = match_seq.key)
+      UNION ALL
+      SELECT explode(CASE WHEN {by_key} THEN sequence(0, {PARTS - 1}) ELSE array(0) END), q.text,
+        NULL, NULL, NULL, NULL, NULL, NULL, array(), map()
+      FROM asked WHERE coalesce(match_seq.verify, false) AND q.text IS NOT NULL
     )
-    GROUP BY text, CASE WHEN {by_key} THEN pmod(hash(key), {PARTS}) END
+    GROUP BY portion
   )
 ),
 answer AS (

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_type
 
+from patternlake.sql_ext.portions import told_apart
 from patternlake.udfs.sketch.answering import ANSWER_TYPE, CANDIDATES_TYPE, EXISTS_TYPE, answer, candidates, exists
 from patternlake.udfs.sketch.asking import QUESTION_TYPE, ask
 from patternlake.udfs.sketch.descent import TOP_TYPE, node_hits, top_hits
@@ -78,7 +79,8 @@ def _exact(
         "tokens": tokens,
         "attributes": attributes,
     }
-    return exact_part(compile_question(text[0].as_py()), columns)
+    question, events = told_apart(text, columns)
+    return exact_part(compile_question(question), events)
 
 
 def _answer(text: pa.Array, error: pa.Array, hits: pa.Array, parts: pa.Array) -> pa.Array:

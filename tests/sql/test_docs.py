@@ -19,6 +19,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.jobs.columns import REASONS
 from patternlake.jobs.configuration import AgeRule, Attribute, Configuration, SketchConfiguration, Source
 from patternlake.jobs.configuration_streams import StreamConfiguration
+from patternlake.jobs.configuration_trends import TrendConfiguration
 from patternlake.jobs.messages import message
 from patternlake.udfs import errors
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
@@ -115,11 +116,12 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
                 "attributes": {"x": "double"},
             }
         },
+        "trends": {"ab": {"stream": "letters", "query": "PATTERN A ; B WITHIN 4 MIN SLIDE 2 MIN"}},
         "sketches": {"letters": {"events_per_leaf": 1, "levels": 3, "fpq": 0.0001, "expected_events": 100}},
     }
     configuration = folder / "letters.yaml"
     configuration.write_text(yaml.safe_dump(tree))
-    for job in ("ingest", "sketch"):
+    for job in ("ingest", "sketch", "trends"):
         patternlake.run(spark, str(configuration), job=job)
     before = spark.catalog.currentDatabase()
     patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
@@ -186,6 +188,7 @@ def test_a_wrong_configuration_is_refused_as_the_page_shows(example: Example) ->
         ("A stream", StreamConfiguration),
         ("Its source", Source),
         ("Its attributes", Attribute),
+        ("A trend query", TrendConfiguration),
     ],
 )
 def test_the_page_of_the_configuration_describes_every_key(heading: str, model: type[BaseModel]) -> None:

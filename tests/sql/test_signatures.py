@@ -40,6 +40,20 @@ MATCH_EXISTS = [
     ("to_time", "TIMESTAMP", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
 ]
+CET_COUNT = [
+    ("query", "STRING", REQUIRED),
+    ("key", "STRING", "NULL"),
+    ("from_time", "TIMESTAMP", "NULL"),
+    ("to_time", "TIMESTAMP", "NULL"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
+CET_TRENDS = [
+    *CET_COUNT[:4],
+    ("max_trends", "BIGINT", "1000000"),
+    ("truncate", "BOOLEAN", "false"),
+    CET_COUNT[4],
+]
+PARAMETERS = {"match_seq": MATCH_SEQ, "match_exists": MATCH_EXISTS, "cet_count": CET_COUNT, "cet_trends": CET_TRENDS}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +76,7 @@ def described(lake: SketchLake, function: str) -> list[tuple[str, str, str | Non
     return found
 
 
-@pytest.mark.parametrize(("function", "expected"), [("match_seq", MATCH_SEQ), ("match_exists", MATCH_EXISTS)])
+@pytest.mark.parametrize(("function", "expected"), PARAMETERS.items())
 def test_parameters_are_pinned(lake: SketchLake, function: str, expected: list[tuple[str, str, str | None]]) -> None:
     assert described(lake, function) == expected
 

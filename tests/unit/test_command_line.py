@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from patternlake.jobs import answers, command_line, local_spark, running, status
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.messages import message
 from patternlake.jobs.progress import ShownProgress
+from patternlake.jobs.running import JOBS
 from patternlake.jobs.status import ObjectStatus, dictionary_bytes
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError, StateError
@@ -116,8 +118,8 @@ def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixt
 
 
 def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("run", "trends", "--conf", str(conf)) == 1
-    assert capsys.readouterr().err == "there is no job 'trends'; jobs are ingest, sketch, maintain, all\n"
+    assert command("run", "groups", "--conf", str(conf)) == 1
+    assert capsys.readouterr().err == "there is no job 'groups'; jobs are ingest, sketch, trends, maintain, all\n"
 
 
 def test_an_unknown_object_is_refused_with_the_known_ones(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,9 +130,19 @@ def test_an_unknown_object_is_refused_with_the_known_ones(conf: Path, capsys: py
     assert capsys.readouterr().err == "nothing is configured for sketch under 'sky'; known: 'flights'\n"
 
 
+@pytest.mark.parametrize("job", JOBS)
+def test_each_job_is_a_command_of_its_own(job: str) -> None:
+    command = [sys.executable, "-m", f"patternlake.jobs.{job}", "--conf", "nowhere.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "nowhere.yaml: there is no such configuration file\n")
+
+
 def test_maintenance_has_nothing_to_rebuild(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "maintain", "--conf", str(conf), "--rebuild") == 1
-    assert "the job 'maintain' has nothing to rebuild; jobs that have: ingest, sketch, all" in capsys.readouterr().err
+    assert (
+        "the job 'maintain' has nothing to rebuild; jobs that have: ingest, sketch, trends, all"
+        in capsys.readouterr().err
+    )
 
 
 def test_all_is_every_job_in_the_order_of_dependence_over_all_its_objects() -> None:

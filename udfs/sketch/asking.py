@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.asking import check_moment
+from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.sketch.question import compile_question, question_text
 from patternlake.udfs.sketch.segments import part_segments
 
@@ -47,7 +47,8 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
     """
     try:
         at = publication["at"]
-        _check_moment(arguments, publication)
+        what = f"the sketch of {arguments['stream']!r}"
+        check_moment(what, arguments.get("as_of"), publication)
         text = question_text(arguments, at and {**at, "floors": _floors(publication)}, known)
         question = compile_question(text)
     except PatternLakeError as error:
@@ -71,23 +72,3 @@ def _floors(publication: Mapping[str, Any]) -> list[Any]:
     state = newest["state"] if newest["base_batch"] == at["base_batch"] else at["state"]
     floors: list[Any] = json.loads(state).get("floors", [])
     return floors
-
-
-def _check_moment(arguments: Mapping[str, Any], publication: Mapping[str, Any]) -> None:
-    as_of, first, horizon = arguments.get("as_of"), publication["first"], publication["horizon"]
-    if as_of is None or first is None:
-        return
-    stream = arguments["stream"]
-    if as_of < first:
-        raise ArgumentError(
-            f"as_of {_moment(as_of)} lies before the first publication of the sketch of {stream!r}, {_moment(first)}"
-        )
-    if horizon is not None and as_of < horizon:
-        raise ArgumentError(
-            f"as_of {_moment(as_of)} lies before the horizon of the sketch of {stream!r}; the earliest moment that can "
-            f"be asked is {_moment(horizon)}"
-        )
-
-
-def _moment(micros: int) -> str:
-    return str(np.datetime64(micros, "us")).replace("T", " ") + " UTC"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.asking import check_bounds, given
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.scopes import Scope
@@ -146,7 +147,7 @@ def compile_question(text: str) -> Question:
     configuration = json.loads(parts["sketch"]["configuration"])
     stream = configuration["stream"]
     query = parse(arguments["pattern"])
-    verify = _given(arguments, "verify", False)
+    verify = given(arguments, "verify", False)
     types = {name: entry["type"] for name, entry in stream["attributes"].items()}
     key_column = stream["key"]
     scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=key_column)
@@ -155,19 +156,15 @@ def compile_question(text: str) -> Question:
     conditions(pattern)
     if len(pattern.names) > MOST_NAMES:
         raise ArgumentError(f"the pattern has {len(pattern.names)} different names; at most {MOST_NAMES} are possible")
-    policy = _given(arguments, "policy", "skip_till_next")
-    after_match = _given(arguments, "after_match", "past_last")
-    max_matches = _given(arguments, "max_matches", 1_000_000)
+    policy = given(arguments, "policy", "skip_till_next")
+    after_match = given(arguments, "after_match", "past_last")
+    max_matches = given(arguments, "max_matches", 1_000_000)
     check_arguments(policy, after_match, max_matches)
     height = len(state["plans"][0]["sizing"]["levels"])
-    level = _given(arguments, "level", 0)
+    level = given(arguments, "level", 0)
     _check_level(arguments["stream"], level, height, verify)
     one_key, every_key = _check_keys(arguments, configuration, pattern, stream, verify)
-    for low, high in (("from_position", "to_position"), ("from_time", "to_time")):
-        if arguments.get(low) is not None and arguments.get(high) is not None and arguments[low] > arguments[high]:
-            raise ArgumentError(
-                f"{low} is after {high} ({_shown(arguments, low)} > {_shown(arguments, high)}); swap them"
-            )
+    check_bounds(arguments, ("from_position", "to_position"), ("from_time", "to_time"))
     return Question(
         stream=arguments["stream"],
         pattern=pattern,
@@ -182,7 +179,7 @@ def compile_question(text: str) -> Question:
         level=level,
         verify=verify,
         max_matches=max_matches,
-        truncate=_given(arguments, "truncate", False),
+        truncate=given(arguments, "truncate", False),
         uniform=configuration["structure"] == "uniform",
         height=height,
         fanout=configuration["fanout"],
@@ -192,16 +189,6 @@ def compile_question(text: str) -> Question:
         events=state["events"],
         floors=tuple(Floor(entry["before_segment"], entry["level"]) for entry in parts["sketch"]["floors"]),
     )
-
-
-def _given(arguments: Mapping[str, Any], name: str, default: Any) -> Any:
-    value = arguments.get(name)
-    return default if value is None else value
-
-
-def _shown(arguments: Mapping[str, Any], name: str) -> str:
-    value = arguments[name]
-    return str(np.datetime64(value, "us")).replace("T", " ") if name.endswith("_time") else str(value)
 
 
 def _check_level(stream: str, level: int, height: int, verify: bool) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.anchors import extract_by_anchors, parts_of
-from patternlake.udfs.trends.cells import Cells, cells_of
+from patternlake.udfs.trends.cells import Blocks, Cells, cells_of
 from patternlake.udfs.trends.counting import Counts, Sweeper, counts, first_sweep
 from patternlake.udfs.trends.explicit import Edges, completable, listed, overlapping, states
 from patternlake.udfs.trends.extraction import MEMORY, Batch, Followers, extract
@@ -25,8 +25,6 @@ from patternlake.udfs.trends.starts import preceded
 from patternlake.udfs.trends.sweep import sweep, sweep_edges
 from patternlake.udfs.trends.vertices import Vertices
 
-IntArray = NDArray[np.int64]
-
 
 class Trends:
     """The trends of a set of vertices.
@@ -36,9 +34,9 @@ class Trends:
     question
         The compiled query.
     vertices
-        Of whole windows: all panes of each window that is asked.
-    windows
-        The windows (numbers k) to answer; None: all that hold a vertex.
+        Of whole windows: all panes of each window that is answered.
+    blocks
+        Which windows to answer for which code of a partition; None: all that hold a vertex.
 
     Attributes
     ----------
@@ -51,8 +49,8 @@ class Trends:
     the edges.
     """
 
-    def __init__(self, question: TrendQuestion, vertices: Vertices, windows: IntArray | None = None) -> None:
-        self.cells: Cells = cells_of(question, vertices, windows)
+    def __init__(self, question: TrendQuestion, vertices: Vertices, blocks: Blocks | None = None) -> None:
+        self.cells: Cells = cells_of(question, vertices, blocks)
         self.graph = graph_of(question, self.cells)
         edges = self._listed(question)
         self._row = np.arange(len(self.cells), dtype=np.int64) if edges is None else edges.row

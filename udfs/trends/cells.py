@@ -52,7 +52,27 @@ class Cells:
         return len(self.row)
 
 
-def cells_of(question: TrendQuestion, vertices: Vertices, windows: IntArray | None = None) -> Cells:
+@dataclass(frozen=True)
+class Blocks:
+    """Runs of windows that are answered apart from each other.
+
+    Attributes
+    ----------
+    size
+        Windows of one block: window k belongs to block floor(k / size).
+    of_key
+        int64[…]: the block that each partition's code stands for; a partition has a code for each of its blocks.
+    first, last
+        Numbers of the first and the last window that is asked for.
+    """
+
+    size: int
+    of_key: IntArray
+    first: int = -(2**62)
+    last: int = 2**62
+
+
+def cells_of(question: TrendQuestion, vertices: Vertices, blocks: Blocks | None = None) -> Cells:
     """Deal vertices out to partitions and windows.
 
     Parameters
@@ -61,12 +81,13 @@ def cells_of(question: TrendQuestion, vertices: Vertices, windows: IntArray | No
         The compiled query.
     vertices
         Of whole windows: `vertices.joined` of all their panes.
-    windows
-        The windows (numbers k) to answer; None: all that hold a vertex.
+    blocks
+        Which windows to answer for which code of a partition; None: all that hold a vertex.
     """
     row, window = Windows.of(question).spread(vertices.pane)
-    if windows is not None:
-        wanted = np.isin(window, windows)
+    if blocks is not None:
+        wanted = np.floor_divide(window, blocks.size) == blocks.of_key[vertices.key[row]]
+        wanted &= (window >= blocks.first) & (window <= blocks.last)
         row, window = row[wanted], window[wanted]
     key = vertices.key[row]
     if not (_constant(key) and _constant(window)):

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.columns import Column, value_type
+from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.language.scopes import Scope, column_type
 from patternlake.udfs.trends.question import TrendQuestion
 from patternlake.udfs.trends.vertices import Events, Vertices, vertices_of
 
@@ -40,15 +41,6 @@ VERTEX_SCHEMA = pa.schema(
 )
 """No list is NULL: Spark hands lists to Python six times as fast then."""
 
-_BUILT_IN = {
-    "key": "string",
-    "name": "string",
-    "step": "bigint",
-    "probability": "double",
-    "position": "bigint",
-    "time": "timestamp",
-}
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -70,7 +62,8 @@ class Layout:
         if side in ("left", "right"):
             return [comparison.type for comparison in self.question.comparisons]
         names = self.question.along if side == "along" else self.question.carried
-        return [_BUILT_IN.get(name) or value_type(self.types[name]) or "string" for name in names]
+        scope = Scope(attributes=self.types)
+        return [column_type(name, scope) or "string" for name in names]
 
 
 def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
@@ -118,7 +111,7 @@ def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
         "position": pa.array(vertices.position),
         "time": pa.array(vertices.time).cast(pa.timestamp("us", "UTC")),
         "term": pa.array(vertices.term.astype(np.int32)),
-        **{name: _lists([_texts(column) for column in side], len(vertices)) for name, side in sides.items()},
+        **{name: _lists([as_texts(column) for column in side], len(vertices)) for name, side in sides.items()},
     }
     return pa.RecordBatch.from_arrays([arrays[field.name] for field in VERTEX_SCHEMA], schema=VERTEX_SCHEMA)
 
@@ -178,9 +171,9 @@ def _partitions(
         elif name == "position":
             texts.append(rows[name].cast(pa.string()))
         elif name == "time":
-            texts.append(_texts(Column(_micros(rows["time"]), np.ones(len(rows["time"]), np.bool_), "timestamp")))
+            texts.append(as_texts(Column(_micros(rows["time"]), np.ones(len(rows["time"]), np.bool_), "timestamp")))
         else:
-            texts.append(_texts(columns[name]))
+            texts.append(as_texts(columns[name]))
     return _coded(texts, len(rows["position"]))
 
 
@@ -224,7 +217,7 @@ def _micros(time: pa.Array) -> IntArray:
     return np.asarray(pc.cast(time, pa.int64()).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _texts(column: Column) -> pa.Array:
+def as_texts(column: Column) -> pa.Array:
     """Values as text that reads back to the same values; moments as Spark shows them, in UTC."""
     known = np.broadcast_to(column.known, column.values.shape)
     values = pa.array(column.values, mask=~known)

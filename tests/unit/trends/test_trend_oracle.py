@@ -13,6 +13,7 @@ from naive.trend_cases import cells_of, events_of, random_events, random_query, 
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.trends.answering import Trends, shares
+from patternlake.udfs.trends.cells import Blocks
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.question import TrendQuestion
 from patternlake.udfs.trends.vertices import Vertices, joined, vertices_of
@@ -85,7 +86,7 @@ def test_panes_put_together_answer_as_the_stream_at_once(seed: int) -> None:
     for cell in range(len(at_once.cells.key)):
         window = int(at_once.cells.window[cell])
         some = [pane for pane in panes if int(pane.pane[0]) in windows.panes_of(window)]
-        alone = Trends(question, joined(some), np.array([window]))
+        alone = Trends(question, joined(some), Blocks(1, np.full(int(whole.key.max()) + 1, window)))
         keys = alone.cells.key.tolist()
         wanted = [row for at, row in rows_of(at_once, list(at_once.extract())) if at == cell]
         found = rows_of(alone, list(alone.extract()))

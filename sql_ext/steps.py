@@ -1,4 +1,4 @@
-"""SQL text that the functions over the sketch share."""
+"""SQL text that the functions share."""
 
 from __future__ import annotations
 
@@ -27,10 +27,22 @@ def named_arguments(function: str, parameters: Sequence[Parameter]) -> str:
     return f"struct({', '.join(values)})"
 
 
-def publication(db: Database, function: str) -> str:
-    """A query of one row: `p`, the sketch's publication at `as_of` with what says why there is none, and `known`."""
+def publication(db: Database, function: str, *, job: str = "sketch", argument: str = "stream", more: str = "") -> str:
+    """A query of one row: `p`, an object's publication at `as_of` with what says why there is none, and `known`.
+
+    Parameters
+    ----------
+    db
+        The database.
+    function, argument
+        The function, and which of its arguments names the object.
+    job
+        The job whose object it is.
+    more
+        SQL text of further columns of the publication.
+    """
     return f"""  SELECT struct(
-      max_by(struct(batch_id, base_batch, source, configuration, state), struct(batch_id, published_at))
+      max_by(struct(batch_id, base_batch, source, configuration, state{more}), struct(batch_id, published_at))
         FILTER (WHERE asked) AS at,
       max_by(struct(base_batch, state), struct(batch_id, published_at)) FILTER (WHERE same) AS newest,
       unix_micros(min(published_at) FILTER (WHERE same)) AS first,
@@ -38,9 +50,9 @@ def publication(db: Database, function: str) -> str:
     ) AS p,
     array_sort(collect_set(object)) AS known
   FROM (
-    SELECT *, object = {function}.stream AS same,
-      object = {function}.stream AND published_at <= coalesce({function}.as_of, published_at) AS asked
-    FROM {db.log("publications")} WHERE job = 'sketch'
+    SELECT *, object = {function}.{argument} AS same,
+      object = {function}.{argument} AND published_at <= coalesce({function}.as_of, published_at) AS asked
+    FROM {db.log("publications")} WHERE job = '{job}'
   )"""
 
 

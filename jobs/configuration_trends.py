@@ -1,0 +1,32 @@
+"""The `trends` section of the configuration: queries for complete event trends."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from patternlake.jobs.configuration_streams import ObjectName, Section, Text
+
+
+def _parameters(value: Any) -> Any:
+    """Parameters as texts: a number or a truth value stands for what is written."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, int | float) else given
+        for name, given in value.items()
+    }
+
+
+class TrendConfiguration(Section):
+    """One query for trends over a stream."""
+
+    stream: ObjectName
+    query: Text
+    params: Annotated[dict[str, str], BeforeValidator(_parameters)] = Field(default_factory=dict)
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What must not change while vertices of both meanings would stand together; goes into publications."""
+        return {"stream_name": self.stream, "query": self.query, "params": dict(sorted(self.params.items()))}

@@ -1,0 +1,124 @@
+"""How a job that reads a stream's events begins its next batch: from the stream's publication and its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.standing import look
+from patternlake.udfs.errors import StateError
+
+
+@dataclass(frozen=True)
+class Work:
+    """A batch that was begun.
+
+    Attributes
+    ----------
+    batch
+        The batch; its range is `batch.source_from` to `batch.source_to` of the stream's positions.
+    stream
+        The publication of the stream that it reads.
+    last
+        The publication that it goes on from; None where it starts anew.
+    """
+
+    batch: Batch
+    stream: Publication
+    last: Publication | None
+
+
+def next_batch(
+    db: Database,
+    job: str,
+    name: str,
+    stream_name: str,
+    meaning: Mapping[str, Any],
+    *,
+    rebuild: bool,
+    check: Callable[[Publication], None],
+    free: tuple[str, ...] = (),
+) -> Work | None:
+    """Begin the next batch of an object; None where it is up to date.
+
+    A batch that an earlier run began is taken over, unless a rebuild of the stream has replaced what it reads: that
+    one stays behind, unseen, as before a rebuild of the object.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    job, name, stream_name
+        Which object, and the stream that it reads.
+    meaning
+        What its configuration means.
+    rebuild
+        Start anew, with the configuration as it is now.
+    check
+        Called with the stream's publication before anything is written: what it raises leaves no batch behind that
+        nobody could finish.
+    free
+        Keys of `meaning` that may change from batch to batch.
+
+    Raises
+    ------
+    StateError
+        The stream has no published events, or the configuration has changed in a way that needs a rebuild.
+    """
+    standing = look(db, job, name, stream_name, beside=("ingest",))
+    last, stream = standing.latest, standing.beside["ingest"]
+    if stream is None:
+        raise StateError(f"{job} {name!r}: the stream {stream_name!r} has no published events; run `ingest` first")
+    begun = standing.pending[-1] if standing.pending else None
+    adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
+    whole = {**meaning, "stream": dict(stream.configuration)}
+    fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch
+    fresh = fresh or (adopted is not None and adopted.rebuild)
+    if last is not None and not fresh:
+        refuse_changes(job, name, last.configuration, whole, free)
+        if adopted is None and last.source["ingest_batch"] == stream.batch_id:
+            return None
+    if not stream.source_to:
+        return None
+    if adopted is None:
+        check(stream)
+    batch_id = standing.free_batch if adopted is None else adopted.batch_id
+    batch = Batch.begin(
+        db,
+        job=job,
+        object=name,
+        stream=stream_name,
+        batch_id=batch_id,
+        base_batch=batch_id if fresh or last is None else last.base_batch,
+        source={"ingest_batch": stream.batch_id, "ingest_base": stream.base_batch},
+        source_from=0 if fresh or last is None else last.source_to,
+        source_to=stream.source_to,
+        configuration=whole,
+        standing=standing,
+    )
+    # An intent that a run left behind may name an older batch of the stream.
+    read: Publication | None = stream
+    if stream.batch_id != batch.source["ingest_batch"]:
+        read = PublicationsReader(db).of_batch("ingest", stream_name, int(batch.source["ingest_batch"]))
+    if read is None:
+        raise StateError(f"{job} {name!r}: batch {batch.source['ingest_batch']} of the stream is not published")
+    return Work(batch, read, None if batch.base_batch == batch.batch_id else batch.previous)
+
+
+def refuse_changes(
+    job: str, name: str, published: Mapping[str, Any], now: Mapping[str, Any], free: tuple[str, ...] = ()
+) -> None:
+    """Refuse a configuration that gives an object another meaning, naming the keys that differ."""
+    changed = sorted(
+        key for key in {*published, *now} if published.get(key) != now.get(key) and key not in ("stream", *free)
+    )
+    if changed:
+        told = ", ".join(f"{key}: {published.get(key)!r} → {now.get(key)!r}" for key in changed)
+        raise StateError(
+            f"{job} {name!r}: the configuration has changed since the last batch ({told}); "
+            "what is kept would not fit together with what comes: run it with --rebuild, or take the change back"
+        )

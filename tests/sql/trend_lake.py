@@ -1,0 +1,115 @@
+"""What the tests of trends share: one database, a stream for each question, filled by the real jobs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from sql.sketch_lake import E, call, moment
+
+import patternlake
+from patternlake.delta_tables.quoting import literal
+from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.running import run
+from patternlake.jobs.summary import Summary
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+DATABASE = "trend_lake"
+
+
+class TrendStream:
+    """One stream of a lake with its queries."""
+
+    def __init__(
+        self,
+        lake: TrendLake,
+        name: str,
+        queries: Mapping[str, str],
+        params: Mapping[str, Any],
+        stream: Mapping[str, Any],
+    ) -> None:
+        self.lake, self.name, self.queries, self.params = lake, name, dict(queries), dict(params)
+        self.folder = lake.folder / f"stream{len(list(lake.folder.iterdir()))}"
+        self.folder.mkdir()
+        self.section = {
+            "source": {"format": "csv", "path": str(self.folder), "options": {"header": True, "escape": '"'}},
+            "time": "timestamp_millis(CAST(at AS BIGINT))",
+            "name": "what",
+            "key": "who",
+            **stream,
+        }
+
+    def configuration(self) -> Configuration:
+        tree = {
+            "database": DATABASE,
+            "location": self.lake.location,
+            "streams": {self.name: self.section},
+            "trends": {
+                name: {"stream": self.name, "query": query, "params": self.params}
+                for name, query in self.queries.items()
+            },
+        }
+        return Configuration.from_text(yaml.safe_dump(tree, allow_unicode=True))
+
+    def deliver(self, *batches: Sequence[E]) -> TrendStream:
+        """Ingest each batch and bring the queries up to date."""
+        attributes = list(self.section.get("attributes", {}))
+        for events in batches:
+            path = self.folder / f"{len(list(self.folder.iterdir())):04}.csv"
+            with open(path, "w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(["at", "what", "who", *attributes])
+                for event in events:
+                    at = int(moment(event.time).timestamp() * 1000)
+                    writer.writerow([at, event.name, event.key, *(event.attributes.get(name) for name in attributes)])
+            self.run("ingest")
+            self.run("trends")
+        return self
+
+    def run(self, job: str, *, rebuild: bool = False) -> list[Summary]:
+        return run(self.lake.spark, self.configuration(), job, rebuild=rebuild)
+
+
+class TrendLake:
+    """One database with many streams."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder / "data"
+        self.folder.mkdir()
+        self.location = str(folder / "lake")
+        patternlake.enable(spark, database=DATABASE, location=self.location)
+
+    def stream(
+        self,
+        name: str,
+        queries: Mapping[str, str],
+        *batches: Sequence[E],
+        params: Mapping[str, Any] | None = None,
+        **stream: Any,
+    ) -> TrendStream:
+        return TrendStream(self, name, queries, params or {}, stream).deliver(*batches)
+
+    def rows(self, sql: str) -> list[Row]:
+        return self.spark.sql(sql).collect()
+
+    def trends(self, query: str, **arguments: Any) -> list[tuple[int, ...]]:
+        """The positions of all trends, in order."""
+        rows = self.rows(f"SELECT positions FROM {call('cet_trends', query, **arguments)}")
+        return sorted(tuple(row["positions"]) for row in rows)
+
+    def counts(self, query: str, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Key, seconds of start and end of the window, trends, longest, total length, final: of each row, in order."""
+        start = int(moment(0).timestamp())
+        rows = self.rows(
+            f"SELECT key, unix_millis(window_start) / 1000 - {start} AS a, unix_millis(window_end) / 1000 - {start} "
+            f"AS b, trends, longest, total_length, final FROM {call('cet_count', query, **arguments)} ORDER BY key, a"
+        )
+        return [tuple(row) for row in rows]
+
+    def view(self, name: str, trend: str) -> list[Row]:
+        return self.rows(f"SELECT * FROM {DATABASE}.{name} WHERE trend = {literal(trend)}")

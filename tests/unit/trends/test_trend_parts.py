@@ -1,0 +1,107 @@
+"""Parts of an answer: partitions and blocks of windows answered apart give what all together give."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from naive import trends as naive
+from naive.trend_cases import ATTRIBUTES, compiled, random_events, random_query
+from unit.trends.test_trend_rows import columns, table_rows
+
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.trends.asking import TrendsAsked
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.parts import count_part, list_part
+from patternlake.udfs.trends.rows import Layout, vertex_rows
+from patternlake.udfs.trends.sharing import Cell, Share, shares
+
+
+def dealt(
+    layout: Layout, rows: dict[str, pa.Array], block: int, parts: int, rng: random.Random
+) -> list[dict[str, Any]]:
+    """Vertices as `cet_count` deals them out: by partition and block, once for each block."""
+    windows = Windows.of(layout.question)
+    row, window = windows.spread(rows["pane"].to_numpy().astype(np.int64))
+    pairs = sorted({(at, number // block) for at, number in zip(row.tolist(), window.tolist(), strict=True)})
+    portion = {}
+    for at, number in pairs:
+        portion.setdefault((tuple(rows["part"][at].as_py()), number), rng.randrange(parts))
+    found = []
+    for wanted in range(parts):
+        mine = [(at, b) for at, b in pairs if portion[tuple(rows["part"][at].as_py()), b] == wanted]
+        rng.shuffle(mine)
+        if mine:
+            taken = pa.array([at for at, _ in mine])
+            one = {name: column.take(taken) for name, column in rows.items()}
+            found.append(one | {"block": pa.array([b for _, b in mine], pa.int64())})
+    return found
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_portions_together_give_the_answer_of_all(seed: int) -> None:
+    rng = random.Random(seed)
+    query, events = random_query(rng), random_events(rng, rng.randint(1, 14))
+    question = compiled(query.text())
+    layout = Layout(question, ATTRIBUTES)
+    asked = TrendsAsked(layout, None, None, -(2**60), 2**60, rng.randint(1, 4), 10**6, False)
+    rows = columns([vertex_rows(layout, table_rows(events))])
+    wanted = {(key, window or 0, row) for (key, window), found in naive.trends(query, events).items() for row in found}
+    listed, counted = set(), 0
+    for part in dealt(layout, rows, asked.block, 3, rng):
+        counts = count_part(asked, part).as_py()
+        assert counts["error"] is None
+        total = sum(int(row["trends"]) for row in counts["rows"])
+        counted += total
+        cut = rng.randint(0, total)
+        for low, high in ((0, cut), (cut, total)):
+            answer = list_part(asked, part, low, high).as_py()
+            assert answer["error"] is None
+            assert len(answer["rows"]) == high - low
+            listed |= {(row["key"], row["window"], tuple(row["positions"])) for row in answer["rows"]}
+    assert listed == wanted
+    assert counted == len(wanted)
+
+
+def test_windows_that_were_not_asked_for_are_left_out() -> None:
+    question = compiled("PATTERN E+ e[] WITHIN 2 SEC SLIDE 1 SEC")
+    layout = Layout(question, ATTRIBUTES)
+    events = [naive.Event(at + 1, at * 1_000_000, "E") for at in range(6)]
+    rows = columns([vertex_rows(layout, table_rows(events))]) | {"block": pa.array([0] * 6, pa.int64())}
+    answer = count_part(TrendsAsked(layout, None, 4_000_000, 1, 3, 100, 10, False), rows).as_py()
+    assert [(row["window"], row["trends"], row["longest"], row["final"]) for row in answer["rows"]] == [
+        (1, "1", 2, True),
+        (2, "1", 2, True),
+        (3, "1", 2, False),
+    ]
+
+
+CELLS = [Cell(0, "b", 0, 3), Cell(0, "b", 1, 2), Cell(1, None, 0, 4), Cell(1, "a", 7, 10**30), Cell(1, "c", 0, 1)]
+
+
+def test_too_many_trends_are_refused_with_their_number() -> None:
+    with pytest.raises(ArgumentError, match=f"the query has {10**30 + 10} trends, more than max_trends = 9; raise"):
+        shares(CELLS, 9, truncate=False)
+
+
+def test_the_first_trends_by_partition_and_window_are_taken() -> None:
+    assert shares(CELLS, 9, truncate=True) == ([Share(1, 0, 9)], True)
+    few = [cell for cell in CELLS if cell.key != "a"]
+    assert shares(few, 8, truncate=True) == ([Share(0, 0, 4), Share(1, 0, 4)], True)
+    assert shares(few, 10, truncate=False) == ([Share(0, 0, 5), Share(1, 0, 5)], False)
+
+
+def test_windows_that_are_not_allowed_keep_their_numbers() -> None:
+    few = [cell for cell in CELLS if cell.key != "a"]
+    assert shares(few, 10, truncate=False, allowed=[0]) == ([Share(0, 0, 3), Share(1, 0, 5)], False)
+    assert shares(few, 10, truncate=False, allowed=[1]) == ([Share(0, 3, 5)], False)
+
+
+def test_one_cell_that_owns_all_trends_is_dealt_out() -> None:
+    found, _ = shares([Cell(3, None, 0, 1_000_000)], 1_000_000, truncate=False)
+    assert len(found) == 16
+    assert {share.high - share.low for share in found} == {62_500}
+    assert (found[0].low, found[-1].high) == (0, 1_000_000)

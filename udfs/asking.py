@@ -1,0 +1,70 @@
+"""Checks that every SQL function makes of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from patternlake.udfs.errors import ArgumentError
+
+
+def given(arguments: Mapping[str, Any], name: str, default: Any) -> Any:
+    """The value of an argument; NULL stands for its default."""
+    value = arguments.get(name)
+    return default if value is None else value
+
+
+def check_bounds(arguments: Mapping[str, Any], *pairs: tuple[str, str]) -> None:
+    """Refuse a lower bound above its upper bound.
+
+    Raises
+    ------
+    ArgumentError
+        Naming both, and their values.
+    """
+    for low, high in pairs:
+        least, greatest = arguments.get(low), arguments.get(high)
+        if least is not None and greatest is not None and least > greatest:
+            values = f"{_shown(low, least)} > {_shown(high, greatest)}"
+            raise ArgumentError(f"{low} is after {high} ({values}); swap them")
+
+
+def check_moment(what: str, as_of: int | None, publication: Mapping[str, Any]) -> None:
+    """Refuse a moment that lies before what can be asked for.
+
+    Parameters
+    ----------
+    what
+        The object, for messages.
+    as_of
+        Microseconds since the epoch, or None for now.
+    publication
+        ``first`` and ``horizon``: when the object was first published, and the earliest moment that can be asked for;
+        microseconds, or None.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the earliest moment.
+    """
+    first, horizon = publication["first"], publication["horizon"]
+    if as_of is None or first is None:
+        return
+    if as_of < first:
+        raise ArgumentError(f"as_of {moment(as_of)} lies before the first publication of {what}, {moment(first)}")
+    if horizon is not None and as_of < horizon:
+        raise ArgumentError(
+            f"as_of {moment(as_of)} lies before the horizon of {what}; the earliest moment that can be asked is "
+            f"{moment(horizon)}"
+        )
+
+
+def moment(micros: int) -> str:
+    """A moment as messages show it."""
+    return str(np.datetime64(micros, "us")).replace("T", " ") + " UTC"
+
+
+def _shown(name: str, value: Any) -> str:
+    return str(np.datetime64(value, "us")).replace("T", " ") if name.endswith("_time") else str(value)

@@ -1,0 +1,183 @@
+"""The first step of `cet_count` and `cet_trends`: from arguments and a publication to a checked question."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from patternlake.udfs.asking import check_bounds, check_moment, given
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.trends.configured import layout_of
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.rows import Layout
+
+TASK_VERTICES = 200_000
+"""Vertices that one part of an answer has, about; a window of one partition is never divided."""
+MOST_PARTS = 1000
+
+QUESTION_TYPE = pa.struct(
+    [
+        ("error", pa.string()),
+        ("text", pa.string()),
+        ("batch", pa.int64()),
+        ("base", pa.int64()),
+        ("low_pane", pa.int64()),
+        ("high_pane", pa.int64()),
+        ("by_part", pa.bool_()),
+        ("counted", pa.bool_()),
+        ("pane", pa.int64()),
+        ("step", pa.int64()),
+        ("length", pa.int64()),
+        ("block", pa.int64()),
+        ("parts", pa.int32()),
+        ("watermark", pa.int64()),
+        ("last_position", pa.int64()),
+    ]
+)
+"""A question, or the error, and what chooses the vertices that are read and the part that each goes to.
+
+``pane``: width of a pane; ``step``, ``length``: a window begins at every step-th pane and has length panes; ``block``:
+windows of one block; ``parts``: into how many parts the work is dealt; the rest tells which windows are final.
+"""
+
+_ALL = 2**62
+
+
+@dataclass(frozen=True)
+class TrendsAsked:
+    """What the parts of an answer need to know.
+
+    Attributes
+    ----------
+    layout
+        The query, and how its vertices are written.
+    key
+        Value of ``key`` that was asked for, or None.
+    watermark
+        Of the publication, microseconds, or None.
+    first, last
+        Numbers of the first and the last window that lie inside the asked times.
+    block
+        Windows of one block.
+    max_trends, truncate
+        As of `cet_trends`.
+    """
+
+    layout: Layout
+    key: str | None
+    watermark: int | None
+    first: int
+    last: int
+    block: int
+    max_trends: int
+    truncate: bool
+
+
+def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
+    """Check a call, and say what is to be read for it.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    publication
+        ``at``: the query's publication at `as_of`, or None; ``first``, ``horizon``: microseconds, or None.
+    known
+        Names of all trend queries.
+
+    Returns
+    -------
+    The fields of `QUESTION_TYPE`.
+    """
+    try:
+        return _question(arguments, publication, known)
+    except PatternLakeError as error:
+        return {"error": str(error), "counted": False}
+
+
+def _question(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
+    name = arguments.get("query")
+    if name is None:
+        raise ArgumentError("query is NULL; give the name of a trend query")
+    check_moment(f"the trend query {name!r}", arguments.get("as_of"), publication)
+    at = publication["at"]
+    if at is None:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        names = ", ".join(map(repr, known)) or "none yet; configure `trends`, and run the job"
+        raise ArgumentError(f"there is no trend query {name!r}{hint}; trend queries: {names}")
+    check_bounds(arguments, ("from_time", "to_time"))
+    max_trends = given(arguments, "max_trends", 1_000_000)
+    if max_trends < 0:
+        raise ArgumentError(f"max_trends {max_trends}: must be 0 or more")
+    configuration, state = json.loads(at["configuration"]), json.loads(at["state"])
+    layout = layout_of(configuration)
+    question, windows = layout.question, Windows.of(layout.question)
+    low, high = arguments.get("from_time"), arguments.get("to_time")
+    if not windows.width and (low is not None or high is not None):
+        told = "from_time" if low is not None else "to_time"
+        raise ArgumentError(f"{told} with a query without WITHIN: it has one window, without bounds; leave {told} out")
+    first, last = _windows_inside(windows, low, high)
+    pane = max(windows.pane, 1)
+    step, length = max(windows.slide // pane, 1), max(windows.width // pane, 1)
+    vertices = int(state["vertices"])
+    parts = max(1, min(MOST_PARTS, -(-vertices // TASK_VERTICES)))
+    panes = int(state["highest_pane"]) - int(state["lowest_pane"]) + 1 if vertices else 1
+    block = max(1, -(-panes // step) // (4 * parts))
+    text = {
+        "configuration": configuration,
+        "key": arguments.get("key"),
+        "watermark": at["watermark"],
+        "first": first,
+        "last": last,
+        "block": block,
+        "max_trends": max_trends,
+        "truncate": given(arguments, "truncate", False),
+    }
+    return {
+        "text": json.dumps(text, sort_keys=True),
+        "batch": at["batch_id"],
+        "base": at["base_batch"],
+        "low_pane": max(first * step, -_ALL) if windows.width else 0,
+        "high_pane": min(last * step + length - 1, _ALL) if windows.width else 0,
+        "by_part": bool(question.partition),
+        "counted": windows.counted,
+        "pane": windows.pane,
+        "step": step,
+        "length": length,
+        "block": block,
+        "parts": parts,
+        "watermark": at["watermark"],
+        "last_position": at["source_to"],
+    }
+
+
+def _windows_inside(windows: Windows, low: int | None, high: int | None) -> tuple[int, int]:
+    """Numbers of the windows [a, b) with a >= low and no moment after high; windows of events are judged later."""
+    if not windows.width or windows.counted:
+        return -_ALL // max(windows.slide, 1), _ALL // max(windows.slide, 1)
+    first = -_ALL // windows.slide if low is None else -(-low // windows.slide)
+    last = _ALL // windows.slide if high is None else (high + 1 - windows.width) // windows.slide
+    return first, last
+
+
+@lru_cache(maxsize=64)
+def asked(text: str) -> TrendsAsked:
+    """What the text of a question says."""
+    parts = json.loads(text)
+    return TrendsAsked(
+        layout=layout_of(parts["configuration"]),
+        key=parts["key"],
+        watermark=parts["watermark"],
+        first=parts["first"],
+        last=parts["last"],
+        block=parts["block"],
+        max_trends=parts["max_trends"],
+        truncate=parts["truncate"],
+    )

@@ -1,0 +1,175 @@
+"""One part of an answer: the trends of some partitions and blocks of windows, counted or listed.
+
+The vertices of a part come with the block that they are there for; a vertex of two blocks comes twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.trends.answering import Trends
+from patternlake.udfs.trends.asking import TrendsAsked
+from patternlake.udfs.trends.cells import Blocks
+from patternlake.udfs.trends.extraction import Batch
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.rows import shown, vertices_from
+
+IntArray = NDArray[np.int64]
+_MOMENT = pa.timestamp("us", "UTC")
+
+COUNT_ROW = pa.struct(
+    [
+        ("key", pa.string()),
+        ("window", pa.int64()),
+        ("window_start", _MOMENT),
+        ("window_end", _MOMENT),
+        ("trends", pa.string()),
+        ("trends_approx", pa.float64()),
+        ("longest", pa.int32()),
+        ("total_length", pa.string()),
+        ("final", pa.bool_()),
+    ]
+)
+COUNTS_TYPE = pa.struct([("error", pa.string()), ("rows", pa.list_(COUNT_ROW))])
+"""One row for each partition and window, or the error."""
+
+TREND_ROW = pa.struct(
+    [
+        ("key", pa.string()),
+        ("window", pa.int64()),
+        ("window_start", _MOMENT),
+        ("window_end", _MOMENT),
+        ("positions", pa.list_(pa.int64())),
+        ("length", pa.int32()),
+        ("first_time", _MOMENT),
+        ("last_time", _MOMENT),
+        ("final", pa.bool_()),
+    ]
+)
+TRENDS_TYPE = pa.struct([("error", pa.string()), ("rows", pa.list_(TREND_ROW))])
+"""One row for each trend, or the error."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The trends of one part, with what its cells are called."""
+
+    trends: Trends
+    keys: list[str | None]
+    windows: Windows
+    asked: TrendsAsked
+
+    def columns(self, cell: IntArray) -> dict[str, pa.Array]:
+        """``key``, ``window``, ``window_start``, ``window_end`` and ``final`` of cells."""
+        cells = self.trends.cells
+        window = cells.window[cell]
+        # By the number of windows: windows of events have no bounds in time before their events are looked up.
+        timed = bool(self.windows.width) and not self.windows.counted
+        start, end = self.windows.bounds(window)
+        final = self.windows.final(window, self.asked.watermark) if timed else np.zeros(len(window), np.bool_)
+        bounds = {
+            name: pa.array(values).cast(_MOMENT) if timed else pa.nulls(len(window), _MOMENT)
+            for name, values in (("window_start", start), ("window_end", end))
+        }
+        names = pa.array([self.keys[key] for key in cells.key.tolist()], pa.string())
+        return {"key": names.take(pa.array(cell)), "window": pa.array(window), **bounds, "final": pa.array(final)}
+
+
+def part_of(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> _Part:
+    """Build the graph of a part.
+
+    Parameters
+    ----------
+    asked
+        The question.
+    rows
+        ``block`` and the columns of `rows.VERTEX_SCHEMA` but for ``key``: all vertices of the part.
+    """
+    question = asked.layout.question
+    block = rows["block"].to_numpy(zero_copy_only=False).astype(np.int64)
+    position = rows["position"].to_numpy(zero_copy_only=False)
+    term = rows["term"].to_numpy(zero_copy_only=False)
+    # The order that `vertices_from` gives its vertices; equal ones differ in their block alone.
+    order = np.lexsort((block, term, position))
+    sorted_rows = {name: column.take(pa.array(order)) for name, column in rows.items()}
+    vertices, parts = vertices_from(asked.layout, sorted_rows)
+    block = block[order]
+    codes, of = pd.factorize(vertices.key * (int(block.max()) - int(block.min()) + 1) + block - block.min(), sort=True)
+    first = np.zeros(len(of), np.int64)
+    first[codes] = np.arange(len(codes))
+    keys = [shown(parts[code]) if parts[code] else asked.key for code in vertices.key[first].tolist()]
+    dealt = replace(vertices, key=codes.astype(np.int64))
+    return _Part(
+        Trends(question, dealt, Blocks(asked.block, block[first], asked.first, asked.last)),
+        keys,
+        Windows.of(question),
+        asked,
+    )
+
+
+def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.StructScalar:
+    """Count the trends of a part: one value of `COUNTS_TYPE`."""
+    if not len(rows["block"]):
+        return pa.array([{"rows": []}], COUNTS_TYPE)[0]
+    try:
+        part = part_of(asked, rows)
+        counts = part.trends.counts()
+    except PatternLakeError as error:
+        return _refused(error, COUNTS_TYPE)
+    cells = part.trends.cells
+    columns = part.columns(np.arange(len(cells.key))) | {
+        "trends": pa.array(list(map(str, counts.trends)), pa.string()),
+        "trends_approx": pa.array(counts.approximate),
+        "longest": pa.array(counts.longest.astype(np.int32)),
+        "total_length": pa.array(list(map(str, counts.total_length)), pa.string()),
+    }
+    return _listed(columns, COUNT_ROW, COUNTS_TYPE)
+
+
+def list_part(asked: TrendsAsked, rows: Mapping[str, pa.Array], low: int, high: int) -> pa.StructScalar:
+    """List the trends number `low` to `high` (exclusive) of a part, in the order of partition, window and positions.
+
+    Returns
+    -------
+    One value of `TRENDS_TYPE`.
+    """
+    try:
+        part = part_of(asked, rows)
+        taken = [_trend_columns(part, batch) for batch in part.trends.extract(low, high)]
+    except PatternLakeError as error:
+        return _refused(error, TRENDS_TYPE)
+    columns = {
+        field.name: pa.concat_arrays([one[field.name] for one in taken]) if taken else pa.array([], field.type)
+        for field in TREND_ROW
+    }
+    return _listed(columns, TREND_ROW, TRENDS_TYPE)
+
+
+def _trend_columns(part: _Part, batch: Batch) -> dict[str, pa.Array]:
+    cells = part.trends.cells
+    begin, end = batch.offsets[:-1], batch.offsets[1:]
+    positions = pa.array(cells.position[batch.row])
+    return part.columns(batch.cell) | {
+        "positions": pa.ListArray.from_arrays(pa.array(batch.offsets.astype(np.int32)), positions),
+        "length": pa.array((end - begin).astype(np.int32)),
+        "first_time": pa.array(cells.time[batch.row[begin]]).cast(_MOMENT),
+        "last_time": pa.array(cells.time[batch.row[end - 1]]).cast(_MOMENT),
+    }
+
+
+def _listed(columns: Mapping[str, pa.Array], row: pa.StructType, type_: pa.StructType) -> pa.StructScalar:
+    arrays = [columns[field.name].cast(field.type) for field in row]
+    rows = pa.StructArray.from_arrays(arrays, fields=list(row))
+    listed = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
+    return pa.StructArray.from_arrays([pa.nulls(1, pa.string()), listed], fields=list(type_))[0]
+
+
+def _refused(error: PatternLakeError, type_: pa.StructType) -> pa.StructScalar:
+    return pa.array([{"error": str(error)}], type_)[0]
