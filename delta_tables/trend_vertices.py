@@ -24,7 +24,7 @@ EVENT, ATTRIBUTE, PANE = "event", "attribute", "pane"
 
 
 def _view(log: LogName) -> str:
-    return f"""SELECT p.object AS trend, v.kind, v.pane, array_join(v.part, ',', 'NULL') AS partition, v.key,
+    return f"""SELECT p.stream, p.object AS trend, v.kind, v.pane, array_join(v.part, ',', 'NULL') AS partition, v.key,
   v.position, v.time, v.last_time, v.greatest_time, v.term, v.left, v.right, v.along, v.carried, v.step,
   v.number, v.low, v.high,
   v.holds_low, v.holds_high, v.from_batch, v.to_batch
