@@ -19,7 +19,7 @@ def _view(log: LogName) -> str:
     return f"""SELECT stream, segment, level, node[i] AS node, pos_lo[i] AS pos_lo, pos_hi[i] AS pos_hi,
   timestamp_micros(time_lo[i]) AS min_time, timestamp_micros(time_hi[i]) AS max_time,
   ones[i] / CAST(m AS DOUBLE) AS density, m, k, substring(bits, i * (m DIV 8) + 1, m DIV 8) AS bits,
-  finished, from_batch, to_batch
+  finished, from_batch
 FROM (
   SELECT p.stream, n.*, explode(sequence(0, size(n.node) - 1)) AS i
   FROM {log("sketch_nodes")} n JOIN ({current(log, "sketch")}) p ON {visible_text(TABLE, "n", "p")}

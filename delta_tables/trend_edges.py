@@ -9,7 +9,7 @@ from patternlake.delta_tables.visibility import visible_text
 
 def _view(log: LogName) -> str:
     return f"""SELECT p.stream, p.object AS trend, e.kind, e.pane, array_join(e.part, ',', 'NULL') AS partition, e.step,
-  e.first, e.last, e.position, e.term, e.from_batch, e.to_batch
+  e.first, e.last, e.position, e.term, e.from_batch
 FROM {log("trend_edges")} e JOIN ({current(log, "trends")}) p ON {visible_text(TABLE, "e", "p")}"""
 
 

@@ -27,7 +27,7 @@ def _view(log: LogName) -> str:
     return f"""SELECT p.stream, p.object AS trend, v.kind, v.pane, array_join(v.part, ',', 'NULL') AS partition, v.key,
   v.position, v.time, v.last_time, v.greatest_time, v.term, v.left, v.right, v.along, v.carried, v.step,
   v.number, v.low, v.high,
-  v.holds_low, v.holds_high, v.from_batch, v.to_batch
+  v.holds_low, v.holds_high, v.from_batch
 FROM {log("trend_vertices")} v JOIN ({current(log, "trends")}) p ON {visible_text(TABLE, "v", "p")}"""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.standing import look
+from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
 
 
@@ -32,6 +34,39 @@ class Work:
     last: Publication | None
 
 
+def followed(
+    job: str, name: str, begin: Callable[[bool], Work | None], perform: Callable[[Work], Publication]
+) -> Summary:
+    """Do an object's batches until it is up to date.
+
+    Parameters
+    ----------
+    job, name
+        Which object.
+    begin
+        Begins the next batch, as `next_batch` does; told whether it is the first of this run.
+    perform
+        Writes and publishes it.
+    """
+    started = time.monotonic()
+    done: list[Publication] = []
+    while (work := begin(not done)) is not None:
+        done.append(perform(work))
+        # Only a batch that was begun earlier can leave events unread that the stream has now.
+        if not work.batch.adopted:
+            break
+    return Summary(
+        job,
+        name,
+        done[-1].batch_id if done else None,
+        len(done),
+        sum(each.rows_in for each in done),
+        sum(each.rows_out for each in done),
+        0,
+        time.monotonic() - started,
+    )
+
+
 def next_batch(
     db: Database,
     job: str,
@@ -40,7 +75,7 @@ def next_batch(
     meaning: Mapping[str, Any],
     *,
     rebuild: bool,
-    check: Callable[[Publication], None],
+    check: Callable[[Publication, Publication | None], None],
     free: tuple[str, ...] = (),
 ) -> Work | None:
     """Begin the next batch of an object; None where it is up to date.
@@ -59,8 +94,8 @@ def next_batch(
     rebuild
         Start anew, with the configuration as it is now.
     check
-        Called with the stream's publication before anything is written: what it raises leaves no batch behind that
-        nobody could finish.
+        Called with the stream's publication, and the one to go on from, before anything is written: what it raises
+        leaves no batch behind that nobody could finish.
     free
         Keys of `meaning` that may change from batch to batch.
 
@@ -72,7 +107,8 @@ def next_batch(
     standing = look(db, job, name, stream_name, beside=("ingest",))
     last, stream = standing.latest, standing.beside["ingest"]
     if stream is None:
-        raise StateError(f"{job} {name!r}: the stream {stream_name!r} has no published events; run `ingest` first")
+        shown = "the stream" if name == stream_name else f"the stream {stream_name!r}"
+        raise StateError(f"{job} {name!r}: {shown} has no published events; run `ingest` first")
     begun = standing.pending[-1] if standing.pending else None
     adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
     whole = {**meaning, "stream": dict(stream.configuration)}
@@ -85,7 +121,7 @@ def next_batch(
     if not stream.source_to:
         return None
     if adopted is None:
-        check(stream)
+        check(stream, None if fresh else last)
     batch_id = standing.free_batch if adopted is None else adopted.batch_id
     batch = Batch.begin(
         db,

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +19,11 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.standing import look
+from patternlake.delta_tables.publications import Publication
 from patternlake.jobs.configuration import SketchConfiguration
+from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.sketch_planning import denser, first_plan, tokens
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.errors import StateError
 from patternlake.udfs.sketch.segments import ROW_SCHEMA, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.sizing import Sizing
 
@@ -33,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 JOB = "sketch"
 TABLE = "sketch_nodes"
+
+_FREE = ("memory", "expected_events")
+"""What may change from batch to batch: segments of both kinds fit together."""
 
 _TASK_EVENTS = 1_600_000
 """Events that one task holds at most; more segments in a task mean fewer, larger files."""
@@ -67,76 +68,16 @@ def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebui
     SizingError
         The memory does not allow what was asked.
     """
-    started = time.monotonic()
-    done: list[Publication] = []
-    while True:
-        work = _next_batch(db, name, configuration, rebuild=rebuild and not done)
-        if work is None:
-            break
-        done.append(_run(db, work, configuration))
-        if not work.batch.adopted:
-            break
-    return Summary(
-        JOB,
-        name,
-        done[-1].batch_id if done else None,
-        len(done),
-        sum(each.rows_in for each in done),
-        sum(each.rows_out for each in done),
-        0,
-        time.monotonic() - started,
-    )
+    sizing: Sizing | None = None
 
+    def size(stream: Publication, last: Publication | None) -> None:
+        nonlocal sizing
+        sizing = _first_sizing(db, stream, configuration, last)
 
-@dataclass(frozen=True)
-class _Work:
-    """A batch that was begun."""
+    def begin(first: bool) -> Work | None:
+        return next_batch(db, JOB, name, name, configuration.meaning, rebuild=rebuild and first, check=size, free=_FREE)
 
-    batch: Batch
-    stream: Publication
-    """The stream when the run looked."""
-    sizing: Sizing | None
-    """The plan of the first segment, if that is needed and the batch is this run's own."""
-
-
-def _next_batch(db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool) -> _Work | None:
-    """Begin the next batch; None where all is up to date.
-
-    A batch that an earlier run began is taken over; its plan is made when it is known what it reads.
-    """
-    standing = look(db, JOB, name, name, beside=("ingest",))
-    last, stream = standing.latest, standing.beside["ingest"]
-    if stream is None:
-        raise StateError(f"sketch {name!r}: the stream has no published events; run `ingest` first")
-    begun = standing.pending[-1] if standing.pending else None
-    # A batch of events that a rebuild of the stream has replaced stays behind, unseen, as before a rebuild of ours.
-    adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
-    meaning = {**configuration.meaning, "stream": dict(stream.configuration)}
-    fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch
-    fresh = fresh or (adopted is not None and adopted.rebuild)
-    if last is not None and not fresh:
-        _refuse_changes(name, last.configuration, meaning)
-        if adopted is None and last.source["ingest_batch"] == stream.batch_id:
-            return None
-    if not stream.source_to:
-        return None
-    batch_id = standing.free_batch if adopted is None else adopted.batch_id
-    # A sketch that cannot be sized must not leave a batch behind that no other size could take over.
-    sizing = _first_sizing(db, stream, configuration, None if fresh else last) if adopted is None else None
-    batch = Batch.begin(
-        db,
-        job=JOB,
-        object=name,
-        stream=name,
-        batch_id=batch_id,
-        base_batch=batch_id if fresh or last is None else last.base_batch,
-        source={"ingest_batch": stream.batch_id, "ingest_base": stream.base_batch},
-        source_from=0 if fresh or last is None else last.source_to,
-        source_to=stream.source_to,
-        configuration=meaning,
-        standing=standing,
-    )
-    return _Work(batch, stream, sizing)
+    return followed(JOB, name, begin, lambda work: _run(db, work, sizing, configuration))
 
 
 def _first_sizing(
@@ -158,27 +99,21 @@ def _first_sizing(
     )
 
 
-def _run(db: Database, work: _Work, configuration: SketchConfiguration) -> Publication:
-    """Build and publish a batch. An intent that a run left behind may name an older batch of the stream."""
-    batch, sizing, name = work.batch, work.sizing, work.batch.object
-    stream: Publication | None = work.stream
-    if work.stream.batch_id != batch.source["ingest_batch"]:
-        stream = PublicationsReader(db).of_batch("ingest", name, int(batch.source["ingest_batch"]))
-    if stream is None:
-        raise StateError(f"sketch {name!r}: batch {batch.source['ingest_batch']} of the stream is not published")
+def _run(db: Database, work: Work, sizing: Sizing | None, configuration: SketchConfiguration) -> Publication:
+    """Build and publish a batch; `sizing` is the plan of the first segment where a batch of this run's own needs it."""
+    batch, stream, name = work.batch, work.stream, work.batch.object
     if batch.source.get("ageing") and batch.previous is not None:
         # Maintenance died before it published. It has removed nothing yet, and will come again.
         before = batch.previous
         return batch.publish(rows_in=0, rows_out=0, watermark=before.watermark, state=dict(before.state))
-    fresh = batch.base_batch == batch.batch_id
-    plans, expected = ([], None) if fresh or batch.previous is None else _state(batch.previous)
+    plans, expected = ([], None) if work.last is None else _state(work.last)
     if batch.adopted:
-        sizing = _first_sizing(db, stream, configuration, None if fresh else batch.previous)
+        sizing = _first_sizing(db, stream, configuration, work.last)
     plans = plans if sizing is None else [Plan(0, sizing)]
     builder = _Builder(batch, EventsReader(db).published(stream), stream, configuration, plans, expected)
     state = builder.build()
-    if batch.previous is not None and not fresh:
-        state["floors"] = batch.previous.state.get("floors", [])
+    if work.last is not None:
+        state["floors"] = work.last.state.get("floors", [])
     if state["bytes"] > configuration.memory:
         logger.warning(
             "sketch %r takes %d bytes, more than memory: %d, because the stream has outgrown expected_events: %d",
@@ -318,17 +253,6 @@ def _state(last: Publication) -> tuple[list[Plan], int]:
         Plan(entry["from_segment"], Sizing.from_json(json.dumps(entry["sizing"]))) for entry in last.state["plans"]
     ]
     return plans, int(last.state["expected_events"])
-
-
-def _refuse_changes(name: str, published: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    changed = sorted(key for key in {*published, *now} if published.get(key) != now.get(key) and key != "stream")
-    changed = [key for key in changed if key not in ("memory", "expected_events")]
-    if changed:
-        told = ", ".join(f"{key}: {published.get(key)!r} → {now.get(key)!r}" for key in changed)
-        raise StateError(
-            f"sketch {name!r}: the configuration has changed since the last batch ({told}); "
-            "segments of both kinds would not fit together: run it with --rebuild, or take the change back"
-        )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ to a pane that later ones follow, and lateness bounds how many.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -24,7 +23,7 @@ from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.trend_vertices import ATTRIBUTE, EVENT, PANE, TABLE, TrendVerticesReader
 from patternlake.jobs.configuration import TrendConfiguration
 from patternlake.jobs.contexts import kept
-from patternlake.jobs.following import Work, next_batch
+from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.trends.configured import layout_of
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_rows
@@ -61,33 +60,19 @@ def trends(db: Database, name: str, configuration: TrendConfiguration, *, rebuil
     PatternLakeError
         The query does not compile; the stream has no published events; or the query has changed since the last batch.
     """
-    started = time.monotonic()
-    done: list[Publication] = []
-    while True:
-        work = next_batch(
+
+    def begin(first: bool) -> Work | None:
+        return next_batch(
             db,
             JOB,
             name,
             configuration.stream,
             configuration.meaning,
-            rebuild=rebuild and not done,
-            check=lambda stream: _check(configuration, stream),
+            rebuild=rebuild and first,
+            check=lambda stream, _: _check(configuration, stream),
         )
-        if work is None:
-            break
-        done.append(_Builder(db, work).build())
-        if not work.batch.adopted:
-            break
-    return Summary(
-        JOB,
-        name,
-        done[-1].batch_id if done else None,
-        len(done),
-        sum(each.rows_in for each in done),
-        sum(each.rows_out for each in done),
-        0,
-        time.monotonic() - started,
-    )
+
+    return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
 
 
 def _check(configuration: TrendConfiguration, stream: Publication) -> None:

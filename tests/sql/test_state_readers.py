@@ -156,7 +156,7 @@ def test_the_view_of_nodes_has_one_row_per_node(lake: Database, name: str) -> No
     view = lake.spark.table(lake.view("sketch_nodes"))
     assert view.columns == [
         "stream", "segment", "level", "node", "pos_lo", "pos_hi", "min_time", "max_time", "density", "m", "k", "bits",
-        "finished", "from_batch", "to_batch",
+        "finished", "from_batch",
     ]  # fmt: skip
     rows = view.where(F.col("stream") == name).orderBy("node")
     seen = rows.select("segment", "node", "pos_lo", "pos_hi", F.unix_seconds("min_time"), "density", "bits").collect()
