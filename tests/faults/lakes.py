@@ -50,12 +50,18 @@ streams:
     allowed_lateness: 1 hour
 sketches:
   s: {{events_per_leaf: 16, levels: 3, expected_events: 1000, memory: 1MB}}
+trends:
+  t:
+    stream: s
+    query: PATTERN a+ s[] WHERE s[i].x > s[i-1].x + 20 WITHIN 100 EVENTS SLIDE 50 EVENTS
 """
 
 QUESTIONS = (
     "SELECT * FROM match_seq('s', 'a ; b', after_match => 'next')",
     "SELECT * FROM match_seq('s', 'SEQ(n1, n2)', verify => true)",
     "SELECT match_exists('s', 'n30')",
+    "SELECT * FROM cet_count('t')",
+    "SELECT * FROM cet_trends('t')",
 )
 
 # What may differ between two runs with the same result.
@@ -90,17 +96,29 @@ _REFITTED = ("append sketch_nodes", "delete sketch_nodes", "append sketch_nodes 
 _REFITTED_TWICE = (*_REFITTED, "delete sketch_nodes (2)", "append sketch_nodes (3)")
 _SKETCHED = ("update sketch_nodes", "append publications")
 _SKETCHED_ANEW = ("append publications",)
+_TRENDS = (
+    "append intents",
+    "append trend_vertices",
+    "append trend_vertices (2)",
+    "append trend_edges",
+    "append trend_vertices (3)",
+)
+# The second file goes on with the pane that the first one ends in.
+_PANE_REPLACED = ("update trend_vertices", "update trend_edges", "update trend_vertices (2)")
 
 STEPS = {
     "ingest": Step(None, "ingest", ("a",), (*_INGEST, "append publications")),
     "sketch": Step("ingest", "sketch", ("a",), ("append intents", *_REFITTED, *_SKETCHED_ANEW)),
+    "trends": Step("sketch", "trends", ("a",), (*_TRENDS, "append publications")),
     "ingest more": Step(
-        "sketch",
+        "trends",
         "ingest",
         ("a", "b"),
         tuple(write for write in (*_INGEST, "append publications") if write != "append streams"),
     ),
     "sketch more": Step("ingest more", "sketch", ("a", "b"), ("append intents", *_REFITTED, *_SKETCHED)),
+    "trends more": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, *_PANE_REPLACED, "append publications")),
+    "trends anew": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, "append publications"), rebuild=True),
     "ingest anew": Step("sketch more", "ingest", ("a", "b"), (*_INGEST, "append publications"), rebuild=True),
     "sketch what was ingested anew": Step(
         "ingest anew", "sketch", ("a", "b"), ("append intents", *_REFITTED_TWICE, *_SKETCHED_ANEW)

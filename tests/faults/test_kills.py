@@ -15,6 +15,7 @@ FAST = {
     ("ingest", "append streams"),
     ("ingest", "append publications"),
     ("sketch", "append publications"),
+    ("trends", "append publications"),
 }
 # A stop before a write is also one after the write before it; `end` is the stop after the last one.
 STOPS = [
@@ -69,6 +70,7 @@ def test_a_run_that_dies_is_completed_by_the_next(history: History, step: str, s
         pytest.param("ingest more", "end", marks=pytest.mark.slow),
         pytest.param("sketch more", "update sketch_nodes", marks=pytest.mark.slow),
         pytest.param("sketch more", "append publications", marks=pytest.mark.slow),
+        pytest.param("trends more", "update trend_edges", marks=pytest.mark.slow),
     ],
 )
 def test_a_process_that_is_killed_is_completed_by_the_next(history: History, step: str, stop: str) -> None:

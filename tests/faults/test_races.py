@@ -38,6 +38,7 @@ def lost(said: str) -> bool:
         pytest.param("ingest more", "append publications", marks=pytest.mark.slow),
         pytest.param("sketch", "append intents", marks=pytest.mark.slow),
         pytest.param("sketch more", "append sketch_nodes (2)", marks=pytest.mark.slow),
+        pytest.param("trends more", "append trend_edges", marks=pytest.mark.slow),
     ],
 )
 def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, step: str, stop: str) -> None:
@@ -67,6 +68,8 @@ def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, st
         ("sketch", "delete sketch_nodes"),
         ("sketch more", "update sketch_nodes"),
         ("sketch more", "append publications"),
+        ("trends", "append trend_vertices"),
+        ("trends more", "update trend_vertices"),
     ],
 )
 def test_of_two_processes_at_the_same_write_one_wins(history: History, tmp_path: Path, step: str, stop: str) -> None:
