@@ -12,6 +12,7 @@ from patternlake.delta_tables import documents, moments
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.visibility import visible_text
 from patternlake.jobs.running import JOBS
 
@@ -110,7 +111,7 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
     ):
         key = (job, object)
         row = published.get(key)
-        stream_name = object if row is None else row.stream
+        stream_name = _configured_stream(job, object, configuration) if row is None else row.stream
         values: dict[str, Any] = {
             "job": job,
             "object": object,
@@ -129,12 +130,18 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
                 "rows_in": row.rows_in,
                 "rows_out": row.rows_out,
                 "rows_quarantined": row.rows_quarantined,
-                "bytes": sizes.get((job, row.stream_id), 0),
+                "bytes": sizes.get((job, stream_id(object)), 0),
             }
         if key in sketches and row is not None and row.source_to:
             values |= _per_event(sketches[key], names.get(object), row.source_to)
         found.append(ObjectStatus(**values))
     return found
+
+
+def _configured_stream(job: str, object: str, configuration: Configuration) -> str:
+    """The stream that an object is to read; most bear its name."""
+    query = configuration.trends.get(object) if job == "trends" else None
+    return object if query is None else query.stream
 
 
 def _published(database: Database) -> dict[_Key, Row]:
@@ -143,16 +150,16 @@ def _published(database: Database) -> dict[_Key, Row]:
     text = f"""
 WITH batches AS (
   SELECT job, object, batch_id, max(base_batch) AS base_batch, max(horizon) AS horizon, max_by(struct(
-      stream, stream_id, unix_micros(published_at) AS published_at, unix_micros(watermark) AS watermark,
+      stream, unix_micros(published_at) AS published_at, unix_micros(watermark) AS watermark,
       source_to, source, rows_in, rows_out, rows_quarantined), published_at) AS p
   FROM {database.log("publications")} GROUP BY job, object, batch_id
 ), based AS (
   SELECT *, max(base_batch) OVER (PARTITION BY job, object) AS base FROM batches
 )
 SELECT job, object, max(batch_id) AS batch_id, max(base) AS base_batch, unix_micros(max(horizon)) AS horizon,
-  max_by(p.stream, batch_id) AS stream, max_by(p.stream_id, batch_id) AS stream_id,
-  max_by(p.published_at, batch_id) AS published_at, max_by(p.watermark, batch_id) AS watermark,
-  max_by(p.source_to, batch_id) AS source_to, max_by(p.source, batch_id) AS source,
+  max_by(p.stream, batch_id) AS stream, max_by(p.published_at, batch_id) AS published_at,
+  max_by(p.watermark, batch_id) AS watermark, max_by(p.source_to, batch_id) AS source_to,
+  max_by(p.source, batch_id) AS source,
   sum(p.rows_in) AS rows_in, sum(p.rows_out) AS rows_out, sum(p.rows_quarantined) AS rows_quarantined
 FROM based WHERE batch_id >= base GROUP BY job, object"""
     return {(row.job, row.object): row for row in database.spark.sql(text).collect()}
@@ -169,15 +176,15 @@ def _open_batches(database: Database, published: Mapping[_Key, Row]) -> dict[_Ke
 
 
 def _sizes(database: Database) -> dict[tuple[str, int], int]:
-    """Bytes of the files of each job and stream, in the tables that have a folder per stream."""
+    """Bytes of the files of each job and number of an object, in the tables that have a folder per object."""
     parts = [
-        f"SELECT DISTINCT {literal(table.job)} AS job, stream_id, _metadata.file_path AS path, "
+        f"SELECT DISTINCT {literal(table.job)} AS job, {owner} AS owner, _metadata.file_path AS path, "
         f"_metadata.file_size AS size FROM {database.log(table.name)}"
         for table in TABLES.values()
-        if table.job and "stream_id" in table.partitions
+        if table.job and (owner := table.object_column or "stream_id") in table.partitions
     ]
-    text = f"SELECT job, stream_id, sum(size) AS bytes FROM ({' UNION ALL '.join(parts)}) GROUP BY job, stream_id"
-    return {(row.job, row.stream_id): row.bytes for row in database.spark.sql(text).collect()}
+    text = f"SELECT job, owner, sum(size) AS bytes FROM ({' UNION ALL '.join(parts)}) GROUP BY job, owner"
+    return {(row.job, row.owner): row.bytes for row in database.spark.sql(text).collect()}
 
 
 def _distinct_names(database: Database) -> dict[str, Row]:

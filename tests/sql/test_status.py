@@ -29,6 +29,9 @@ sketches:
   behind: {}
   rebuilt: {}
   never: {}
+trends:
+  delays: {stream: flights, query: "PATTERN late+ f[]"}
+  untold: {stream: behind, query: "PATTERN a+ f[]"}
 """
 )
 
@@ -69,6 +72,15 @@ class History:
         counts = {"rows_in": 0, "rows_out": len(keys), "rows_quarantined": 0}
         self._publish("sketch", name, batch_id=batch_id, base_batch=1, source_to=last, source=source, **counts)
 
+    def trends(self, name: str, stream: str, last: int) -> None:
+        """A published graph of a stream's first batch, of one vertex."""
+        vertex = {"trend_id": stream_id(name), "kind": "event", "pane": 0, "position": last}
+        self._add("trend_vertices", stream, vertex, from_batch=1)
+        source = json.dumps({"ingest_batch": 1, "ingest_base": 1})
+        counts = {"rows_in": last, "rows_out": 1, "rows_quarantined": 0}
+        published = {"base_batch": 1, "source_to": last, "source": source, "stream": stream}
+        self._publish("trends", name, batch_id=1, **published, **counts)
+
     def begin(self, job: str, name: str, batch_id: int) -> None:
         """A batch that was begun."""
         self._add("intents", name, {"job": job, "object": name, "stream": name}, batch_id=batch_id)
@@ -96,6 +108,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Datab
     history.sketch("flights", 1, 80, nodes=3, keys=[["N1"]], closed_by=2)
     history.ingest("flights", 2, {"late": 10, "cancelled": 10}, 100, quarantined=1)
     history.sketch("flights", 2, 100, nodes=5, keys=[["N1", "N22"], ["N22", "N333", "N4444"]])
+
+    history.trends("delays", "flights", 80)
 
     history.ingest("behind", 1, {"a": 10}, 10)
     history.sketch("behind", 1, 10, nodes=1, keys=[[]])
@@ -133,6 +147,8 @@ def test_every_object_configured_or_published_is_listed_job_by_job(
         ("sketch", "flights", True),
         ("sketch", "never", True),
         ("sketch", "rebuilt", True),
+        ("trends", "delays", True),
+        ("trends", "untold", True),
     ]
 
 
@@ -141,6 +157,12 @@ def test_rows_are_totals_over_all_batches(found: dict[tuple[str, str], ObjectSta
     assert (flights.rows_in, flights.rows_out, flights.rows_quarantined) == (104, 100, 4)
     assert flights.batch_id == 2
     assert flights.watermark == NOON
+
+
+def test_a_query_lags_behind_the_stream_that_it_reads(found: dict[tuple[str, str], ObjectStatus]) -> None:
+    delays, untold = found["trends", "delays"], found["trends", "untold"]
+    assert (delays.stream, delays.lag_rows, delays.lag_batches) == ("flights", 20, 1)
+    assert (untold.stream, untold.lag_rows, untold.lag_batches) == ("behind", 22, 3)
 
 
 def test_batches_before_a_rebuild_are_not_counted(found: dict[tuple[str, str], ObjectStatus]) -> None:
@@ -193,11 +215,14 @@ def test_one_name_needs_no_bits_in_a_dictionary_coded_log(found: dict[tuple[str,
     assert behind.dictionary_bytes_per_event == len("a") / 10
 
 
-def test_sizes_are_those_of_the_objects_files(lake: Database, found: dict[tuple[str, str], ObjectStatus]) -> None:
-    total = lake.spark.sql(f"DESCRIBE DETAIL {lake.log('sketch_nodes')}").collect()[0].sizeInBytes
-    sketches = [each for each in found.values() if each.job == "sketch" and each.batch_id is not None]
-    assert all(each.bytes > 0 for each in sketches)
-    assert sum(each.bytes for each in sketches) == total
+@pytest.mark.parametrize(("job", "table"), [("sketch", "sketch_nodes"), ("trends", "trend_vertices")])
+def test_sizes_are_those_of_the_objects_files(
+    lake: Database, found: dict[tuple[str, str], ObjectStatus], job: str, table: str
+) -> None:
+    total = lake.spark.sql(f"DESCRIBE DETAIL {lake.log(table)}").collect()[0].sizeInBytes
+    published = [each for each in found.values() if each.job == job and each.batch_id is not None]
+    assert all(each.bytes > 0 for each in published)
+    assert sum(each.bytes for each in published) == total
 
 
 def test_a_horizon_is_shown_and_counts_no_batch_twice(lake: Database) -> None:
