@@ -15,15 +15,15 @@ MASTER = "local[2]"
 
 
 @contextmanager
-def spark_session(folder: Path, *, functions: bool = True) -> Iterator[SparkSession]:
+def spark_session(folder: Path, *, functions: bool = True, master: str = MASTER) -> Iterator[SparkSession]:
     """A session, stopped at the end; with the functions enabled over the database `patternlake` at ``folder/state``."""
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     settings = {"spark.sql.warehouse.dir": str(folder.resolve() / "warehouse")}
     if functions:
-        spark = session(str(folder / "state"), MASTER, settings=settings)
+        spark = session(str(folder / "state"), master, settings=settings)
     else:
-        spark = bare_session(MASTER, settings)
+        spark = bare_session(master, settings)
     spark.sparkContext.setLogLevel("OFF")
     try:
         yield spark

@@ -16,7 +16,7 @@ MB = 1e6
 
 def shown(part: str, figures: Sequence[dict[str, Any]]) -> RenderableType:
     """The tables of a part of the benchmark, from its figures at all sizes."""
-    makers = {"jobs": _jobs, "queries": _queries, "accuracy": _accuracy, "warm": _warm}
+    makers = {"jobs": _jobs, "queries": _queries, "accuracy": _accuracy, "warm": _warm, "trends": _trends}
     return Group(*makers[part](figures))
 
 
@@ -235,3 +235,57 @@ def _warm(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:
                 str(len(values)),
             )
     return [table]
+
+
+def _trends(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    table = _table(
+        "Trends: the job beside plain Spark that copies the events, both functions beside the kernels on one core",
+        ("what", "events", "ratio", "s", "baseline s", "all processes MB", "workers MB", "JVM heap after GC MB", "n"),
+        "ratio: time / baseline's time; medians. count and list: the kernels' build is part of the baseline.",
+    )
+    cores = _table(
+        "Extraction by cet_trends on one core and on two",
+        ("trends", "events", "speed-up", "goal", "one core s", "two cores s", "n"),
+        "windows: trends of many starts and windows. one start: all of them begin at one event of one window.",
+    )
+    for each in figures:
+        kernels = {
+            name: median([found["seconds"][name] for found in each["kernels"]]) for name in ("build", "count", "list")
+        }
+        job = [found["seconds"]["trends"] for found in each["jobs"]]
+        plain = median([found["seconds"]["plain"] for found in each["jobs"]])
+        peaks = [found["memory"] for found in each["jobs"]]
+        rows = [("job trends", job, plain, peaks)]
+        share = each["kernels"][0]["listed"] / each["kernels"][0]["trends"]
+        baselines = {
+            "cet_count, all windows": kernels["build"] + kernels["count"],
+            "cet_count, some windows": (kernels["build"] + kernels["count"]) * share,
+            "cet_trends, the same": (kernels["build"] + kernels["count"]) * share + kernels["list"],
+        }
+        rows += [
+            (name, each["calls"][name]["seconds"], base, [each["calls"][name]["memory"]])
+            for name, base in baselines.items()
+        ]
+        for name, taken, base, memory in rows:
+            peak = [max(found[kind] for found in memory) / MB for kind in ("total", "workers", "jvm_heap_after_gc")]
+            table.add_row(
+                name,
+                f"{each['events']:,}",
+                f"{median(taken) / base:.2f}x",
+                f"{median(taken):.2f}",
+                f"{base:.2f}",
+                *(f"{value:,.0f}" for value in peak),
+                str(len(taken)),
+            )
+        for name, one in each["cores"]["1"].items():
+            two = each["cores"]["2"][name]
+            cores.add_row(
+                name,
+                f"{each['events']:,}",
+                f"{median(one) / median(two):.2f}x",
+                "1.7x",
+                f"{median(one):.2f}",
+                f"{median(two):.2f}",
+                str(len(one)),
+            )
+    return [table, cores]
