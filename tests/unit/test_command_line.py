@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import logging
@@ -11,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,14 +17,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from patternlake.jobs import answers, command_line, local_spark, running, status_lines
+from patternlake.jobs import command_line, local_spark, running
 from patternlake.jobs.configuration import Configuration
-from patternlake.jobs.messages import message
 from patternlake.jobs.progress import ShownProgress
 from patternlake.jobs.running import JOBS
-from patternlake.jobs.status import ObjectStatus, dictionary_bytes
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.errors import ArgumentError, PatternSyntaxError, StateError
+from patternlake.udfs.errors import StateError
 
 CONFIGURATION = """
 streams:
@@ -330,90 +326,3 @@ def test_the_packages_warnings_reach_standard_error_and_no_handler_is_left(
     assert "warning: sketch 'flights' takes more than memory\n" in shown
     assert "not told" not in shown
     assert logging.getLogger("patternlake").handlers == before
-
-
-@pytest.mark.parametrize(
-    ("raised", "said"),
-    [
-        (ArgumentError("two\nlines"), "two\nlines"),
-        (
-            PatternSyntaxError("found ';', expected a name", "A ; ; B", 4),
-            "line 1, column 5: found ';', expected a name\n  A ; ; B\n      ^",
-        ),
-        (
-            Exception(
-                "An error occurred while calling o9.collectToPython.\n: org.apache.spark.SparkRuntimeException: "
-                "[USER_RAISED_EXCEPTION] line 1, column 3: odd\n  A ; ; B\n      ^ SQLSTATE: P0001\n\tat org.apache"
-            ),
-            "line 1, column 3: odd\n  A ; ; B\n      ^",
-        ),
-        (Exception("[USER_RAISED_EXCEPTION] no such stream\n\nJVM stacktrace:\norg.apache…"), "no such stream"),
-        (ValueError(), "ValueError"),
-        (ValueError("bad\nworse"), "ValueError: bad"),
-    ],
-)
-def test_an_error_is_told_without_the_machinery_that_it_came_through(raised: Exception, said: str) -> None:
-    assert message(raised) == said
-
-
-def test_columns_are_aligned_by_their_width_on_screen() -> None:
-    assert list(answers.aligned(["name", "n"], [["東京", "7"], ["a\nb", "12"]], right=[1])) == [
-        "name   n",
-        "----  --",
-        "東京   7",
-        "a\\nb  12",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("events", "columns", "taken"),
-    [
-        (1000, [(1, 5)], 5),  # one name needs no code
-        (1000, [(2, 10)], 125 + 10),
-        (1000, [(5, 20)], 375 + 20),  # 5 names: 3 bits
-        (1000, [(8, 20)], 375 + 20),
-        (1000, [(9, 20), (1000, 4000)], 500 + 1250 + 20 + 4000),
-        (3, [(2, 2)], 1 + 2),  # whole bytes
-    ],
-)
-def test_a_dictionary_coded_log_takes_a_code_per_event_and_each_text_once(
-    events: int, columns: list[tuple[int, int]], taken: int
-) -> None:
-    assert dictionary_bytes(events, columns) == taken
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_234_567, "1.23 MB"), (999_999, "1 MB")]
-)
-def test_sizes_have_three_digits(count: int, text: str) -> None:
-    assert status_lines.size_text(count) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (7_199, "1 h"), (86_400 * 400, "400 d")]
-)
-def test_spans_are_told_in_their_greatest_unit(seconds: int, text: str) -> None:
-    assert status_lines.span_text(timedelta(seconds=seconds)) == text
-
-
-def test_status_shows_lag_open_batches_and_what_is_configured_no_more() -> None:
-    now = datetime(2024, 1, 2, tzinfo=timezone.utc)
-    then = now - timedelta(hours=3)
-    found = [
-        ObjectStatus("ingest", "flights", "flights", True, batch_id=4, published_at=then, watermark=then, bytes=2048),
-        ObjectStatus("sketch", "flights", "flights", True, lag_rows=1200, lag_batches=2, open_batch=0),
-        ObjectStatus("sketch", "old", "old", False, batch_id=0, published_at=then, lag_rows=0, lag_batches=0),
-    ]
-    lines = list(status_lines.as_table(found, now))
-    assert "2024-01-01 21:00:00" in lines[2]
-    assert "watermark 3 h old" in lines[2]
-    assert "2.05 kB" in lines[2]
-    assert "never" in lines[3]
-    assert "1,200 rows, 2 batches" in lines[3]
-    assert lines[5] == (
-        "sketch flights: batch 0 was begun and is not published; if no run is at work, the next one takes it over"
-    )
-    assert lines[6] == "sketch old: published once, configured no more"
-    rows = list(csv.DictReader(status_lines.as_csv(found)))
-    assert rows[0]["watermark"] == "2024-01-01T21:00:00+00:00"
-    assert rows[1]["published_at"] == ""
