@@ -136,7 +136,7 @@ class Lake:
         self.spark = spark
         self.folder = folder
         self.data = data
-        self.name = f"faults_{folder.name}"
+        self.name = f"faults_{folder.parent.name}_{folder.name}"
         folder.mkdir(parents=True, exist_ok=True)
         self.conf = folder / "conf.yaml"
         self.conf.write_text(CONFIGURATION.format(name=self.name, data=data))
