@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.language.columns import Column
@@ -29,9 +31,14 @@ def order_keys(left: Column, right: Column, *, ordered: bool = True) -> tuple[In
         the keys of NULLs nothing.
     """
     if "string" in (left.type, right.type):
-        both = np.concatenate([left.values, right.values])
-        codes, _ = pd.factorize(both, sort=ordered, use_na_sentinel=False)
-        codes = codes.astype(np.int64)
+        # Arrow orders texts by their UTF-8 bytes, as Spark does.
+        texts = pa.chunked_array([pa.array(side.values, pa.string()) for side in (left, right)])
+        encoded = texts.combine_chunks().dictionary_encode()
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        if ordered:
+            rank = np.empty(len(encoded.dictionary), np.int64)
+            rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank))
+            codes = rank[codes]
         return codes[: len(left.values)], codes[len(left.values) :]
     return _number_keys(left), _number_keys(right)
 
