@@ -105,6 +105,7 @@ def test_the_full_example_has_every_key():
     assert {key for stream in streams for key in stream} == keys(configuration.streams["flights"])
     assert {key for stream in streams for key in stream["source"]} == keys(configuration.streams["flights"].source)
     assert set(tree["sketches"]["flights"]) == keys(configuration.sketches["flights"])
+    assert set(tree["trends"]["growing_delays"]) == keys(configuration.trends["growing_delays"])
 
 
 def test_every_flight_of_the_year_is_delivered_once(demo, deliveries):
