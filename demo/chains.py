@@ -63,7 +63,7 @@ GROWING = ChainQuestion(
     title="Delays that grow all day",
     asked="Which aircraft left New York later and later in the course of one day, each delay greater than the last?",
     trend="growing_delays",
-    counted="Aircraft and days, by the length of the longest chain",
+    counted="Days by their longest chain",
     counts=f"""
 SELECT longest, count(*) AS aircraft_days, sum(CAST(trends AS BIGINT)) AS chains
 FROM cet_count('growing_delays') WHERE {DAY}
@@ -82,12 +82,12 @@ SNOWBALLS = ChainQuestion(
     asked="When did the flights of one airport to one city clog: each at least twice as late as one less than two "
     "hours before?",
     trend="snowballs",
-    counted="Cities and parts of a day, the longest chains first",
+    counted="Windows with chains of four flights or more",
     counts=f"""
 SELECT date_format({LOCAL.format("window_start")}, 'd MMM HH:mm') AS hours_from, key AS city,
-  CAST(trends AS BIGINT) AS chains, longest, CAST(total_length AS BIGINT) AS flights_in_all
-FROM cet_count('snowballs')
-ORDER BY longest DESC, trends_approx DESC, window_start, key LIMIT 100
+  CAST(trends AS BIGINT) AS chains, longest
+FROM cet_count('snowballs') WHERE longest >= 4
+ORDER BY longest DESC, trends_approx DESC, window_start, key
 """,
     listed="Chains of four flights or more",
     chains=CHAINS.format(
