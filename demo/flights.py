@@ -1,4 +1,4 @@
-"""`make demo`: a year of real flights, delivered month by month, and five questions about their order in time."""
+"""`make demo`: a year of real flights, delivered month by month, and seven questions about their order in time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+from chains import CHAIN_QUESTIONS, ChainQuestion
 from deliver import LATE_REPORTER, MONTHS, Deliveries
+from picture import draw
 from questions import QUESTIONS, TIRED, Question, RowQuestion
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +27,9 @@ CONFIGURATION = HERE.parent / "conf" / "demo.yaml"
 DATA, LAKE, OUTPUT = HERE / "data", HERE / "lake", HERE / "output"
 
 AS_OF_MONTH = 6
+TREND_MONTHS = (6, 12)
+"""After these months' files the job `trends` runs, each time on what came since it last ran."""
+
 SHOWN_ROWS = 10
 
 console = Console(highlight=False)
@@ -46,6 +52,10 @@ def main() -> None:
         for number, question in enumerate(QUESTIONS, start=1):
             answer(spark, number, question, as_of)
         answer_per_row(spark, len(QUESTIONS) + 1, TIRED)
+        for number, chains in enumerate(CHAIN_QUESTIONS, start=len(QUESTIONS) + 2):
+            answer_chains(spark, number, chains)
+        draw(spark, OUTPUT / "delays_that_double.png")
+        console.print("One window of the last question as a picture: demo/output/delays_that_double.png")
     finally:
         spark.stop()
     console.print(f"\nDone in {time.monotonic() - begun:.0f} s. All rows: demo/output; the lake: demo/lake.")
@@ -54,15 +64,21 @@ def main() -> None:
 def deliver_and_run(spark: SparkSession, deliveries: Deliveries) -> str:
     """Deliver each month and run the jobs on it; the moment at which June's file was published."""
     console.rule("Twelve files arrive, one a month")
-    console.print(f"{'month':10}{'rows in':>10}{'events':>10}{'quarantined':>13}{'ingest':>10}{'sketch':>10}")
+    console.print(
+        f"{'month':10}{'rows in':>10}{'events':>10}{'quarantined':>13}{'ingest':>10}{'sketch':>10}{'trends':>10}"
+    )
     as_of = ""
     for month in MONTHS:
         deliveries.write(month, DATA)
         ingest, sketch = (patternlake.run(spark, str(CONFIGURATION), job=job)[0] for job in ("ingest", "sketch"))
-        console.print(
+        line = (
             f"2013-{month:02}   {ingest.rows_in:>10,}{ingest.rows_out:>10,}{ingest.rows_quarantined:>13,}"
             f"{ingest.seconds:>8.1f} s{sketch.seconds:>8.1f} s"
         )
+        if month in TREND_MONTHS:
+            trends = patternlake.run(spark, str(CONFIGURATION), job="trends")
+            line += f"{sum(summary.seconds for summary in trends):>8.1f} s"
+        console.print(line)
         if month == AS_OF_MONTH:
             latest = "SELECT CAST(max(published_at) AS STRING) AS at FROM patternlake.publications"
             as_of = spark.sql(latest).collect()[0]["at"]
@@ -119,6 +135,24 @@ def answer_per_row(spark: SparkSession, number: int, question: RowQuestion) -> N
     table.add_row("match_seq for every aircraft, exact", f"{sum(matches.values())}", f"{exact_seconds:.2f} s")
     console.print(table)
     console.print(question.means.format(yes=sum(row["exact_matches"] > 0 for row in rows), rows=len(rows)))
+
+
+def answer_chains(spark: SparkSession, number: int, question: ChainQuestion) -> None:
+    """Ask how many chains of delays there are, and for the longest of them."""
+    headline(number, question.title, question.asked)
+    query = yaml.safe_load(CONFIGURATION.read_text())["trends"][question.trend]
+    console.print(f"  {' '.join(query['query'].split())}", markup=False)
+    if "params" in query:
+        console.print("  with " + ", ".join(f"{name} = {value}" for name, value in query["params"].items()))
+    counts, count_seconds = timed(spark, question.counts)
+    chains, chain_seconds = timed(spark, question.chains)
+    table = tally("rows")
+    table.add_row("cet_count, the year", f"{len(counts)}", f"{count_seconds:.2f} s")
+    table.add_row("cet_trends, the chains below", f"{len(chains)}", f"{chain_seconds:.2f} s")
+    console.print(table)
+    print_rows(question.counted, counts)
+    print_rows(question.listed, chains, number)
+    console.print(question.means.format(listed=len(chains)))
 
 
 def timed(spark: SparkSession, query: str) -> tuple[list[Row], float]:

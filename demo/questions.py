@@ -7,24 +7,30 @@ from dataclasses import dataclass
 LOCAL = "from_utc_timestamp({}, 'America/New_York')"
 """Times are stored as moments; people at an airport read their own clock."""
 
+TOLD = """concat(
+      e.attributes['carrier'], e.attributes['flight'], ' to ', e.attributes['dest'], ' ',
+      CASE WHEN e.name IN ('cancelled', 'diverted') THEN e.name
+        ELSE format_string('%+.0f min', CAST(e.attributes['dep_delay'] AS DOUBLE)) END
+    )"""
+"""A flight `e` in a few words."""
+
+IN_ORDER = """array_join(transform(
+    array_sort(collect_list(struct(number, at, told))),
+    x -> concat(date_format(x.at, 'HH:mm'), ' ', x.told)
+  ), ' | ')"""
+"""The flights of a group, each with its number, its local time and what is told of it, in one line."""
+
 STEPS = f"""
 WITH matches AS (SELECT * FROM {{call}}),
 step AS (SELECT match_no, posexplode(steps) AS (number, operand) FROM matches),
 flight AS (
   SELECT step.match_no, step.number, e.key, {LOCAL.format("e.time")} AS at,
-    concat(
-      e.attributes['carrier'], e.attributes['flight'], ' to ', e.attributes['dest'], ' ',
-      CASE WHEN e.name IN ('cancelled', 'diverted') THEN e.name
-        ELSE format_string('%+.0f min', CAST(e.attributes['dep_delay'] AS DOUBLE)) END
-    ) AS told
+    {TOLD} AS told
   FROM step JOIN patternlake.events e ON e.stream = 'flights' AND e.position = step.operand.from_position
 )
 SELECT date_format(min(at), 'd MMM') AS day,
   {{columns}}
-  array_join(transform(
-    array_sort(collect_list(struct(number, at, told))),
-    x -> concat(date_format(x.at, 'HH:mm'), ' ', x.told)
-  ), ' | ') AS flights
+  {IN_ORDER} AS flights
 FROM flight
 GROUP BY match_no
 ORDER BY min(at)

@@ -1,15 +1,20 @@
-"""The demo on two days of the year: the blizzard of 8 and 9 February, and what arrives too late."""
+"""The demo on three days: the blizzard of 8 and 9 February, a bad day in July, and what arrives too late."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
+from matplotlib.image import imread
+from naive.flight_chains import HOUR, Departure, chains, doubled, later_and_later
 
 import patternlake
 from patternlake.jobs.configuration import Configuration
@@ -21,6 +26,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 DATABASE = "demo"
+NEW_YORK = ZoneInfo("America/New_York")
 
 
 def here(query):
@@ -29,12 +35,14 @@ def here(query):
 
 
 @pytest.fixture(scope="module")
-def demo() -> Iterator[tuple[ModuleType, ModuleType]]:
+def demo() -> Iterator[tuple[ModuleType, ...]]:
     sys.path.insert(0, str(ROOT / "demo"))
+    import chains
     import deliver
+    import picture
     import questions
 
-    yield deliver, questions
+    yield deliver, questions, chains, picture
     sys.path.remove(str(ROOT / "demo"))
 
 
@@ -71,7 +79,8 @@ def lake(spark: SparkSession, tmp_path_factory, deliveries, batches):
     moments = []
     for number, rows in enumerate(batches):
         deliveries.write_rows(rows, folder / "data" / f"{number}.csv")
-        for job in ("ingest", "sketch"):
+        # The job trends takes the first two batches at once, then the third, as the demo's takes months.
+        for job in ("ingest", "sketch") if number == 0 else ("ingest", "sketch", "trends"):
             patternlake.run(spark, str(configuration), job=job)
         latest = spark.sql(f"SELECT CAST(max(published_at) AS STRING) AS at FROM {DATABASE}.publications").collect()
         moments.append(latest[0]["at"])
@@ -96,6 +105,7 @@ def test_the_full_example_has_every_key():
     assert {key for stream in streams for key in stream} == keys(configuration.streams["flights"])
     assert {key for stream in streams for key in stream["source"]} == keys(configuration.streams["flights"].source)
     assert set(tree["sketches"]["flights"]) == keys(configuration.sketches["flights"])
+    assert set(tree["trends"]["growing_delays"]) == keys(configuration.trends["growing_delays"])
 
 
 def test_every_flight_of_the_year_is_delivered_once(demo, deliveries):
@@ -199,3 +209,91 @@ def test_the_question_per_row_finds_what_the_exact_one_finds(lake, demo):
     exact = {row["tailnum"] for row in spark.sql(question.exact()).collect()}
     assert len(said) == 10
     assert all(said[tailnum] for tailnum in said if tailnum in exact)
+
+
+CHAINS = [
+    ("growing_delays", "aircraft", 16, later_and_later, 24 * HOUR),
+    ("snowballs", "dest", 5, doubled, 8 * HOUR),
+]
+
+
+@pytest.fixture(scope="module")
+def departures(deliveries, batches) -> list[Departure]:
+    made = []
+    for row in batches[0] + batches[1] + batches[2]:
+        delay, carrier = column(deliveries, row, "dep_delay"), column(deliveries, row, "carrier")
+        if delay != "NA" and carrier != "OO":
+            planned = [int(column(deliveries, row, name)) for name in ("year", "month", "day", "hour", "minute")]
+            at = datetime(*planned, tzinfo=NEW_YORK).timestamp() + 60 * int(delay)
+            names = [column(deliveries, row, name) for name in ("tailnum", "origin", "dest")]
+            made.append(Departure(at, carrier + column(deliveries, row, "flight"), int(delay), *names))
+    return made
+
+
+@pytest.mark.parametrize(("trend", "key", "least", "follows", "width"), CHAINS)
+def test_chains_of_delays_are_those_that_loops_over_the_delivered_rows_find(
+    lake, departures, trend, key, least, follows, width
+):
+    spark, _ = lake
+    expected = chains(departures, least, follows, width)
+    at = {
+        row["position"]: (row["at"], row["flight"])
+        for row in spark.sql(
+            "SELECT position, unix_seconds(time) AS at, concat(attributes['carrier'], attributes['flight']) AS flight "
+            f"FROM {DATABASE}.events"
+        ).collect()
+    }
+    listed = spark.sql(
+        f"SELECT key, unix_seconds(window_start) AS start, positions FROM cet_trends('{trend}')"
+    ).collect()
+    found = sorted((row["key"], row["start"], [at[position] for position in row["positions"]]) for row in listed)
+    assert found == sorted(
+        (getattr(chain[0], key), start, [(one.at, one.flight) for one in chain]) for start, chain in expected
+    )
+    assert max(len(chain) for _, chain in expected) >= 3
+    counted: dict[tuple[str, int], list[int]] = {}
+    for start, chain in expected:
+        counted.setdefault((getattr(chain[0], key), start), []).append(len(chain))
+    rows = spark.sql(f"SELECT *, unix_seconds(window_start) AS start FROM cet_count('{trend}')").collect()
+    assert {(row["key"], row["start"]): (int(row["trends"]), row["longest"]) for row in rows} == {
+        window: (len(lengths), max(lengths)) for window, lengths in counted.items()
+    }
+
+
+def test_the_scenes_of_chains_show_each_flight_in_order(lake, demo, departures):
+    spark, _ = lake
+    growing, snowballs = demo[2].CHAIN_QUESTIONS
+    assert spark.sql(here(growing.counts)).collect()
+    fours = [(start, chain) for start, chain in chains(departures, 5, doubled, 8 * HOUR) if len(chain) >= 4]
+    assert spark.sql(here(snowballs.chains)).count() == len(fours)
+    assert spark.sql(here(snowballs.counts)).count() == len({(start, chain[0].dest) for start, chain in fours})
+    days = [chain for start, chain in chains(departures, 16, later_and_later, 24 * HOUR) if start // HOUR % 24 == 8]
+    at = {one: datetime.fromtimestamp(one.at, NEW_YORK) for chain in days for one in chain}
+    shown = [(row["aircraft"], row["flights"]) for row in spark.sql(here(growing.chains)).collect()]
+    assert shown
+    assert sorted(shown) == sorted(
+        (
+            chain[0].aircraft,
+            " | ".join(f"{at[one]:%H:%M} {one.flight} to {one.dest} {one.delay:+} min" for one in chain),
+        )
+        for chain in days
+        if len(chain) >= 3 and at[chain[0]].month == 7
+    )
+
+
+def test_the_picture_shows_a_graph_whose_edges_carry_every_step_of_its_trends(lake, demo, monkeypatch, tmp_path):
+    spark, _ = lake
+    picture = demo[3]
+    for name in ("WINDOW", "VERTICES", "RANGES", "EDGES", "TRENDS"):
+        monkeypatch.setattr(picture, name, here(getattr(picture, name)))
+    graph = picture.Graph.read(spark)
+    into = {edge["position"]: edge["first"] for edge in graph.edges if edge["kind"] == "from"}
+    out_of = {edge["position"]: (edge["first"], edge["last"]) for edge in graph.edges if edge["kind"] == "to"}
+    assert set(into) == set(out_of) == set(graph.vertices)
+    for earlier, later in (pair for trend in graph.trends for pair in pairwise(trend)):
+        first, last = out_of[earlier]
+        assert first <= into[later] <= last
+    picture.draw(spark, tmp_path / "picture.png")
+    pixels = imread(tmp_path / "picture.png")
+    assert pixels.shape[1] > 1000
+    assert pixels.std() > 0.05
