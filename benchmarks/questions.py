@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.events import RARE, frequent, middling
+from patternlake.udfs.blocks import block_of
 
 STREAM = "bench"
 
@@ -124,7 +125,7 @@ class Question:
         if bounds is not None:
             conditions.append(f"position BETWEEN {bounds[0]} AND {bounds[1]}")
             if dialect == "spark":
-                conditions.append(f"block BETWEEN {bounds[0] - 1 >> 20} AND {bounds[1] - 1 >> 20}")
+                conditions.append(f"block BETWEEN {block_of(bounds[0])} AND {block_of(bounds[1])}")
         filtered = f"SELECT position, name FROM {table} WHERE {' AND '.join(conditions)}"
         if self.policy == "strict":
             return self._adjacent(filtered)

@@ -9,15 +9,13 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.visibility import visible, visible_text
+from patternlake.udfs.blocks import BLOCK_BITS, block_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.publications import Publication
-
-BLOCK_BITS = 20
-"""A block is 2^20 positions: the unit in which scans skip positions."""
 
 
 def _view(log: LogName) -> str:
@@ -31,7 +29,7 @@ TABLE = Table(
     comment="The accepted events of every stream, by position.",
     columns=(
         Column("stream_id", "INT", "number of the stream"),
-        Column("block", "INT", "(position - 1) >> 20"),
+        Column("block", "INT", f"(position - 1) >> {BLOCK_BITS}"),
         Column("position", "BIGINT", "arrival rank in the stream, from 1"),
         Column("time", "TIMESTAMP", "event time"),
         Column("step", "BIGINT", "integer step of a probabilistic stream"),
@@ -48,11 +46,6 @@ TABLE = Table(
     partitions=("stream_id", "block"),
     properties={"delta.dataSkippingStatsColumns": "position,time,step,batch_id,key,name"},
 )
-
-
-def block_of(position: int) -> int:
-    """Return the block that holds a position."""
-    return (position - 1) >> BLOCK_BITS
 
 
 class EventsReader:

@@ -20,8 +20,16 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 1
-MIGRATIONS: dict[int, Callable[[Database], None]] = {}
+SCHEMA_VERSION = 2
+
+
+def _smaller_blocks(database: Database) -> None:
+    """Version 2: a block of `events` is 2^17 positions; it was 2^20."""
+    block = "CAST(shiftright(position - 1, 17) AS INT)"
+    database.spark.sql(f"UPDATE {database.log('events')} SET block = {block} WHERE block <> {block}")
+
+
+MIGRATIONS: dict[int, Callable[[Database], None]] = {2: _smaller_blocks}
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from patternlake.jobs.configuration_streams import StreamConfiguration
 from patternlake.jobs.configuration_values import suggest
+from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ConfigurationError, SourceError
 
 logger = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ class EventColumns:
             attributes += [F.lit(attribute), F.col(column)]
         return numbered.select(
             F.lit(stream_id).cast("int").alias("stream_id"),
-            F.shiftright(F.col("position") - 1, 20).cast("int").alias("block"),
+            F.shiftright(F.col("position") - 1, BLOCK_BITS).cast("int").alias("block"),
             "position",
             "time",
             "step",

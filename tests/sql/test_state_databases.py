@@ -79,7 +79,7 @@ def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
-    with pytest.raises(StateError, match="has schema version 1, but this PatternLake knows versions up to 0"):
+    with pytest.raises(StateError, match="has schema version 2, but this PatternLake knows versions up to 0"):
         Database.open(lake.spark, lake.name, lake.location)
 
 
@@ -89,13 +89,27 @@ def test_an_older_database_is_migrated_step_by_step(
     place = str(tmp_path / "older")
     older = Database.open(spark, "state_older", place)
     done: list[int] = []
-    monkeypatch.setattr(migrations, "MIGRATIONS", {2: lambda _: done.append(2), 3: lambda _: done.append(3)})
-    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 3)
+    monkeypatch.setattr(migrations, "MIGRATIONS", {3: lambda _: done.append(3), 4: lambda _: done.append(4)})
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 4)
     Database.open(spark, "state_older", place)
-    assert done == [2, 3]
-    assert migrations.version_of(older) == 3
+    assert done == [3, 4]
+    assert migrations.version_of(older) == 4
     Database.open(spark, "state_older", place)
-    assert done == [2, 3]
+    assert done == [3, 4]
+
+
+def test_events_of_version_1_are_put_into_smaller_blocks(spark: SparkSession, tmp_path: Path) -> None:
+    database = Database.open(spark, "state_version_1", str(tmp_path / "version_1"))
+    positions = [1, 1 << 17, (1 << 17) + 1, 1 << 20, (1 << 20) + 1]
+    values = ", ".join(f"(1, {(position - 1) >> 20}, {position}, 'a')" for position in positions)
+    spark.sql(f"INSERT INTO {database.log('events')} (stream_id, block, position, name) VALUES {values}")
+    publications = database.log(migrations.CARRIER)
+    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '1')")
+    Database.open(spark, database.name, database.location)
+    rows = database.table("events").orderBy("position").select("position", "block").collect()
+    assert [tuple(row) for row in rows] == list(zip(positions, [0, 0, 1, 7, 8], strict=True))
+    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
+    _forget(database)
 
 
 def test_a_foreign_table_is_not_taken_for_a_database(spark: SparkSession, tmp_path: Path) -> None:

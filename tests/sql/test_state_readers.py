@@ -17,6 +17,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.sketch_nodes import SketchNodesReader
+from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.errors import ArgumentError, StateError
 
 _NAMES = (f"read{number}" for number in itertools.count())
@@ -56,7 +57,7 @@ def _rows(lake: Database, table: str, rows: list[dict[str, Any]]) -> DataFrame:
 
 
 def _event(batch: Batch, position: int, **other: Any) -> dict[str, Any]:
-    given = {"block": (position - 1) >> 20, "position": position, "time": _NOON, "name": "a"}
+    given = {"block": block_of(position), "position": position, "time": _NOON, "name": "a"}
     return {"stream_id": batch.stream_id, "batch_id": batch.batch_id, **given, **other}
 
 
@@ -118,7 +119,7 @@ def test_the_view_of_events_has_published_events_with_their_stream(
 
 
 def test_events_between_positions_skip_other_blocks(lake: Database, name: str) -> None:
-    block = 1 << 20
+    block = 1 << BLOCK_BITS
     published = _ingest(lake, name, 1, [1, 2, block, block + 1, block + 2])
     rows = EventsReader(lake).between(published, 2, block + 1)
     assert sorted(row.position for row in rows.collect()) == [2, block, block + 1]

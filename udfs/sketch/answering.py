@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.sketch.candidates import candidate_ranges, needs_every_event
 from patternlake.udfs.sketch.gathering import gathered
@@ -43,9 +44,6 @@ CANDIDATES_TYPE = pa.struct(
     ]
 )
 EXISTS_TYPE = pa.struct([("error", pa.string()), ("found", pa.bool_())])
-
-BLOCK_BITS = 20
-"""A block of `events` is 2^20 positions."""
 
 _FAR = 1 << 61
 """Microseconds from the epoch that no event is away; differences of two such still fit."""
@@ -223,11 +221,6 @@ def _rows(question: Question, matches: Matches, keys: Sequence[str | None]) -> p
 
 def _failure(message: str) -> pa.Array:
     return pa.array([{"error": message, "rows": None}], ANSWER_TYPE)
-
-
-def block_of(position: int) -> int:
-    """The block of `events` that holds a position."""
-    return (position - 1) >> BLOCK_BITS
 
 
 def _touched(ranges: NDArray[np.int64]) -> list[int]:
