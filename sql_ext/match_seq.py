@@ -54,10 +54,13 @@ def _body(db: Database) -> str:
     # partitions are chosen, and once as a joined row. Arguments of Python functions must be columns, never subqueries.
     # The question's text goes to each portion of the events once, in a row of its own: beside every event it would be
     # most of what is handed over.
+    # Attributes and keys are most of an event's bytes. Where the pattern is a literal that needs neither, the CASEs
+    # fold, and they are not read.
     # No WHERE on what a Python function gave: it would be evaluated for the filter, and again for the rows that pass.
     nodes, events = db.log("sketch_nodes"), db.log("events")
     mine = f"stream_id = {stream_id('match_seq')}"
     by_key = "match_seq.pattern RLIKE '(?i)PARTITION'"
+    conditional = "match_seq.pattern RLIKE '(?i)DEFINE|WHERE'"
     return f"""
 WITH
 publication AS (
@@ -100,8 +103,9 @@ exact AS (
     SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS matches
     FROM (
       SELECT CASE WHEN {by_key} THEN pmod(hash(e.key), {PARTS}) ELSE 0 END AS portion, CAST(NULL AS STRING) AS text,
-        e.position, e.time, e.step, e.key, e.name, e.probability, coalesce(e.tokens, array(e.name)) AS tokens,
-        e.attributes
+        e.position, e.time, e.step, CASE WHEN {conditional} OR {by_key} THEN e.key END AS key, e.name, e.probability,
+        coalesce(e.tokens, array(e.name)) AS tokens,
+        CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes
       FROM {events} e
         JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
         JOIN (SELECT (SELECT c FROM candidates) AS c)

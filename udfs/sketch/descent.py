@@ -57,9 +57,9 @@ def top_hits(question: Question, rows: pa.StructArray) -> pa.Array:
     Array of `TOP_TYPE`. A segment without a top node (`uniform` left it out as too dense) is always a hit.
     """
     asked = None if question.every_key else _plain(question)
-    wanted = _Wanted(question)
     reader = _Reader(rows)
-    return pa.array([_top_hit(question, reader.row(number), asked, wanted) for number in range(len(rows))], TOP_TYPE)
+    tested = _has_names_only(question)
+    return pa.array([_top_hit(question, reader.row(number), asked, tested) for number in range(len(rows))], TOP_TYPE)
 
 
 def node_hits(question: Question, segments: NDArray[np.int64], rows: pa.StructArray, keys: pa.ListArray) -> pa.Array:
@@ -235,24 +235,24 @@ class _Reader:
         return row
 
 
-def _top_hit(question: Question, row: dict[str, Any], plain: _Asked | None, wanted: _Wanted) -> dict[str, Any]:
+def _top_hit(question: Question, row: dict[str, Any], plain: _Asked | None, tested: bool) -> dict[str, Any]:
     keys = row["keys"] if question.every_key else None
     inside = None if row["bits"] is None else np.flatnonzero(_inside(question, row))
     if inside is not None and len(inside) == 0:
         return {"hit": False, "keys": None}
-    if inside is None or not question.pattern.names or not wanted.all_names:
+    if inside is None or not question.pattern.names or not tested:
         return {"hit": True, "keys": keys.to_pylist() if keys is not None else None}
     if keys is None:
         assert plain is not None
         present = plain.of(row, np.zeros(len(inside), np.int64), inside)
-        return {"hit": bool(present[:, wanted.columns].any()), "keys": None}
+        return {"hit": bool(present.any()), "keys": None}
     found: list[str | None] = []
     at_once = max(1, _HASHES_AT_ONCE // len(question.pattern.names))
     for begin in range(0, len(keys), at_once):
         part = keys.slice(begin, at_once)
         asked = _keyed(question, part)
         present = asked.of(row, np.repeat(np.arange(len(part)), len(inside)), np.tile(inside, len(part)))
-        hit = present[:, wanted.columns].any(axis=1).reshape(len(part), len(inside)).any(axis=1)
+        hit = present.any(axis=1).reshape(len(part), len(inside)).any(axis=1)
         found += part.filter(pa.array(hit)).to_pylist()
     return {"hit": bool(found), "keys": found}
 
@@ -262,20 +262,16 @@ def _inside(question: Question, row: dict[str, Any]) -> NDArray[np.bool_]:
     return question.window.of_intervals(row["pos_lo"], row["pos_hi"], row["time_lo"], row["time_hi"])
 
 
-class _Wanted:
-    """Columns of the names that operands (not negations) ask for; `all_names` unless an operand may be any event."""
+def _has_names_only(question: Question) -> bool:
+    """Whether every operand asks for names, so that a segment without any of the pattern's can be left out.
 
-    def __init__(self, question: Question) -> None:
-        wanted: set[str] = set()
-        self.all_names = True
-        for slot in question.pattern.slots:
-            for alternative in slot.alternatives:
-                names = question.pattern.names_of(alternative)
-                if names is None:
-                    self.all_names = False
-                else:
-                    wanted |= names
-        self.columns = np.array([name in wanted for name in question.pattern.names], np.bool_)
+    Negated names are looked for as well: a segment that holds nothing else may lie between two operands.
+    """
+    return all(
+        question.pattern.names_of(alternative) is not None
+        for slot in question.pattern.slots
+        for alternative in slot.alternatives
+    )
 
 
 def _plain(question: Question) -> _Asked:
