@@ -125,5 +125,8 @@ answer AS (
   FROM asked LEFT JOIN found ON NOT coalesce(match_seq.verify, false)
     LEFT JOIN exact ON coalesce(match_seq.verify, false)
 )
-SELECT m.* FROM answer, LATERAL inline(CASE WHEN r.error IS NOT NULL THEN raise_error(r.error) ELSE r.rows END) AS m
+SELECT m.* FROM (
+  SELECT _patternlake_sketch_rows(chunk) AS rows
+  FROM answer, LATERAL explode(CASE WHEN r.error IS NOT NULL THEN raise_error(r.error) ELSE r.chunks END) AS c (chunk)
+), LATERAL inline(rows) AS m
 """

@@ -11,7 +11,16 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_type
 
 from patternlake.sql_ext.portions import told_apart
-from patternlake.udfs.sketch.answering import ANSWER_TYPE, CANDIDATES_TYPE, EXISTS_TYPE, answer, candidates, exists
+from patternlake.udfs.sketch.answering import (
+    ANSWER_TYPE,
+    CANDIDATES_TYPE,
+    EXISTS_TYPE,
+    ROWS_TYPE,
+    answer,
+    candidates,
+    exists,
+    rows_of,
+)
 from patternlake.udfs.sketch.asking import QUESTION_TYPE, ask
 from patternlake.udfs.sketch.descent import TOP_TYPE, node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE
@@ -32,6 +41,7 @@ def register(spark: SparkSession) -> None:
         "_patternlake_sketch_exact": arrow_udf(_exact, "binary"),
         # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
         "_patternlake_sketch_answer": arrow_udf(_answer, from_arrow_type(ANSWER_TYPE)).asNondeterministic(),
+        "_patternlake_sketch_rows": arrow_udf(_rows, from_arrow_type(ROWS_TYPE)).asNondeterministic(),
         "_patternlake_sketch_exists": arrow_udf(_exists, from_arrow_type(EXISTS_TYPE)),
     }
     for name, function in functions.items():
@@ -89,6 +99,10 @@ def _answer(text: pa.Array, error: pa.Array, hits: pa.Array, parts: pa.Array) ->
         for row, (question, told) in enumerate(zip(text.to_pylist(), error.to_pylist(), strict=True))
     ]
     return pa.concat_arrays(made)
+
+
+def _rows(chunks: pa.Array) -> pa.Array:
+    return rows_of(chunks.to_pylist())
 
 
 def _exists(text: pa.Array, error: pa.Array, hits: pa.Array) -> pa.Array:

@@ -12,7 +12,6 @@ from tests.faults.interrupted import KilledError, Writes
 from tests.faults.lakes import STEPS, History, Lake
 
 FAST = {
-    ("ingest", "append streams"),
     ("ingest", "append publications"),
     ("sketch", "append publications"),
     ("trends", "append publications"),
@@ -64,7 +63,7 @@ def test_a_run_that_dies_is_completed_by_the_next(history: History, step: str, s
 @pytest.mark.parametrize(
     ("step", "stop"),
     [
-        ("ingest", "append event_statistics"),
+        pytest.param("ingest", "append event_statistics", marks=pytest.mark.slow),
         ("sketch", "delete sketch_nodes"),
         pytest.param("ingest more", "append publications", marks=pytest.mark.slow),
         pytest.param("ingest more", "end", marks=pytest.mark.slow),

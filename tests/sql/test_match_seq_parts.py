@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sql.sketch_lake import DATABASE, SketchLake, Stream
+from sql.sketch_lake import Stream, shared
 
-import patternlake
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.sketch.segments import PART_EVENTS
 
@@ -27,8 +26,9 @@ A, B, C = (50_000, 50_001), (BLOCK + 1_000, BLOCK + 2_000), (EVENTS - 2_000, EVE
 
 @pytest.fixture(scope="module")
 def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stream:
-    lake = SketchLake(spark, tmp_path_factory.mktemp("parts"))
-    made = Stream(lake, "parts", {"events_per_leaf": 100, "levels": 4, "expected_events": EVENTS}, {})
+    lake = shared(spark, tmp_path_factory)
+    sketch = {"events_per_leaf": 100, "levels": 4, "expected_events": EVENTS}
+    made = lake.streams["parts"] = Stream(lake, "parts", sketch, {})
     names = {position: name for name, positions in (("A", A), ("B", B), ("C", C)) for position in positions}
     with Path(made.folder, "0.csv").open("w", newline="") as file:
         writer = csv.writer(file)
@@ -37,7 +37,6 @@ def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Str
         writer.writerows((1_600_000_000_000 + at, names.get(at, f"x{at % 7}")) for at in range(1, EVENTS + 1))
     made.run("ingest")
     made.run("sketch")
-    patternlake.enable(spark, database=DATABASE, location=lake.location)
     return made
 
 
@@ -46,23 +45,22 @@ def test_the_names_stand_in_parts_and_blocks_of_their_own() -> None:
     assert [{(at - 1) >> BLOCK_BITS for at in positions} for positions in (A, B, C)] == [{0}, {1}, {2}]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "positions"),
-    [
-        ("A ; C", [(A[0], C[0]), (A[1], C[0])]),
-        ("A ; B ; C", [(A[0], B[0], C[0]), (A[1], B[0], C[0])]),
-        ("A , A ; C", [(A[0], A[1], C[0])]),
-        ("A ; !B ; C", []),
-        ("B ; !A ; C", [(B[0], C[0]), (B[1], C[0])]),
-        ("A & C", [(A[0], C[0]), (A[1], C[0])]),
-        ("B | C ; C", [(B[0], C[0]), (B[1], C[0]), (C[0], C[1])]),
-    ],
-)
-def test_an_exact_answer_is_that_of_all_events(stream: Stream, pattern: str, positions: list[tuple[int, ...]]) -> None:
-    rows = stream.lake.rows(f"SELECT * FROM {stream.seq(pattern, after_match='next', verify=True)}")
-    assert [tuple(step["from_position"] for step in row["steps"]) for row in rows] == positions
+EXACT: dict[str, list[tuple[int, ...]]] = {
+    "A ; C": [(A[0], C[0]), (A[1], C[0])],
+    "A , A ; C": [(A[0], A[1], C[0])],
+    "A ; !B ; C": [],
+    "B ; !A ; C": [(B[0], C[0]), (B[1], C[0])],
+    "A & C": [(A[0], C[0]), (A[1], C[0])],
+    "B | C ; C": [(B[0], C[0]), (B[1], C[0]), (C[0], C[1])],
+}
+
+
+def test_an_exact_answer_is_that_of_all_events(stream: Stream) -> None:
+    answers = stream.lake.ask([stream.seq(pattern, after_match="next", verify=True) for pattern in EXACT])
+    found = [[tuple(step["from_position"] for step in row["steps"]) for row in rows] for rows in answers]
+    assert dict(zip(EXACT, found, strict=True)) == EXACT
 
 
 def test_a_negated_name_in_a_part_of_its_own_is_found_by_the_sketch(stream: Stream) -> None:
-    assert stream.lake.rows(f"SELECT * FROM {stream.seq('A ; !B ; C')}") == []
-    assert len(stream.lake.rows(f"SELECT * FROM {stream.seq('B ; !A ; C', after_match='next')}")) == 2
+    rejected, found = stream.lake.ask([stream.seq("A ; !B ; C"), stream.seq("B ; !A ; C", after_match="next")])
+    assert (rejected, len(found)) == ([], 2)

@@ -35,7 +35,9 @@ ROW_TYPE = pa.struct(
         ("truncated", pa.bool_()),
     ]
 )
-ANSWER_TYPE = pa.struct([("error", pa.string()), ("rows", pa.list_(ROW_TYPE))])
+ROWS_TYPE = pa.list_(ROW_TYPE)
+ANSWER_TYPE = pa.struct([("error", pa.string()), ("chunks", pa.list_(pa.binary()))])
+"""Why there is no answer, or its rows, some thousands in each chunk: Spark would copy all of them as one value."""
 CANDIDATES_TYPE = pa.struct(
     [
         ("any_name", pa.bool_()),
@@ -44,6 +46,8 @@ CANDIDATES_TYPE = pa.struct(
     ]
 )
 EXISTS_TYPE = pa.struct([("error", pa.string()), ("found", pa.bool_())])
+
+_CHUNK_ROWS = 20_000
 
 _FAR = 1 << 61
 """Microseconds from the epoch that no event is away; differences of two such still fit."""
@@ -68,8 +72,18 @@ def answer(text: str | None, error: str | None, hits: pa.ListArray, parts: Seque
         rows = _merged(question, parts or []) if question.verify else _approximate(question, hits)
     except PatternLakeError as failed:
         return _failure(str(failed))
-    lists = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
-    return pa.StructArray.from_arrays([pa.array([None], pa.string()), lists], fields=list(ANSWER_TYPE))
+    chunks = [_sealed(rows.slice(begin, _CHUNK_ROWS)) for begin in range(0, len(rows), _CHUNK_ROWS)]
+    return pa.array([{"error": None, "chunks": chunks}], ANSWER_TYPE)
+
+
+def rows_of(chunks: Sequence[bytes]) -> pa.ListArray:
+    """The rows of chunks of answers, as one list of `ROWS_TYPE` for each."""
+    rows = [pa.array([], ROW_TYPE)]
+    for chunk in chunks:
+        with pa.ipc.open_stream(chunk) as reader:
+            rows += [batch.column("row") for batch in reader]
+    ends = np.cumsum([len(part) for part in rows]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.concat_arrays(rows), type=ROWS_TYPE)
 
 
 def candidates(text: str | None, hits: pa.ListArray) -> dict[str, Any]:
@@ -119,11 +133,14 @@ def exists(text: str | None, error: str | None, hits: pa.ListArray) -> dict[str,
 
 def encoded(question: Question, matches: Matches, keys: Sequence[str | None]) -> bytes:
     """Matches of a part as bytes, with their keys."""
-    rows = _rows(question, matches, keys)
+    return _sealed(_rows(question, matches, keys), total=matches.total)
+
+
+def _sealed(rows: pa.StructArray, **metadata: int) -> bytes:
     batch = pa.RecordBatch.from_arrays([rows], names=["row"])
     sink = pa.BufferOutputStream()
-    metadata = {"total": str(matches.total)}
-    with pa.ipc.new_stream(sink, batch.schema.with_metadata(metadata)) as writer:
+    told = {name: str(value) for name, value in metadata.items()}
+    with pa.ipc.new_stream(sink, batch.schema.with_metadata(told)) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
 
@@ -220,7 +237,7 @@ def _rows(question: Question, matches: Matches, keys: Sequence[str | None]) -> p
 
 
 def _failure(message: str) -> pa.Array:
-    return pa.array([{"error": message, "rows": None}], ANSWER_TYPE)
+    return pa.array([{"error": message, "chunks": None}], ANSWER_TYPE)
 
 
 def _touched(ranges: NDArray[np.int64]) -> list[int]:
