@@ -81,11 +81,11 @@ def test_random_queries_are_answered_as_by_the_oracle(lake: TrendLake, seed: int
     asked = {f"random{seed}_{number}": query for number, query in enumerate(queries(rng, given))}
     cuts = sorted(rng.sample(range(1, 24), 2))
     stream = f"random{seed}"
-    rows = [E(event.time // 1000, event.name, event.key, event.values) for event in given]
+    sent = [E(event.time // 1000, event.name, event.key, event.values) for event in given]
     lake.stream(
         stream,
         {name: query.text() for name, query in asked.items()},
-        *(rows[low:high] for low, high in zip([0, *cuts], [*cuts, 24], strict=True)),
+        *(sent[low:high] for low, high in zip([0, *cuts], [*cuts, 24], strict=True)),
         attributes=ATTRIBUTES,
         allowed_lateness="1 minute",
     )
@@ -94,8 +94,9 @@ def test_random_queries_are_answered_as_by_the_oracle(lake: TrendLake, seed: int
     for name, query in asked.items():
         answer = wanted(query, events)
         trends = [(key, start, row) for (key, start), found in answer.items() for row in found]
-        listed = [(key, start, tuple(row)) for key, start, row in cells(lake, f"cet_trends('{name}')", "positions")]
-        assert listed == sorted(trends, key=str), query.text()
+        rows = cells(lake, f"cet_trends('{name}')", "positions")
+        listed = [(key, start, tuple(positions)) for key, start, positions in rows]
+        assert sorted(listed, key=str) == sorted(trends, key=str), query.text()
         counted = [(key, start, str(len(found))) for (key, start), found in answer.items()]
         some = [cell for cell in cells(lake, f"cet_count('{name}')", "trends") if cell[2] != "0"]
         assert some == sorted(counted, key=str), query.text()
@@ -121,4 +122,5 @@ def test_times_narrow_an_answer_to_the_windows_inside(lake: TrendLake) -> None:
     epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
     bounds = [f"TIMESTAMP '{epoch + timedelta(microseconds=moment)}'" for moment in (low, high)]
     call = f"cet_trends('narrow', from_time => {bounds[0]}, to_time => {bounds[1]})"
-    assert [(key, start, tuple(row)) for key, start, row in cells(lake, call, "positions")] == sorted(inside, key=str)
+    listed = [(key, start, tuple(positions)) for key, start, positions in cells(lake, call, "positions")]
+    assert sorted(listed, key=str) == sorted(inside, key=str)
