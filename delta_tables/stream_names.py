@@ -10,8 +10,13 @@ LONGEST_NAME = 255
 
 
 def stream_id(name: str) -> int:
-    """Return a stream's number; in SQL, ``CAST(crc32(name) & 2147483647 AS INT)``."""
+    """Return a stream's number."""
     return zlib.crc32(name.encode()) & 0x7FFFFFFF
+
+
+def stream_id_text(name: str) -> str:
+    """Return the same as SQL text, of the text of an expression that gives the name."""
+    return f"CAST(crc32({name}) & 2147483647 AS INT)"
 
 
 def check_name(what: str, name: str) -> None:

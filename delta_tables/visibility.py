@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.stream_names import stream_id as number_of
+from patternlake.delta_tables.stream_names import stream_id_text
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.publications import Publication
@@ -38,7 +39,7 @@ def visible_text(table: Table, rows: str, publication: str) -> str:
         f"AND {rows}.{written} BETWEEN {publication}.base_batch AND {publication}.batch_id"
     )
     if table.object_column:
-        text += f" AND {rows}.{table.object_column} = CAST(crc32({publication}.object) & 2147483647 AS INT)"
+        text += f" AND {rows}.{table.object_column} = {stream_id_text(f'{publication}.object')}"
     if table.changing:
         text += f" AND ({rows}.to_batch IS NULL OR {rows}.to_batch > {publication}.batch_id)"
     return text

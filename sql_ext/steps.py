@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.stream_names import stream_id_text
 from patternlake.sql_ext.registration import Parameter
 
 NODE = "struct(level, k, node, ones, pos_lo, pos_hi, time_lo, time_hi, topmost, keys, bits)"
@@ -13,7 +14,7 @@ NODE = "struct(level, k, node, ones, pos_lo, pos_hi, time_lo, time_hi, topmost, 
 
 def stream_id(function: str) -> str:
     """The number of the stream that a function is asked for, constant where the argument is."""
-    return f"CAST(crc32({function}.stream) & 2147483647 AS INT)"
+    return stream_id_text(f"{function}.stream")
 
 
 def named_arguments(function: str, parameters: Sequence[Parameter]) -> str:
@@ -57,7 +58,7 @@ def publication(db: Database, function: str, *, job: str = "sketch", argument: s
 
 
 def visible(question: str) -> str:
-    """Which rows of `sketch_nodes` a question's publication shows."""
+    """Which rows of a table with from_batch and to_batch a question's publication shows."""
     return (
         f"from_batch BETWEEN {question}.base AND {question}.batch AND (to_batch IS NULL OR to_batch > {question}.batch)"
     )

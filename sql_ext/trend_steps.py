@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.stream_names import stream_id_text
 from patternlake.delta_tables.trend_vertices import EVENT, PANE
 from patternlake.sql_ext.registration import Parameter
 from patternlake.sql_ext.steps import named_arguments, publication, visible
@@ -24,7 +25,7 @@ is handed over."""
 def ctes(db: Database, function: str, parameters: Sequence[Parameter]) -> str:
     """The first steps: asked (q), portions of vertices, counts (portion, c) and ends (of windows that count events)."""
     published = ", unix_micros(watermark) AS watermark, source_to"
-    mine = f"trend_id = CAST(crc32({function}.query) & 2147483647 AS INT)"
+    mine = f"trend_id = {stream_id_text(f'{function}.query')}"
     first, last = windows_of("v.pane", "q")
     return f"""publication AS (
 {publication(db, function, job="trends", argument="query", more=published)}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.trends import answering
 
 LEAST_SHARE = 20_000
 """Trends that are worth a task of their own."""
@@ -94,6 +94,5 @@ def shares(
 def _pieces(share: Share, size: int) -> list[Share]:
     """A range in as many equal pieces as needed for none to be larger than `size`."""
     length = share.high - share.low
-    count = -(-length // size)
-    bounds = [share.low + length * at // count for at in range(count + 1)]
-    return [Share(share.part, low, high) for low, high in pairwise(bounds)]
+    equal = answering.shares(length, -(-length // size))
+    return [Share(share.part, share.low + low, share.low + high) for low, high in equal]
