@@ -44,7 +44,7 @@ import numpy as np
 import psutil
 from kernel_trends import KITING, RISING, STOCK, best, checks, events, listed, pair_graph, question, uniform
 
-from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.columns import typed_column
 from patternlake.udfs.trends import answering
 from patternlake.udfs.trends.answering import Trends, shares
 from patternlake.udfs.trends.graph import Graph, graph_of
@@ -91,7 +91,6 @@ def read_accounts(path: Path) -> tuple[list[str], list[str]]:
     with path.open() as file:
         for line in file:
             words = line.split()
-            # One object a name, as a column from Arrow has it, not one an event.
             src.append(sys.intern(words[1]))
             dest.append(sys.intern(words[2]))
     return src, dest
@@ -100,9 +99,9 @@ def read_accounts(path: Path) -> tuple[list[str], list[str]]:
 def read_events(kind: str, path: Path) -> Events:
     if kind != "kiting":
         return events(np.loadtxt(path, usecols=2))
-    src, dest = (np.array(side, object) for side in read_accounts(path))
-    known = np.ones(len(src), np.bool_)
-    columns = {"src": Column(src, known, "string"), "dest": Column(dest, known, "string")}
+    src, dest = read_accounts(path)
+    # As Spark hands texts over: each event's own, in Arrow.
+    columns = {name: typed_column(side, "string") for name, side in (("src", src), ("dest", dest))}
     given = events(np.zeros(len(src)))
     return Events(given.positions, given.times, given.keys, given.names, ["check"], columns)
 

@@ -53,11 +53,15 @@ class Column:
         False = NULL; of the shape of `values`, or broadcastable to it.
     type
         One of the value types of the module; empty: from the dtype (int64 is then ``bigint``).
+    arrow
+        Of strings that came from Arrow: the same values without NULLs, one-dimensional. None: there is no such array;
+        making one from Python strings costs more than all that keys of strings need besides.
     """
 
     values: Values
     known: Flags
     type: str = ""
+    arrow: pa.StringArray | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values)
@@ -137,8 +141,15 @@ def typed_column(written: Any, spark_type: str, timezone: str = "UTC") -> Column
     fast = _cast_canonical(array, to, timezone)
     if fast is not None:
         return Column(fast, known, value_type(to) or "")
-    values = np.asarray(pc.fill_null(array, "").to_numpy(zero_copy_only=False), dtype=object)
-    return cast_text(Column(values, known, "string"), to, timezone)
+    return cast_text(text_column(array, known), to, timezone)
+
+
+def text_column(array: Any, known: Flags) -> Column:
+    """A column of the texts of a pyarrow string array."""
+    filled = pc.fill_null(array, "")
+    if isinstance(filled, pa.ChunkedArray):
+        filled = filled.combine_chunks()
+    return Column(np.asarray(filled.to_numpy(zero_copy_only=False), dtype=object), known, "string", filled)
 
 
 def _cast_canonical(array: Any, to: str, timezone: str) -> Values | None:

@@ -32,8 +32,8 @@ def order_keys(left: Column, right: Column, *, ordered: bool = True) -> tuple[In
     """
     if "string" in (left.type, right.type):
         # Arrow orders texts by their UTF-8 bytes, as Spark does.
-        texts = pa.chunked_array([pa.array(side.values, pa.string()) for side in (left, right)])
-        encoded = texts.combine_chunks().dictionary_encode()
+        texts = [pa.array(side.values, pa.string()) if side.arrow is None else side.arrow for side in (left, right)]
+        encoded = pa.concat_arrays(texts).dictionary_encode()
         codes = encoded.indices.to_numpy().astype(np.int64)
         if ordered:
             rank = np.empty(len(encoded.dictionary), np.int64)
@@ -66,8 +66,11 @@ def paired(left: tuple[IntArray, IntArray], right: tuple[IntArray, IntArray]) ->
         Codes from 0, without gaps, in the order of their first row.
     """
     size = len(left[0])
-    groups, _ = pd.factorize(np.concatenate([left[0], right[0]]))
-    keys, _ = pd.factorize(np.concatenate([left[1], right[1]]))
-    both, _ = pd.factorize(groups * (int(keys.max(initial=0)) + 1) + keys)
+    groups, keys = (np.concatenate(sides) for sides in zip(left, right, strict=True))
+    if len(groups) and (groups != groups[0]).any():
+        groups, _ = pd.factorize(groups)
+        keys, _ = pd.factorize(keys)
+        keys = groups * (int(keys.max(initial=0)) + 1) + keys
+    both, _ = pd.factorize(keys)
     both = both.astype(np.int64)
     return both[:size], both[size:]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.columns import Column, text_column
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.language.scopes import Scope, column_type
 from patternlake.udfs.trends.question import TrendQuestion
@@ -229,7 +229,7 @@ def as_texts(column: Column) -> pa.Array:
 def _values(texts: pa.Array, type_: str) -> Column:
     known = np.asarray(pc.is_valid(texts).to_numpy(zero_copy_only=False), np.bool_)
     if type_ == "string":
-        return Column(np.asarray(pc.fill_null(texts, "").to_numpy(zero_copy_only=False), object), known, type_)
+        return text_column(texts, known)
     if type_ in ("timestamp", "date"):
         read = pc.cast(pc.cast(texts, pa.timestamp("us")), pa.int64())
     else:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
@@ -198,15 +199,21 @@ def _side(expression: Expression, type_: str, events: Events, rows: IntArray, wa
     column = value_of(expression, resolve)
     values = np.broadcast_to(column.values, rows.shape)
     known = np.broadcast_to(column.known, rows.shape)
-    return Column(values, known & wanted, type_)
+    return Column(values, known & wanted, type_, column.arrow)
 
 
 def _rows(column: Column, rows: IntArray | BoolArray) -> Column:
     known = column.known if column.known.ndim == 0 else column.known[rows]
     values = column.values[rows]
-    return Column(values, np.broadcast_to(known, values.shape), column.type)
+    arrow = None
+    if column.arrow is not None:
+        arrow = column.arrow.filter(pa.array(rows)) if rows.dtype == np.bool_ else column.arrow.take(pa.array(rows))
+    return Column(values, np.broadcast_to(known, values.shape), column.type, arrow)
 
 
 def _stacked(columns: Sequence[Column]) -> Column:
     values = np.concatenate([column.values for column in columns])
-    return Column(values, np.concatenate([column.known for column in columns]), columns[0].type)
+    arrow = None
+    if all(column.arrow is not None for column in columns):
+        arrow = pa.concat_arrays([column.arrow for column in columns])
+    return Column(values, np.concatenate([column.known for column in columns]), columns[0].type, arrow)
