@@ -31,6 +31,11 @@ MEMORY = 1 << 25
 LEAST_ROOM = 1 << 18
 """Positions that a batch has room for, at least."""
 
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_PLACE = np.zeros(64, np.int32)
+_PLACE[[(int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58 for place in range(64)]] = np.arange(64)
+"""The place of a word's only bit, by the six highest bits of its product with the number above."""
+
 _DONE, _FULL, _ROOM = range(3)
 _NEXT, _DEPTH, _SKIP, _USED, _TRENDS, _POSITIONS, _NEEDED = range(7)
 
@@ -193,8 +198,32 @@ def followers_of(graph: Graph, u: int, length: SmallArray, into: SmallArray, use
                     if length[v] > 0 and allowed(graph, step, u, v):
                         into[found] = v
                         found += 1
-    into[used:found].sort()
+    _sort_distinct(into[used:found])
     return found - used
+
+
+@njit(cache=True)
+def _sort_distinct(rows: SmallArray) -> None:
+    """Sort rows of which no two are equal: as bits where they lie close together, which takes one pass over them."""
+    if len(rows) < 2:
+        return
+    least = rows.min()
+    words = (rows.max() - least) // 64 + 1
+    if words > 4 * len(rows):
+        rows.sort()
+        return
+    bits = np.zeros(words, np.uint64)
+    for row in rows:
+        at = np.uint64(row - least)
+        bits[at >> np.uint64(6)] |= np.uint64(1) << (at & np.uint64(63))
+    written = 0
+    for word in range(words):
+        left = bits[word]
+        while left != 0:
+            lowest = left & (~left + np.uint64(1))
+            rows[written] = least + 64 * word + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+            written += 1
+            left ^= lowest
 
 
 @njit(cache=True)
@@ -257,6 +286,19 @@ def _search(
         at = cursor[depth - 1]
         while skip > 0 and at < count[node] and skip >= capped[kept[begin[node] + at]]:
             skip -= capped[kept[begin[node] + at]]
+            at += 1
+        # Most followers of many graphs end a trend and lead nowhere else: these need no place on the stack.
+        while skip == 0 and at < count[node] and trends < most and written + depth < len(rows):
+            follower = kept[begin[node] + at]
+            if length[follower] > 1:
+                break
+            for place in range(depth):
+                rows[written + place] = row[stack[place]]
+            rows[written + depth] = row[follower]
+            written += depth + 1
+            cells[trends] = cell[node]
+            trends += 1
+            offsets[trends] = written
             at += 1
         if at < count[node]:
             cursor[depth - 1] = at + 1
