@@ -55,12 +55,16 @@ def _body(db: Database) -> str:
     # The question's text goes to each portion of the events once, in a row of its own: beside every event it would be
     # most of what is handed over.
     # Attributes and keys are most of an event's bytes. Where the pattern is a literal that needs neither, the CASEs
-    # fold, and they are not read.
+    # fold, and they are not read. So do those that put an exact answer of all keys together, with their windows.
+    # Rows travel in chunks: Spark holds a value several times, so that all rows as one would be too large for it.
     # No WHERE on what a Python function gave: it would be evaluated for the filter, and again for the rows that pass.
     nodes, events = db.log("sketch_nodes"), db.log("events")
     mine = f"stream_id = {stream_id('match_seq')}"
     by_key = "match_seq.pattern RLIKE '(?i)PARTITION'"
     conditional = "match_seq.pattern RLIKE '(?i)DEFINE|WHERE'"
+    verify = "coalesce(match_seq.verify, false)"
+    in_parts = f"{verify} AND {by_key}"
+    columns = ", ".join(f"m.{name}" for name in RETURNS if name not in ("match_no", "truncated"))
     return f"""
 WITH
 publication AS (
@@ -98,35 +102,51 @@ candidates AS (
   SELECT _patternlake_sketch_candidates(q.text, hits) AS c FROM found CROSS JOIN asked
 ),
 exact AS (
-  SELECT collect_list(matches) AS parts
+  SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS part
   FROM (
-    SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS matches
-    FROM (
-      SELECT CASE WHEN {by_key} THEN pmod(hash(e.key), {PARTS}) ELSE 0 END AS portion, CAST(NULL AS STRING) AS text,
-        e.position, e.time, e.step, CASE WHEN {conditional} OR {by_key} THEN e.key END AS key, e.name, e.probability,
-        coalesce(e.tokens, array(e.name)) AS tokens,
-        CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes
-      FROM {events} e
-        JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
-        JOIN (SELECT (SELECT c FROM candidates) AS c)
-          ON c.any_name OR array_contains(c.names, e.name) OR arrays_overlap(c.names, e.tokens)
-      WHERE coalesce(match_seq.verify, false) AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block)
-        AND (match_seq.key IS NULL OR e.key = match_seq.key)
-      UNION ALL
-      SELECT explode(CASE WHEN {by_key} THEN sequence(0, {PARTS - 1}) ELSE array(0) END), q.text,
-        NULL, NULL, NULL, NULL, NULL, NULL, array(), map()
-      FROM asked WHERE coalesce(match_seq.verify, false) AND q.text IS NOT NULL
-    )
-    GROUP BY portion
+    SELECT CASE WHEN {by_key} THEN pmod(hash(e.key), {PARTS}) ELSE 0 END AS portion, CAST(NULL AS STRING) AS text,
+      e.position, e.time, e.step, CASE WHEN {conditional} OR {by_key} THEN e.key END AS key, e.name, e.probability,
+      coalesce(e.tokens, array(e.name)) AS tokens,
+      CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes
+    FROM {events} e
+      JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
+      JOIN (SELECT (SELECT c FROM candidates) AS c)
+        ON c.any_name OR array_contains(c.names, e.name) OR arrays_overlap(c.names, e.tokens)
+    WHERE {verify} AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block)
+      AND (match_seq.key IS NULL OR e.key = match_seq.key)
+    UNION ALL
+    SELECT explode(CASE WHEN {by_key} THEN sequence(0, {PARTS - 1}) ELSE array(0) END), q.text,
+      NULL, NULL, NULL, NULL, NULL, NULL, array(), map()
+    FROM asked WHERE {verify} AND q.text IS NOT NULL
   )
+  GROUP BY portion
+),
+parts AS (
+  SELECT part.error AS error, part.chunks AS chunks,
+    CASE WHEN {in_parts} THEN sum(part.total) OVER () ELSE part.total END AS total
+  FROM exact
 ),
 answer AS (
-  SELECT _patternlake_sketch_answer(q.text, q.error, hits, parts) AS r
-  FROM asked LEFT JOIN found ON NOT coalesce(match_seq.verify, false)
-    LEFT JOIN exact ON coalesce(match_seq.verify, false)
+  SELECT r.error AS error, r.chunks AS chunks, CAST(NULL AS BIGINT) AS total
+  FROM (SELECT _patternlake_sketch_answer(q.text, q.error, hits) AS r FROM asked CROSS JOIN found WHERE NOT {verify})
+  UNION ALL
+  SELECT coalesce(error, CASE WHEN {in_parts} THEN _patternlake_sketch_refusal(q.text, total) END), chunks, total
+  FROM parts CROSS JOIN asked WHERE {verify}
+  UNION ALL
+  SELECT q.error, CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT) FROM asked WHERE {verify} AND q.error IS NOT NULL
+),
+listed AS (
+  SELECT m.*, total FROM (
+    SELECT _patternlake_sketch_rows(chunk) AS rows, total
+    FROM answer, LATERAL explode(CASE WHEN error IS NOT NULL THEN raise_error(error) ELSE chunks END) AS c (chunk)
+  ), LATERAL inline(rows) AS m
+),
+numbered AS (
+  SELECT CASE WHEN {in_parts} THEN row_number() OVER (ORDER BY m.key NULLS FIRST, m.first_position, m.match_no)
+      ELSE m.match_no END AS match_no,
+    {columns}, CASE WHEN {in_parts} THEN total > match_seq.max_matches ELSE m.truncated END AS truncated,
+    match_seq.max_matches AS most
+  FROM listed m
 )
-SELECT m.* FROM (
-  SELECT _patternlake_sketch_rows(chunk) AS rows
-  FROM answer, LATERAL explode(CASE WHEN r.error IS NOT NULL THEN raise_error(r.error) ELSE r.chunks END) AS c (chunk)
-), LATERAL inline(rows) AS m
+SELECT {", ".join(RETURNS)} FROM numbered WHERE match_no <= most
 """

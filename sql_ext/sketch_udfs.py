@@ -15,10 +15,12 @@ from patternlake.udfs.sketch.answering import (
     ANSWER_TYPE,
     CANDIDATES_TYPE,
     EXISTS_TYPE,
+    PART_TYPE,
     ROWS_TYPE,
     answer,
     candidates,
     exists,
+    refusal,
     rows_of,
 )
 from patternlake.udfs.sketch.asking import QUESTION_TYPE, ask
@@ -38,7 +40,8 @@ def register(spark: SparkSession) -> None:
         "_patternlake_sketch_top": arrow_udf(_top, from_arrow_type(TOP_TYPE)),
         "_patternlake_sketch_nodes": arrow_udf(_nodes, from_arrow_type(HITS_TYPE)),
         "_patternlake_sketch_candidates": arrow_udf(_candidates, from_arrow_type(CANDIDATES_TYPE)),
-        "_patternlake_sketch_exact": arrow_udf(_exact, "binary"),
+        "_patternlake_sketch_exact": arrow_udf(_exact, from_arrow_type(PART_TYPE)),
+        "_patternlake_sketch_refusal": arrow_udf(_refusal, "string"),
         # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
         "_patternlake_sketch_answer": arrow_udf(_answer, from_arrow_type(ANSWER_TYPE)).asNondeterministic(),
         "_patternlake_sketch_rows": arrow_udf(_rows, from_arrow_type(ROWS_TYPE)).asNondeterministic(),
@@ -78,7 +81,7 @@ def _exact(
     probability: pa.Array,
     tokens: pa.Array,
     attributes: pa.Array,
-) -> bytes:
+) -> pa.StructScalar:
     columns = {
         "position": position,
         "time": time,
@@ -93,9 +96,14 @@ def _exact(
     return exact_part(compile_question(question), events)
 
 
-def _answer(text: pa.Array, error: pa.Array, hits: pa.Array, parts: pa.Array) -> pa.Array:
+def _refusal(text: pa.Array, total: pa.Array) -> pa.Array:
+    told = [refusal(*row) for row in zip(text.to_pylist(), total.to_pylist(), strict=True)]
+    return pa.array(told, pa.string())
+
+
+def _answer(text: pa.Array, error: pa.Array, hits: pa.Array) -> pa.Array:
     made = [
-        answer(question, told, hits.slice(row, 1), parts[row].as_py())
+        answer(question, told, hits.slice(row, 1))
         for row, (question, told) in enumerate(zip(text.to_pylist(), error.to_pylist(), strict=True))
     ]
     return pa.concat_arrays(made)

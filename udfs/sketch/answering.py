@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
-from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.sketch.candidates import candidate_ranges, needs_every_event
 from patternlake.udfs.sketch.gathering import gathered
 from patternlake.udfs.sketch.hits import Hits, Matches, too_many
@@ -38,6 +37,8 @@ ROW_TYPE = pa.struct(
 ROWS_TYPE = pa.list_(ROW_TYPE)
 ANSWER_TYPE = pa.struct([("error", pa.string()), ("chunks", pa.list_(pa.binary()))])
 """Why there is no answer, or its rows, some thousands in each chunk: Spark would copy all of them as one value."""
+PART_TYPE = pa.struct([("error", pa.string()), ("total", pa.int64()), ("chunks", pa.list_(pa.binary()))])
+"""Of a part of an exact answer: why there is none, or how many matches it has, and those within the limit."""
 CANDIDATES_TYPE = pa.struct(
     [
         ("any_name", pa.bool_()),
@@ -53,8 +54,8 @@ _FAR = 1 << 61
 """Microseconds from the epoch that no event is away; differences of two such still fit."""
 
 
-def answer(text: str | None, error: str | None, hits: pa.ListArray, parts: Sequence[bytes] | None) -> pa.Array:
-    """One answer: an array of one `ANSWER_TYPE`.
+def answer(text: str | None, error: str | None, hits: pa.ListArray) -> pa.Array:
+    """One approximate answer: an array of one `ANSWER_TYPE`.
 
     Parameters
     ----------
@@ -62,18 +63,51 @@ def answer(text: str | None, error: str | None, hits: pa.ListArray, parts: Seque
         The question, or why there is none.
     hits
         List array of one list of `gathering.HITS_TYPE`.
-    parts
-        For an exact answer, the matches of each part of the events, as `exact.exact_part` made them.
     """
     if text is None or error is not None:
         return _failure(error or "there is no question to answer")
     question = compile_question(text)
     try:
-        rows = _merged(question, parts or []) if question.verify else _approximate(question, hits)
+        found, offsets, keys = gathered(question, hits)
+        matches = _matches(question, found, offsets, limit=question.max_matches)
     except PatternLakeError as failed:
         return _failure(str(failed))
-    chunks = [_sealed(rows.slice(begin, _CHUNK_ROWS)) for begin in range(0, len(rows), _CHUNK_ROWS)]
-    return pa.array([{"error": None, "chunks": chunks}], ANSWER_TYPE)
+    return pa.array([{"error": None, "chunks": _chunks(question, matches, keys)}], ANSWER_TYPE)
+
+
+def part(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.StructScalar:
+    """Part of an exact answer, a `PART_TYPE`: the matches of some keys, or all of them.
+
+    Parameters
+    ----------
+    question
+        The question.
+    matches
+        The first `Question.max_matches` of them at most.
+    keys
+        The keys that `Matches.key` counts.
+    """
+    told = None if question.every_key else _too_many(question, matches.total)
+    chunks = None if told else _chunks(question, matches, keys)
+    return pa.scalar({"error": told, "total": matches.total, "chunks": chunks}, PART_TYPE)
+
+
+def refused(message: str) -> pa.StructScalar:
+    """The `PART_TYPE` of a part that has an error."""
+    return pa.scalar({"error": message, "total": 0, "chunks": None}, PART_TYPE)
+
+
+def refusal(text: str | None, total: int | None) -> str | None:
+    """Why an exact answer of all parts is refused, if it is: more matches in all than the question allows."""
+    return None if text is None or total is None else _too_many(compile_question(text), total)
+
+
+def _too_many(question: Question, total: int) -> str | None:
+    if total <= question.max_matches or question.truncate:
+        return None
+    # Under skip_till_any and WHERE a part counts only one beyond the limit.
+    counted = question.pattern.where is None or question.policy != "skip_till_any"
+    return str(too_many(total, question.max_matches, complete=counted))
 
 
 def rows_of(chunks: Sequence[bytes]) -> pa.ListArray:
@@ -131,31 +165,18 @@ def exists(text: str | None, error: str | None, hits: pa.ListArray) -> dict[str,
         return {"error": str(failed)}
 
 
-def encoded(question: Question, matches: Matches, keys: Sequence[str | None]) -> bytes:
-    """Matches of a part as bytes, with their keys."""
-    return _sealed(_rows(question, matches, keys), total=matches.total)
+def _chunks(question: Question, matches: Matches, keys: Sequence[str | None]) -> list[bytes]:
+    """The rows of matches, some thousands in each chunk."""
+    rows = _rows(question, matches, keys)
+    return [_sealed(rows.slice(begin, _CHUNK_ROWS)) for begin in range(0, len(rows), _CHUNK_ROWS)]
 
 
-def _sealed(rows: pa.StructArray, **metadata: int) -> bytes:
+def _sealed(rows: pa.StructArray) -> bytes:
     batch = pa.RecordBatch.from_arrays([rows], names=["row"])
     sink = pa.BufferOutputStream()
-    told = {name: str(value) for name, value in metadata.items()}
-    with pa.ipc.new_stream(sink, batch.schema.with_metadata(told)) as writer:
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def refused(message: str) -> bytes:
-    """The error of a part as bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.schema([], metadata={"error": message})):
-        pass
-    return bytes(sink.getvalue())
-
-
-def _approximate(question: Question, hits: pa.ListArray) -> pa.StructArray:
-    found, offsets, keys = gathered(question, hits)
-    return _rows(question, _matches(question, found, offsets, limit=question.max_matches), keys)
 
 
 def _matches(question: Question, hits: Hits, offsets: NDArray[np.int64], limit: int) -> Matches:
@@ -168,42 +189,6 @@ def _matches(question: Question, hits: Hits, offsets: NDArray[np.int64], limit: 
         max_matches=limit,
         truncate=question.truncate or limit == 1,
     )
-
-
-def _merged(question: Question, parts: Sequence[bytes]) -> pa.StructArray:
-    """Matches of all parts, by key and positions, numbered, and cut at the limit."""
-    batches, total = [], 0
-    for part in parts:
-        with pa.ipc.open_stream(part) as reader:
-            told = reader.schema.metadata
-            if b"error" in told:
-                raise ArgumentError(told[b"error"].decode())
-            total += int(told[b"total"])
-            batches += [batch.column("row") for batch in reader]
-    if total > question.max_matches and not question.truncate:
-        # Under skip_till_any and WHERE a part counts only one beyond the limit.
-        counted = question.pattern.where is None or question.policy != "skip_till_any"
-        raise too_many(total, question.max_matches, complete=counted)
-    rows = pa.concat_arrays(batches) if batches else pa.array([], ROW_TYPE)
-    if len(batches) > 1:
-        key = rows.field("key")
-        table = pa.table(
-            {
-                "known": key.is_valid(),
-                "key": key,
-                "first": rows.field("first_position"),
-                "match_no": rows.field("match_no"),
-            }
-        )
-        order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
-        rows = rows.take(order)
-    rows = rows.slice(0, question.max_matches)
-    truncated = pa.array(np.full(len(rows), total > len(rows)))
-    number = pa.array(np.arange(1, len(rows) + 1))
-    columns = [rows.field(name) for name in rows.type.names] if len(rows) else [pa.array([], f.type) for f in ROW_TYPE]
-    columns[ROW_TYPE.get_field_index("match_no")] = number
-    columns[ROW_TYPE.get_field_index("truncated")] = truncated
-    return pa.StructArray.from_arrays(columns, fields=list(ROW_TYPE))
 
 
 def _rows(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.StructArray:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.language.event_columns import event_columns
-from patternlake.udfs.sketch.answering import encoded, refused
+from patternlake.udfs.sketch.answering import part, refused
 from patternlake.udfs.sketch.exact import Events, match_events, presence
 from patternlake.udfs.sketch.question import Question
 
 
-def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> bytes:
+def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> pa.StructScalar:
     """Match the events of one part.
 
     Parameters
@@ -29,7 +29,7 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> bytes:
 
     Returns
     -------
-    What `answering.encoded` makes of the matches, or `answering.refused` of the error.
+    What `answering.part` makes of the matches, or `answering.refused` of the error.
     """
     keys: list[str | None] = [question.key]
     positions = columns["position"].to_numpy(zero_copy_only=False).astype(np.int64)
@@ -63,7 +63,7 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> bytes:
         )
     except PatternLakeError as failed:
         return refused(str(failed))
-    return encoded(question, matches, keys)
+    return part(question, matches, keys)
 
 
 def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
