@@ -252,9 +252,9 @@ class Asked:
         found = []
         for line in self.lines:
             for kept in self.assignments(line):
-                if any(kept.values()) and self.valid(line, kept) and not self.can_grow(line, kept):
-                    if self.free(line, kept):
-                        found.append(kept)
+                whole = any(kept.values()) and self.valid(line, kept) and not self.can_grow(line, kept)
+                if whole and self.free(line, kept):
+                    found.append(kept)
         return found
 
     def qualifies(self, line: Line, kept: Assignment, name: str, number: int) -> bool:
@@ -272,7 +272,7 @@ class Asked:
     def of_start(self, line: Line, start: int, strict: bool) -> Assignment | None:
         """The match of a start in one line, under skip_till_next and strict."""
         names = self.positive(line)
-        kept: Assignment = {name: () for name in names}
+        kept: Assignment = dict.fromkeys(names, ())
         at = 0
         for number in range(start, len(self.events)):
             taker = None
