@@ -10,8 +10,8 @@ from numba import njit
 
 from patternlake.udfs.kleene.collecting import Collected
 from patternlake.udfs.kleene.events import Events, IntArray, Stream
-from patternlake.udfs.kleene.joins import expanded
 from patternlake.udfs.kleene.layout import Layout
+from patternlake.udfs.kleene.tables import expanded
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,18 @@ def ordered(rows: Rows, events: Events) -> Rows:
 
 
 def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Events, total: int) -> Matches:
-    """The answer of rows that are in order.
+    """The answer that rows give.
 
     Parameters
     ----------
     names, numbers
         The positive operands, in text order.
+    rows
+        k rows, in order.
+    events
+        The events that they are of.
+    total
+        How many rows there are.
     """
     k, p = len(rows), len(numbers)
     rank = np.zeros(max(numbers, default=0) + 1, np.int64)

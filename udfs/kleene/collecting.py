@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from patternlake.udfs.kleene import cliques, runs
 from patternlake.udfs.kleene.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.events import BoolArray, IntArray
-from patternlake.udfs.kleene.joins import Joiner, Table, expanded
+from patternlake.udfs.kleene.joins import Joiner
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
+from patternlake.udfs.kleene.tables import Table, expanded
 from patternlake.udfs.language.references import Reference
 
 
@@ -39,7 +41,7 @@ class Collected:
 
     def take(self, kept: IntArray | BoolArray) -> Collected:
         """Some of the matches."""
-        rows = np.flatnonzero(kept) if kept.dtype == np.bool_ else kept
+        rows = np.arange(len(self), dtype=np.int64)[kept]
         lists = {slot: sliced(offsets, events, rows) for slot, (offsets, events) in self.lists.items()}
         return Collected(self.part[rows], {slot: events[rows] for slot, events in self.ones.items()}, lists)
 
@@ -110,7 +112,7 @@ def _grows(layout: Layout, stage: int) -> bool:
 def _apart(layout: Layout) -> bool:
     """Whether no two groups stand next to each other."""
     kinds = [layout.slots[stage[0]].kind for stage in layout.stages]
-    return all(first != "group" or second != "group" for first, second in zip(kinds[:-1], kinds[1:], strict=True))
+    return all(first != "group" or second != "group" for first, second in pairwise(kinds))
 
 
 def _anchored(joiner: Joiner, table: Table) -> Table:

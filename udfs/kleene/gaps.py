@@ -12,8 +12,9 @@ import numpy as np
 
 from patternlake.udfs.kleene.collecting import Collected
 from patternlake.udfs.kleene.events import BoolArray, IntArray
-from patternlake.udfs.kleene.joins import Joiner, expanded
+from patternlake.udfs.kleene.joins import Joiner
 from patternlake.udfs.kleene.pattern import Condition
+from patternlake.udfs.kleene.tables import expanded
 from patternlake.udfs.language.references import Reference
 
 NEVER = 1 << 62
@@ -80,7 +81,7 @@ def _for_all_kept(
         resolved[reference] = negated[pair] if number is None else event_of[number]
     holds = joiner.judged(condition.predicate, resolved, len(pair))
     # An operand without events leaves a pair without combinations: the condition does not apply to it.
-    return np.bincount(pair[~holds], minlength=len(rows)) == 0
+    return np.asarray(np.bincount(pair[~holds], minlength=len(rows)) == 0)
 
 
 def _events_of(matches: Collected, slot: int, rows: IntArray) -> tuple[IntArray, IntArray]:

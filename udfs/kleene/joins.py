@@ -1,4 +1,4 @@
-"""Partial matches, and how two sets of them join.
+"""How two sets of partial matches join.
 
 Source: Behravesh et al., Algorithms 1 and 2. There a join loops over all pairs of two buffers. Here partial matches are
 rows of event numbers; order and window bound where in the other side's sorted rows partners lie, so a binary search
@@ -9,8 +9,8 @@ within its bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -18,6 +18,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from patternlake.udfs.kleene.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
+from patternlake.udfs.kleene.tables import Table, expanded, stacked
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.predicates import Predicate, evaluate
 from patternlake.udfs.language.references import Reference
@@ -28,51 +29,6 @@ PAIRS_AT_ONCE = 1 << 21
 
 class TooManyRowsError(Exception):
     """A join gives more rows than may be held at once; the range of first events must be cut."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Partial matches of some slots.
-
-    Attributes
-    ----------
-    columns
-        For each slot of kind ``one`` int64[r]: its event.
-    part
-        int64[r]: the part that the row lies in.
-    low, high
-        int64[r]: first and last event of the row.
-    waiting
-        Groups and picks that belong to the same node; their events lie within the bounds that the row gives.
-    rowless
-        True where there are only such: then there are no rows yet.
-    whole
-        True where a row stands for a whole part, because the line has no plain operand.
-    """
-
-    columns: Mapping[int, IntArray] = field(default_factory=dict)
-    part: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    low: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    high: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    waiting: tuple[int, ...] = ()
-    rowless: bool = False
-    whole: bool = False
-
-    def __len__(self) -> int:
-        return len(self.part)
-
-    def take(self, rows: IntArray | BoolArray | slice) -> Table:
-        """Some of the rows."""
-        columns = {slot: column[rows] for slot, column in self.columns.items()}
-        return replace(self, columns=columns, part=self.part[rows], low=self.low[rows], high=self.high[rows])
-
-
-def expanded(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """All (row, number) with ``low[row] <= number < high[row]``, by row."""
-    counts = np.maximum(high - low, 0)
-    rows = np.repeat(np.arange(len(low)), counts).astype(np.int64)
-    begins = np.cumsum(counts) - counts
-    return rows, np.arange(len(rows), dtype=np.int64) - np.repeat(begins - low, counts)
 
 
 class Joiner:
@@ -150,6 +106,7 @@ class Joiner:
         return table
 
     def paired(self, left: Table, right: Table, waiting: tuple[int, ...]) -> Table:
+        """All pairs of rows that fit in order, window and conditions."""
         before = self.layout.before
         if all((b, a) in before for a in left.columns for b in right.columns):
             left, right = right, left
@@ -165,7 +122,7 @@ class Joiner:
         places = (group_right * size + right.low)[order]
         first = np.searchsorted(places, group_left * size + low)
         last = np.searchsorted(places, group_left * size + np.maximum(high, low))
-        found: list[Table] = []
+        tables: list[Table] = []
         total = 0
         for begin, end in _shares(last - first):
             rows, at = expanded(first[begin:end], last[begin:end])
@@ -174,8 +131,8 @@ class Joiner:
             total += len(table)
             if total > self.most_rows:
                 raise TooManyRowsError
-            found.append(table)
-        return stacked(found, tuple(sorted((*left.columns, *right.columns))), waiting)
+            tables.append(table)
+        return stacked(tables, tuple(sorted((*left.columns, *right.columns))), waiting)
 
     def bounds(self, left: Table, right: Table) -> tuple[IntArray, IntArray]:
         """For each left row where the first event of a right row may lie, as a half-open range."""
@@ -321,30 +278,13 @@ class Joiner:
         return table.take(counts >= needed)
 
 
-def stacked(tables: Iterable[Table], slots: Sequence[int], waiting: tuple[int, ...]) -> Table:
-    """Tables of the same slots one below the other."""
-    given = list(tables)
-    nothing = np.zeros(0, np.int64)
-
-    def column(parts: list[IntArray]) -> IntArray:
-        return np.concatenate([nothing, *parts])
-
-    return Table(
-        {slot: column([table.columns[slot] for table in given]) for slot in slots},
-        column([table.part for table in given]),
-        column([table.low for table in given]),
-        column([table.high for table in given]),
-        waiting,
-    )
-
-
 def _shares(counts: IntArray) -> list[tuple[int, int]]:
     """Ranges of rows with about `PAIRS_AT_ONCE` pairs each."""
     if not len(counts):
         return []
     share = (np.cumsum(counts) - counts) // PAIRS_AT_ONCE
     cuts = [0, *(np.flatnonzero(share[1:] != share[:-1]) + 1).tolist(), len(counts)]
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(pairwise(cuts))
 
 
 def _grouped(

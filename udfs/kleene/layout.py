@@ -1,9 +1,9 @@
 """The slots of a line, and which conditions are judged where.
 
-A **slot** takes one event (``one``), all that can be added (``group``: a ``+`` or ``*`` operand), or any n of the events
-that fit (``pick``). ``[n]`` becomes a pick wherever which n are picked changes nothing else, so that the combinations
-need not be listed before the end ("Kleene num", late combination). Where something does depend on them, its first or
-last event, or all of them, become slots of their own:
+A **slot** takes one event (``one``), all that can be added (``group``: a ``+`` or ``*`` operand), or any n of the
+events that fit (``pick``). ``[n]`` becomes a pick wherever which n are picked changes nothing else, so that the
+combinations need not be listed before the end ("Kleene num", late combination). Where something does depend on them,
+its first or last event, or all of them, become slots of their own:
 
 - next to a ``+`` or ``*`` operand, or to another pick, the event at that side settles what those collect;
 - at an end of the line under WITHIN, it settles the window of a repeated operand at the other end;
@@ -204,8 +204,8 @@ def _refuse(pattern: KleenePattern, operand: int) -> None:
     span = pattern.query.pattern.span
     shown = pattern.operands[operand].text
     message = (
-        f"{shown} needs each of its events on its own here, and a pattern has at most {MOST_SLOTS} such; repeat it less "
-        "often, or compare it with plain operands only"
+        f"{shown} needs each of its events on its own here, and a pattern has at most {MOST_SLOTS} such; repeat it "
+        "less often, or compare it with plain operands only"
     )
     raise UnsupportedOperatorError(message, pattern.query.text, span.start, span.end)
 

@@ -2,14 +2,15 @@
 
 Source: SPEC section 3 and Behravesh et al. (FAEM). For each line of the pattern partial matches of the plain operands
 are joined along the plan's tree; then ``+``, ``*`` and ``[n]`` take their events; negated events are tested; last come
-the combinations of ``[n]``. Work goes through ranges of first events, so that what is held at once does not grow with the
-stream: a range that gives too many partial matches is cut in two.
+the combinations of ``[n]``. Work goes through ranges of first events, so that what is held at once does not grow with
+the stream: a range that gives too many partial matches is cut in two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,11 +21,12 @@ from patternlake.udfs.kleene.collecting import Collected, collected
 from patternlake.udfs.kleene.comparisons import Comparison
 from patternlake.udfs.kleene.events import Events, Stream, stream_of
 from patternlake.udfs.kleene.gaps import free_of_negated
-from patternlake.udfs.kleene.joins import Joiner, Table, TooManyRowsError
+from patternlake.udfs.kleene.joins import Joiner, TooManyRowsError
 from patternlake.udfs.kleene.layout import Layout, layout_of
 from patternlake.udfs.kleene.pattern import KleenePattern
 from patternlake.udfs.kleene.plans import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.scanning import per_start
+from patternlake.udfs.kleene.tables import Table
 from patternlake.udfs.sketch.hits import check_arguments, too_many
 
 FIRST_EVENTS_AT_ONCE = 1 << 18
@@ -256,8 +258,8 @@ def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work) -
     except TooManyRowsError:
         if end - begin == 1:
             raise ArgumentError(
-                f"event at position {_position(stream, begin)} alone begins more than {ROWS_AT_ONCE:,} partial matches; "
-                "narrow the pattern with WITHIN, PARTITION BY or conditions"
+                f"event at position {_position(stream, begin)} alone begins more than {ROWS_AT_ONCE:,} partial "
+                "matches; narrow the pattern with WITHIN, PARTITION BY or conditions"
             ) from None
         middle = (begin + end) // 2
         yield from _matches_of(line, stream, begin, middle, work)
@@ -292,7 +294,7 @@ def _shares(joiner: Joiner, table: Table) -> Iterator[tuple[int, int]]:
         counts += size * size if squared and not table.whole else size
     share = (np.cumsum(counts) - counts) // ROWS_AT_ONCE
     cuts = [0, *(np.flatnonzero(share[1:] != share[:-1]) + 1).tolist(), len(table)]
-    yield from zip(cuts[:-1], cuts[1:], strict=True)
+    yield from pairwise(cuts)
 
 
 def _joined(plan: Plan, joiner: Joiner, work: Work) -> Table:

@@ -1,10 +1,10 @@
 """What ``+`` and ``*`` operands collect around given plain events, where no condition ties two of them together.
 
 Source: SPEC section 3 (rule M) and Behravesh et al., Algorithms 1 and 2. Neighbouring groups without a plain event
-between them are a **run**. Inside a run a group begins with the first event behind the last kept one, and collects up to
-a cut; rule M allows exactly those cuts behind which the next kept event comes no later than anything that could still
-be added. Where both ends of a line are groups and there is a window, the first event settles how far it reaches, and a
-match is complete if the window of the latest event that could stand before it ends too early.
+between them are a **run**. Inside a run a group begins with the first event behind the last kept one, and collects up
+to a cut; rule M allows exactly those cuts behind which the next kept event comes no later than anything that could
+still be added. Where both ends of a line are groups and there is a window, the first event settles how far it reaches,
+and a match is complete if the window of the latest event that could stand before it ends too early.
 """
 
 from __future__ import annotations
@@ -270,7 +270,8 @@ def _of_run(
 ) -> tuple[IntArray, IntArray]:
     """What the groups of a run may collect between `start` (inclusive) and `stop` (exclusive).
 
-    Where `must` is not negative, the run begins with that event. Returns offsets for each solution and group, and events.
+    Where `must` is not negative, the run begins with that event. Returns offsets for each solution and group, and
+    events.
     """
     base, width = given.runs[run, 0], given.runs[run, 1] - given.runs[run, 0]
     longest = 1
