@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from math import comb
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def collected(joiner: Joiner, table: Table) -> Collected:
     lists = {slot: sliced(*found, rows) for slot, found in lists.items()}
     if not groups:
         return Collected(table.part, table.columns, lists)
-    coupled = stream.windowed and _grows(layout, 0) and _grows(layout, -1)
+    coupled = _coupled(joiner)
     if layout.pairs:
         conditions = [(part, _pair_truth(joiner, table, part, lists)) for part in layout.pairs]
         chained = {slot: _chain_truth(joiner, table, slot, lists[slot], layout.chains) for slot in groups}
@@ -89,7 +89,12 @@ def collected(joiner: Joiner, table: Table) -> Collected:
             anchors,
             bare=not table.columns,
         )
-    elif not coupled and not layout.chains and _apart(layout) and table.columns:
+    elif _settled(joiner, table):
+        if layout.chains:
+            given, chains = _candidates(joiner, table, lists, False), _chains(joiner, table, lists)
+            for number, slot in enumerate(groups):
+                if any(part.chain == slot for part in layout.chains):
+                    lists[slot] = runs.neighbours(given, chains, number)
         return Collected(table.part, table.columns, lists)
     else:
         given = _candidates(joiner, table, lists, coupled)
@@ -105,14 +110,44 @@ def collected(joiner: Joiner, table: Table) -> Collected:
     return Collected(table.part[row_of], ones, found)
 
 
+def counted(joiner: Joiner, table: Table) -> int | None:
+    """How many rows `collected` and its combinations give; None where that takes collecting them."""
+    layout = joiner.layout
+    if layout.line.gaps or not _settled(joiner, table):
+        return None
+    sizes: dict[int, IntArray] = {}
+    for slot in (*layout.of_kind("group"), *layout.of_kind("pick")):
+        if any(slot in part.slots for part in layout.candidates):
+            sizes[slot] = np.diff(joiner.candidates(table, slot)[0])
+        else:
+            first, last = joiner.range_of(table, slot)
+            sizes[slot] = last - first
+    enough = np.ones(len(table), np.bool_)
+    for slot, size in sizes.items():
+        enough &= size >= layout.slots[slot].count
+    ways = [1]
+    kind = np.zeros(int(enough.sum()), np.int64)
+    for slot in layout.of_kind("pick"):
+        # Rows with equal lengths have equally many combinations; few lengths occur.
+        lengths, number = np.unique(sizes[slot][enough], return_inverse=True)
+        ways = [way * comb(length, layout.slots[slot].count) for way in ways for length in lengths.tolist()]
+        kind = kind * len(lengths) + number
+    often: list[int] = np.bincount(kind, minlength=len(ways)).tolist()
+    return sum(way * times for way, times in zip(ways, often, strict=True))
+
+
+def _settled(joiner: Joiner, table: Table) -> bool:
+    """Whether each row gives one match: no group depends on what another one collects."""
+    return bool(table.columns) and not joiner.layout.pairs and not _coupled(joiner) and joiner.layout.apart
+
+
+def _coupled(joiner: Joiner) -> bool:
+    """Whether what the first group collects and what the last one does share a window."""
+    return joiner.stream.windowed and _grows(joiner.layout, 0) and _grows(joiner.layout, -1)
+
+
 def _grows(layout: Layout, stage: int) -> bool:
     return layout.slots[layout.stages[stage][0]].kind == "group"
-
-
-def _apart(layout: Layout) -> bool:
-    """Whether no two groups stand next to each other."""
-    kinds = [layout.slots[stage[0]].kind for stage in layout.stages]
-    return all(first != "group" or second != "group" for first, second in pairwise(kinds))
 
 
 def _anchored(joiner: Joiner, table: Table) -> Table:

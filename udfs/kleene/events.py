@@ -123,6 +123,8 @@ class Stream:
         Columns of these events.
     windowed
         True where the pattern has a window.
+    ranks
+        What `rank` has looked up; filled as it is needed.
     """
 
     source: IntArray
@@ -136,9 +138,18 @@ class Stream:
     members: tuple[IntArray, ...]
     columns: Columns
     windowed: bool
+    ranks: dict[int, IntArray] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def rank(self, operand: int, events: IntArray) -> IntArray:
+        """How many events of an operand come before each of some events (m itself stands behind all)."""
+        if operand not in self.ranks:
+            taken = np.zeros(len(self) + 1, np.int64)
+            taken[self.members[operand] + 1] = 1
+            self.ranks[operand] = np.cumsum(taken)
+        return self.ranks[operand][events]
 
     @property
     def parts(self) -> int:

@@ -109,6 +109,12 @@ class Layout:
     pairs: tuple[SlotCondition, ...]
     negations: tuple[Condition, ...]
 
+    @property
+    def apart(self) -> bool:
+        """Whether no two groups stand next to each other."""
+        kinds = [self.slots[stage[0]].kind for stage in self.stages]
+        return all(first != "group" or second != "group" for first, second in pairwise(kinds))
+
     def of_kind(self, kind: str) -> tuple[int, ...]:
         """The slots of a kind, in order."""
         return tuple(number for number, slot in enumerate(self.slots) if slot.kind == kind)

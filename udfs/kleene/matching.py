@@ -17,9 +17,9 @@ import numpy as np
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene import answers, combining
 from patternlake.udfs.kleene.answers import Matches, Rows
-from patternlake.udfs.kleene.collecting import Collected, collected
+from patternlake.udfs.kleene.collecting import Collected, collected, counted
 from patternlake.udfs.kleene.comparisons import Comparison
-from patternlake.udfs.kleene.events import Events, Stream, stream_of
+from patternlake.udfs.kleene.events import BoolArray, Events, Stream, stream_of
 from patternlake.udfs.kleene.gaps import free_of_negated
 from patternlake.udfs.kleene.joins import Joiner, TooManyRowsError
 from patternlake.udfs.kleene.layout import Layout, layout_of
@@ -29,9 +29,9 @@ from patternlake.udfs.kleene.scanning import per_start
 from patternlake.udfs.kleene.tables import Table
 from patternlake.udfs.sketch.hits import check_arguments, too_many
 
-FIRST_EVENTS_AT_ONCE = 1 << 18
+FIRST_EVENTS_AT_ONCE = 1 << 16
 """First events of one range, before it is cut."""
-ROWS_AT_ONCE = 1 << 23
+ROWS_AT_ONCE = 1 << 21
 """Partial matches that a join may give before the range is cut."""
 
 
@@ -120,13 +120,7 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
     lines = _lines(pattern, plan)
     if _may_repeat(pattern):
         return sum(len(answers.ordered(rows, events)) for rows in _listed_ranges(stream, lines, Work()))
-    total = 0
-    for line in lines:
-        for begin, end in _ranges(stream):
-            total += sum(
-                combining.total_of(found, line.picks) for found in _matches_of(line, stream, begin, end, Work())
-            )
-    return total
+    return sum(_counted(line, stream, begin, end) for line in lines for begin, end in _ranges(stream))
 
 
 @dataclass(frozen=True)
@@ -270,12 +264,41 @@ def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work) -
     if table.rowless:
         table = joiner.base(table.waiting)
     else:
-        table = table.take((table.low >= begin) & (table.low < end))
+        table = table.take(_in_range(joiner, table))
     for low, high in _shares(joiner, table):
         found = collected(joiner, table.take(slice(low, high)))
         if line.layout.line.gaps:
             found = found.take(free_of_negated(joiner, found))
         yield found
+
+
+def _counted(line: _Line, stream: Stream, begin: int, end: int) -> int:
+    """How many rows a line has whose first event lies in a range."""
+    joiner = Joiner(stream, line.layout, begin, end, ROWS_AT_ONCE, line.compared)
+    try:
+        if isinstance(line.plan, Join):
+            left, right = _joined(line.plan.left, joiner, Work()), _joined(line.plan.right, joiner, Work())
+            total = joiner.counted(left.take(_in_range(joiner, left)), right)
+            if total is not None:
+                return total
+            table = joiner.join(left, right)
+        else:
+            table = _joined(line.plan, joiner, Work())
+    except TooManyRowsError:
+        if end - begin > 1:
+            middle = (begin + end) // 2
+            return _counted(line, stream, begin, middle) + _counted(line, stream, middle, end)
+    else:
+        if not table.rowless:
+            found = counted(joiner, table.take(_in_range(joiner, table)))
+            if found is not None:
+                return found
+    return sum(combining.total_of(found, line.picks) for found in _matches_of(line, stream, begin, end, Work()))
+
+
+def _in_range(joiner: Joiner, table: Table) -> BoolArray:
+    """The rows whose first event lies in the joiner's range."""
+    return (table.low >= joiner.begin) & (table.low < joiner.end)
 
 
 def _position(stream: Stream, event: int) -> int:

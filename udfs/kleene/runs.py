@@ -176,6 +176,31 @@ def collect(given: Candidates, chains: Chains, reach: IntArray) -> tuple[IntArra
 
 
 @njit(cache=True)
+def neighbours(given: Candidates, chains: Chains, group: int) -> tuple[IntArray, IntArray]:
+    """The candidates of a group that are kept one after another, where it has a run of its own and nothing is coupled.
+
+    Returns
+    -------
+    (int64[r + 1], int64[e])
+        Offsets by row, and events.
+    """
+    rows = given.offsets.shape[1] - 1
+    offsets = np.zeros(rows + 1, np.int64)
+    kept = np.empty(given.offsets[group, rows] - given.offsets[group, 0], np.int64)
+    used = 0
+    for row in range(rows):
+        low, high = given.offsets[group, row], given.offsets[group, row + 1]
+        at = low
+        for place in range(low, high):
+            if place == low or _follows(chains, group, row, low, high - low, at, place, given.events):
+                at = place
+                kept[used] = given.events[place]
+                used += 1
+        offsets[row + 1] = used
+    return offsets, kept[:used].copy()
+
+
+@njit(cache=True)
 def _nothing(width: int) -> tuple[IntArray, IntArray]:
     """One solution of a run in which no group collects anything."""
     return np.zeros(width + 1, np.int64), np.empty(0, np.int64)

@@ -123,3 +123,37 @@ def test_work_says_how_many_partial_matches_each_node_gave() -> None:
     work = Work()
     match_events(pattern, events, plan=forced_plan(pattern, "right"), work=work)
     assert work.rows == {(0,): 2, (1,): 1, (2,): 2, (1, 2): 2, (0, 1, 2): 4}
+
+
+LAST_PLAIN = [
+    "A ; B+ ; C",
+    "A ; B* ; C WITHIN 4 EVENTS",
+    "A ; B+ ; A ; B* ; C WITHIN 9 EVENTS",
+    "A ; B+ ; C+ ; A",
+    "A ; B+ b[] ; C WHERE b[i].n > b[i-1].n WITHIN 6 EVENTS",
+    "A ; B+ b[] ; C WHERE b.n > A.n WITHIN 6 EVENTS",
+    "A ; B+ b[] ; C WHERE b.n > C.n WITHIN 6 EVENTS",
+    "A ; B+ b[] ; A ; C WHERE b.n > C.n",
+    "A ; B+ b[] ; A AS d ; C WHERE b.n > d.n",
+    "A ; B ; C WHERE B.n = C.n",
+    "A ; B[2] ; C ; A",
+    "(A & B) ; C WITHIN 5 EVENTS",
+    "A+ ; B ; C WITHIN 5 EVENTS",
+    "A ; !B ; C",
+    "A ; B ; C WHERE [s]",
+]
+
+
+@pytest.mark.parametrize("text", LAST_PLAIN)
+@pytest.mark.parametrize("plan", ["left", "right", "bushy", "inner"])
+def test_matches_that_end_plain_are_counted_as_listed(text: str, plan: str) -> None:
+    made = compiled(text, RANDOM_TYPES)
+    rng = random.Random(f"{text} {plan}")
+    counts = []
+    for _ in range(12):
+        streams = [random_events(rng, rng.randint(3, 11)) for _ in range(2)]
+        wanted = sum(len(matches(text, one, RANDOM_TYPES)) for one in streams)
+        events = events_of(streams, RANDOM_TYPES, made.names)
+        assert count_matches(made, events, plan=forced_plan(made, plan)) == wanted
+        counts.append(wanted)
+    assert any(counts)
