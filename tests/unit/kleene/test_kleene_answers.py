@@ -150,7 +150,7 @@ def test_matches_that_end_plain_are_counted_as_listed(text: str, plan: str) -> N
     made = compiled(text, RANDOM_TYPES)
     rng = random.Random(f"{text} {plan}")
     counts = []
-    for _ in range(12):
+    for _ in range(30):
         streams = [random_events(rng, rng.randint(3, 11)) for _ in range(2)]
         wanted = sum(len(matches(text, one, RANDOM_TYPES)) for one in streams)
         events = events_of(streams, RANDOM_TYPES, made.names)
