@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from patternlake.udfs.kleene.collecting import Collected
 from patternlake.udfs.kleene.events import Events, IntArray, Stream
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.kleene.tables import expanded
+
+SmallArray = NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,12 @@ class Rows:
     events
         int64[e]: rows of `Events`.
     operands
-        int64[e]: the operand that binds each.
+        int8[e]: the operand that binds each.
     """
 
     offsets: IntArray
     events: IntArray
-    operands: IntArray
+    operands: SmallArray
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -84,8 +87,7 @@ class Matches:
 
 def no_rows() -> Rows:
     """No match."""
-    nothing = np.zeros(0, np.int64)
-    return Rows(np.zeros(1, np.int64), nothing, nothing)
+    return Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int8))
 
 
 def rows_of(layout: Layout, stream: Stream, matches: Collected) -> Rows:
@@ -94,7 +96,7 @@ def rows_of(layout: Layout, stream: Stream, matches: Collected) -> Rows:
     every = np.arange(k, dtype=np.int64)
     match: list[IntArray] = []
     event: list[IntArray] = []
-    operand: list[IntArray] = []
+    operand: list[SmallArray] = []
     for number, slot in enumerate(layout.slots):
         if number in matches.ones:
             inside, found = every, matches.ones[number]
@@ -103,8 +105,8 @@ def rows_of(layout: Layout, stream: Stream, matches: Collected) -> Rows:
             inside = np.repeat(every, np.diff(offsets))
         match.append(inside)
         event.append(found)
-        operand.append(np.full(len(found), slot.operand, np.int64))
-    matches_, events, operands = (np.concatenate(parts) for parts in (match, event, operand))
+        operand.append(np.full(len(found), slot.operand, np.int8))
+    matches_, events, operands = np.concatenate(match), np.concatenate(event), np.concatenate(operand)
     order = np.lexsort((events, matches_))
     offsets = np.searchsorted(matches_[order], np.arange(k + 1)).astype(np.int64)
     return Rows(offsets, stream.source[events[order]], operands[order])
@@ -119,12 +121,13 @@ def stacked(parts: Sequence[Rows]) -> Rows:
     return Rows(
         np.concatenate([np.zeros(1, np.int64), *offsets]),
         np.concatenate([np.zeros(0, np.int64), *(part.events for part in parts)]),
-        np.concatenate([np.zeros(0, np.int64), *(part.operands for part in parts)]),
+        np.concatenate([np.zeros(0, np.int8), *(part.operands for part in parts)]),
     )
 
 
-def ordered(rows: Rows, events: Events) -> Rows:
-    """The distinct rows by key, then positions in the order of events, then operands."""
+def first_rows(parts: Sequence[Rows], events: Events, most: int) -> Rows:
+    """The first distinct rows by key, then positions in the order of events, then operands."""
+    rows = stacked([no_rows(), *parts])
     if not len(rows):
         return rows
     key = events.keys[rows.events[rows.offsets[:-1]]]
@@ -132,7 +135,8 @@ def ordered(rows: Rows, events: Events) -> Rows:
     first = positions[rows.offsets[:-1]]
     order = np.lexsort((first, key))
     sorted_, distinct = sort_rows(order, key, rows.offsets, positions, rows.operands)
-    return rows.take(sorted_[distinct])
+    wanted = sorted_[distinct[:most]]
+    return rows if np.array_equal(wanted, np.arange(len(rows))) else rows.take(wanted)
 
 
 def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Events, total: int) -> Matches:
@@ -171,7 +175,9 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
 
 
 @njit(cache=True)
-def _compare(a: int, b: int, key: IntArray, offsets: IntArray, positions: IntArray, operands: IntArray) -> int:
+def _compare(
+    a: int, b: int, key: IntArray, offsets: IntArray, positions: IntArray, operands: SmallArray | IntArray
+) -> int:
     """Below, at or above zero as row a comes before, with or behind row b."""
     if key[a] != key[b]:
         return -1 if key[a] < key[b] else 1
@@ -190,7 +196,7 @@ def _compare(a: int, b: int, key: IntArray, offsets: IntArray, positions: IntArr
 
 @njit(cache=True)
 def sort_rows(
-    order: IntArray, key: IntArray, offsets: IntArray, positions: IntArray, operands: IntArray
+    order: IntArray, key: IntArray, offsets: IntArray, positions: IntArray, operands: SmallArray | IntArray
 ) -> tuple[IntArray, IntArray]:
     """The rows in order by merging, from an order that is nearly right; and the places of the distinct ones."""
     n = len(order)

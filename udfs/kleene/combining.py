@@ -45,13 +45,15 @@ def total_of(matches: Collected, picks: Mapping[int, int]) -> int:
     return sum(comb(length, size) * times for length, times in zip(lengths.tolist(), often.tolist(), strict=True))
 
 
-def listed(matches: Collected, picks: Mapping[int, int], limit: int | None = None) -> Collected:
+def listed(matches: Collected, picks: Mapping[int, int], positions: IntArray, limit: int | None = None) -> Collected:
     """The matches with every combination a row of its own; each pick then takes all of its list.
 
     Parameters
     ----------
     matches, picks
         As above.
+    positions
+        int64[m]: positions of all events of the stream.
     limit
         Of each match so many rows at most, the first ones in order; None: all.
     """
@@ -66,7 +68,7 @@ def listed(matches: Collected, picks: Mapping[int, int], limit: int | None = Non
             first = np.searchsorted(begun, begun)
             ways = np.where(before - before[first] < limit, ways, 0)
         rows = np.repeat(np.arange(len(matches)), ways).astype(np.int64)
-        chosen = _combinations(offsets, events, size, ways)
+        chosen = _combinations(offsets, events, size, ways, positions)
         matches = matches.take(rows)
         begun = begun[rows]
         lists = {**matches.lists, slot: (np.arange(len(rows) + 1, dtype=np.int64) * size, chosen.ravel())}
@@ -75,25 +77,46 @@ def listed(matches: Collected, picks: Mapping[int, int], limit: int | None = Non
 
 
 @njit(cache=True)
-def _combinations(offsets: IntArray, events: IntArray, size: int, ways: IntArray) -> IntArray:
-    """int64[sum of ways, size]: the first combinations of each list, in order."""
+def _combinations(offsets: IntArray, events: IntArray, size: int, ways: IntArray, positions: IntArray) -> IntArray:
+    """int64[sum of ways, size]: the first combinations of each list, in the order of their positions."""
     found = np.empty((ways.sum(), size), np.int64)
     places = np.empty(size, np.int64)
     row = 0
     for number in range(len(ways)):
         begin, length = offsets[number], offsets[number + 1] - offsets[number]
+        if ways[number] == 0:
+            continue
+        # A late event has a lower position than events before it: then places do not rise with positions.
+        order = np.argsort(positions[events[begin : begin + length]])
+        rank = np.empty(length, np.int64)
+        rank[order] = np.arange(length)
+        late = bool((order[1:] < order[:-1]).any())
         for at in range(size):
-            places[at] = at
+            places[at] = _next_place(order, late, places[at - 1] if at else -1, -1, length - size + at)
         for _ in range(ways[number]):
             for at in range(size):
                 found[row, at] = events[begin + places[at]]
             row += 1
-            at = size - 1
-            while at >= 0 and places[at] == length - size + at:
+            at, place = size, -1
+            while place < 0 and at > 0:
                 at -= 1
-            if at < 0:
+                before = places[at - 1] if at else -1
+                place = _next_place(order, late, before, rank[places[at]], length - size + at)
+            if place < 0:
                 break
-            places[at] += 1
+            places[at] = place
             for behind in range(at + 1, size):
-                places[behind] = places[behind - 1] + 1
+                places[behind] = _next_place(order, late, places[behind - 1], -1, length - size + behind)
     return found
+
+
+@njit(cache=True)
+def _next_place(order: IntArray, late: bool, before: int, rank: int, last: int) -> int:
+    """The place with the next position above that of `rank`, behind place `before` and up to `last`; -1 for none."""
+    if not late:
+        place = max(before, rank) + 1
+        return place if place <= last else -1
+    for at in range(rank + 1, len(order)):
+        if before < order[at] <= last:
+            return int(order[at])
+    return -1

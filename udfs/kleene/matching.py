@@ -31,6 +31,8 @@ from patternlake.udfs.sketch.hits import check_arguments, too_many
 
 FIRST_EVENTS_AT_ONCE = 1 << 16
 """First events of one range, before it is cut."""
+MOST_COUNTED = 1 << 40
+"""Rows that can be counted where they must be listed for it: more than fit anywhere."""
 ROWS_AT_ONCE = 1 << 21
 """Partial matches that a join may give before the range is cut."""
 
@@ -115,11 +117,16 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
     -------
     int
         Exact, however great.
+
+    Notes
+    -----
+    Where ``*`` stands beside ``|`` or ``&``, orders of the pattern may share rows; the rows are listed to be counted.
     """
     stream = stream_of(pattern, events)
     lines = _lines(pattern, plan)
     if _may_repeat(pattern):
-        return sum(len(answers.ordered(rows, events)) for rows in _listed_ranges(stream, lines, Work()))
+        everything = _Keeper(events, MOST_COUNTED, truncate=False)
+        return sum(len(rows) for rows in _listed_ranges(stream, lines, Work(), everything))
     return sum(_counted(line, stream, begin, end) for line in lines for begin, end in _ranges(stream))
 
 
@@ -160,10 +167,14 @@ class _Keeper:
         if sum(len(part) for part in self.kept) > 2 * self.most:
             self.kept = [self.first()]
 
+    @property
+    def limit(self) -> int | None:
+        """How many rows of one match can be wanted; None for all."""
+        return self.most if self.truncate else None
+
     def first(self) -> Rows:
         """The first rows in order."""
-        rows = answers.ordered(answers.stacked([answers.no_rows(), *self.kept]), self.events)
-        return rows.take(np.arange(min(len(rows), self.most)))
+        return answers.first_rows(self.kept, self.events, self.most)
 
     def result(self) -> tuple[Rows, int]:
         """The rows and their number."""
@@ -192,39 +203,59 @@ def _every(pattern: KleenePattern, stream: Stream, keeper: _Keeper, plan: Plan |
     """skip_till_any."""
     lines = _lines(pattern, plan)
     if _may_repeat(pattern):
-        for rows in _listed_ranges(stream, lines, work):
-            keeper.add(answers.ordered(rows, keeper.events))
+        for rows in _listed_ranges(stream, lines, work, keeper):
+            keeper.add(rows)
         return
-    for line in lines:
-        for begin, end in _ranges(stream):
+    rising = _rising(pattern, stream, lines)
+    for begin, end in _ranges(stream):
+        for line in lines:
             for found in _matches_of(line, stream, begin, end, work):
-                counts = combining.combinations_of(found, line.picks)
-                keeper.count(sum(counts))
-                limit = keeper.most if keeper.truncate else None
-                for low, high in _combined(counts, limit):
-                    some = combining.listed(found.take(np.arange(low, high)), line.picks, limit)
-                    keeper.keep(answers.rows_of(line.layout, stream, some))
+                keeper.count(combining.total_of(found, line.picks))
+                for rows in _combined(line, stream, found, keeper.limit):
+                    keeper.keep(rows)
+        done = end == len(stream) or stream.key[stream.part[end]] != stream.key[stream.part[end - 1]]
+        # What comes later is behind everything that is kept.
+        if keeper.total > keeper.most and (rising or done):
+            return
 
 
-def _combined(counts: list[int], limit: int | None) -> Iterator[tuple[int, int]]:
-    """Ranges of matches whose combinations are listed at once."""
+def _rising(pattern: KleenePattern, stream: Stream, lines: list[_Line]) -> bool:
+    """Whether matches of later first events always come later in the answer."""
+    plain = all(line.layout.slots[0].kind == "one" for line in lines)
+    keys, positions = stream.key[stream.part], stream.columns.events.positions[stream.source]
+    rises = (keys[1:] != keys[:-1]) | (positions[1:] > positions[:-1])
+    return plain and not pattern.along and bool(rises.all())
+
+
+def _combined(line: _Line, stream: Stream, found: Collected, limit: int | None) -> Iterator[Rows]:
+    """Matches with their combinations as rows; of each match `limit` at most."""
+    if not line.picks:
+        yield answers.rows_of(line.layout, stream, found)
+        return
     begin, size = 0, 0
+    positions = stream.columns.events.positions[stream.source]
+    counts = combining.combinations_of(found, line.picks)
     for number, count in enumerate(counts):
         size += count if limit is None else min(count, limit)
         if size >= ROWS_AT_ONCE or number == len(counts) - 1:
-            yield begin, number + 1
+            some = combining.listed(found.take(np.arange(begin, number + 1)), line.picks, positions, limit)
+            yield answers.rows_of(line.layout, stream, some)
             begin, size = number + 1, 0
 
 
-def _listed_ranges(stream: Stream, lines: list[_Line], work: Work) -> Iterator[Rows]:
-    """The rows of all lines, a range of partitions at a time."""
+def _listed_ranges(stream: Stream, lines: list[_Line], work: Work, keeper: _Keeper) -> Iterator[Rows]:
+    """The distinct rows of all lines, a range of partitions at a time; no more than show that there are too many."""
+    most = keeper.most + 1
     for begin, end in _whole_parts(stream):
         parts = [answers.no_rows()]
         for line in lines:
             for low, high in _ranges(stream, begin, end):
                 for found in _matches_of(line, stream, low, high, work):
-                    parts.append(answers.rows_of(line.layout, stream, combining.listed(found, line.picks)))
-        yield answers.stacked(parts)
+                    for rows in _combined(line, stream, found, most):
+                        parts.append(rows)
+                        if sum(len(part) for part in parts) > 4 * most:
+                            parts = [answers.first_rows(parts, keeper.events, most)]
+        yield answers.first_rows(parts, keeper.events, most)
 
 
 def _whole_parts(stream: Stream) -> Iterator[tuple[int, int]]:

@@ -92,7 +92,7 @@ def _of_line(pattern: KleenePattern, line: Line, stream: Stream, strict: bool) -
     joiner = Joiner(stream, layout, 0, 0, 0)
     rest = [part for part, made in zip(judged, compared, strict=True) if made is None]
     offsets, events, places = slowly(scan, joiner, line, rest) if rest else scanned(scan)
-    rows = Rows(offsets, events, np.array(line.operands, np.int64)[places])
+    rows = Rows(offsets, events, np.array(line.operands, np.int8)[places])
     if line.gaps and len(rows):
         rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))
     return rows

@@ -46,7 +46,8 @@ def test_truncation_keeps_the_first_rows(pattern: str) -> None:
     for most in (1, 2, len(everything) - 1):
         found = match_events(compiled(pattern, TYPES), events, max_matches=most, truncate=True)
         assert rows_of(found) == everything[:most]
-        assert (found.total, found.truncated) == (len(everything), True)
+        assert most < found.total <= len(everything)
+        assert found.truncated
     found = match_events(compiled(pattern, TYPES), events, max_matches=len(everything), truncate=True)
     assert (rows_of(found), found.truncated) == (everything, False)
 
@@ -157,3 +158,26 @@ def test_matches_that_end_plain_are_counted_as_listed(text: str, plan: str) -> N
         assert count_matches(made, events, plan=forced_plan(made, plan)) == wanted
         counts.append(wanted)
     assert any(counts)
+
+
+TRUNCATED = ["A ; B", "A+ ; B", "A ; B*", "(A | B*) ; C", "A[2] ; B", "A ; B WHERE [s]", "A & B+"]
+
+
+@pytest.mark.parametrize("text", TRUNCATED)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_rows_come_first_however_ranges_are_cut(
+    text: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    made = compiled(text, RANDOM_TYPES)
+    streams = [random_events(rng, 9) for _ in range(3)]
+    everything = [(key, row) for key, one in enumerate(streams) for row in matches(text, one, RANDOM_TYPES)]
+    events = events_of(streams, RANDOM_TYPES, made.names)
+    monkeypatch.setattr(matching, "FIRST_EVENTS_AT_ONCE", 2)
+    for most in range(1, len(everything) + 2):
+        found = match_events(made, events, max_matches=most, truncate=True)
+        assert rows_of(found) == everything[:most]
+        assert found.truncated == (most < len(everything))
+        if most < len(everything):
+            with pytest.raises(ArgumentError, match="max_matches"):
+                match_events(made, events, max_matches=most)
