@@ -93,23 +93,22 @@ def no_rows() -> Rows:
 def rows_of(layout: Layout, stream: Stream, matches: Collected) -> Rows:
     """The matches of a line as rows."""
     k = len(matches)
-    every = np.arange(k, dtype=np.int64)
-    match: list[IntArray] = []
-    event: list[IntArray] = []
-    operand: list[SmallArray] = []
-    for number, slot in enumerate(layout.slots):
-        if number in matches.ones:
-            inside, found = every, matches.ones[number]
-        else:
-            offsets, found = matches.lists[number]
-            inside = np.repeat(every, np.diff(offsets))
-        match.append(inside)
-        event.append(found)
-        operand.append(np.full(len(found), slot.operand, np.int8))
-    matches_, events, operands = np.concatenate(match), np.concatenate(event), np.concatenate(operand)
-    order = np.lexsort((events, matches_))
-    offsets = np.searchsorted(matches_[order], np.arange(k + 1)).astype(np.int64)
-    return Rows(offsets, stream.source[events[order]], operands[order])
+    every = np.arange(k + 1, dtype=np.int64)
+    lists = [matches.lists.get(number) or (every, matches.ones[number]) for number in range(len(layout.slots))]
+    counts = [np.diff(offsets) for offsets, _ in lists]
+    offsets = np.append(np.zeros(1, np.int64), np.cumsum(np.sum(counts, axis=0))).astype(np.int64)
+    events = np.empty(int(offsets[-1]), np.int64)
+    operands = np.empty(len(events), np.int8)
+    begin = offsets[:-1].copy()
+    for slot, (own, found), count in zip(layout.slots, lists, counts, strict=True):
+        at = np.repeat(begin - own[:-1], count) + np.arange(len(found))
+        events[at] = found
+        operands[at] = slot.operand
+        begin += count
+    if not layout.total:
+        order = np.lexsort((events, np.repeat(every[:-1], np.diff(offsets))))
+        events, operands = events[order], operands[order]
+    return Rows(offsets, stream.source[events], operands)
 
 
 def stacked(parts: Sequence[Rows]) -> Rows:
@@ -158,13 +157,15 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
     rank[list(numbers)] = np.arange(p)
     match = np.repeat(np.arange(k), np.diff(rows.offsets))
     place = match * p + rank[rows.operands]
-    order = np.argsort(place, kind="stable")
+    bound = rows.events
+    if (place[1:] < place[:-1]).any():
+        bound = bound[np.argsort(place, kind="stable")]
     first, last = rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1]
     return Matches(
         operands=tuple(names),
         key=events.keys[first].astype(np.int64),
-        offsets=np.searchsorted(place[order], np.arange(k * p + 1)).astype(np.int64),
-        positions=events.positions[rows.events[order]],
+        offsets=np.append(np.zeros(1, np.int64), np.cumsum(np.bincount(place, minlength=k * p))).astype(np.int64),
+        positions=events.positions[bound],
         first_position=events.positions[first],
         last_position=events.positions[last],
         first_time=events.times[first],

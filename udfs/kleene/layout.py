@@ -115,6 +115,11 @@ class Layout:
         kinds = [self.slots[stage[0]].kind for stage in self.stages]
         return all(first != "group" or second != "group" for first, second in pairwise(kinds))
 
+    @property
+    def total(self) -> bool:
+        """Whether the slots, as they are numbered, come one after another."""
+        return all((a, b) in self.before for a, b in pairwise(range(len(self.slots))))
+
     def of_kind(self, kind: str) -> tuple[int, ...]:
         """The slots of a kind, in order."""
         return tuple(number for number, slot in enumerate(self.slots) if slot.kind == kind)
