@@ -50,7 +50,7 @@ def sides(
     -------
     (operator, left, right), both sides cast to one type; None where the conjunct has another form.
     """
-    root = predicate.root
+    root = _without_gap(predicate.root)
     if not (isinstance(root, Call) and root.operator in FLIPPED):
         return None
     read = [{is_left(part.reference) for part in side.walk() if isinstance(part, Field)} for side in root.arguments]
@@ -72,6 +72,22 @@ def sides(
     if read[0] == {True}:
         return root.operator, made[0], made[1]
     return FLIPPED[root.operator], made[1], made[0]
+
+
+def _without_gap(root: Expression) -> Expression:
+    """``t(a) - t(b) < 5 MIN`` as ``t(a) < t(b) + 5 MIN``, so that each side is about one event; others as they are."""
+    if not (isinstance(root, Call) and root.operator in FLIPPED):
+        return root
+    match root.arguments:
+        case (Call(operator="-", arguments=(Field() as later, Field() as earlier)), Literal(type="interval") as gap):
+            operator = root.operator
+        case (Literal(type="interval") as gap, Call(operator="-", arguments=(Field() as later, Field() as earlier))):
+            operator = FLIPPED[root.operator]
+        case _:
+            return root
+    if later.reference.column != "time" or earlier.reference.column != "time":
+        return root
+    return Call(operator=operator, arguments=(later, Call(operator="+", arguments=(earlier, gap))), span=root.span)
 
 
 def comparison(predicate: Predicate, is_left: Callable[[Reference], bool], stream: Stream) -> Comparison | None:

@@ -9,7 +9,7 @@ the stream: a range that gives too many partial matches is cut in two.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -31,6 +31,8 @@ from patternlake.udfs.sketch.hits import check_arguments, too_many
 
 FIRST_EVENTS_AT_ONCE = 1 << 16
 """First events of one range, before it is cut."""
+SMALL_RANGE = 1 << 10
+"""First events of a range that is joined from its first operand on where the plan gives too many."""
 MOST_COUNTED = 1 << 40
 """Rows that can be counted where they must be listed for it: more than fit anywhere."""
 ROWS_AT_ONCE = 1 << 21
@@ -281,14 +283,8 @@ def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work) -
         counts = Work()
         table = _joined(line.plan, joiner, counts)
     except TooManyRowsError:
-        if end - begin == 1:
-            raise ArgumentError(
-                f"event at position {_position(stream, begin)} alone begins more than {ROWS_AT_ONCE:,} partial "
-                "matches; narrow the pattern with WITHIN, PARTITION BY or conditions"
-            ) from None
-        middle = (begin + end) // 2
-        yield from _matches_of(line, stream, begin, middle, work)
-        yield from _matches_of(line, stream, middle, end, work)
+        for part, low, high in _cut(line, stream, begin, end):
+            yield from _matches_of(part, stream, low, high, work)
         return
     for node, rows in counts.rows.items():
         work.rows[node] = work.rows.get(node, 0) + rows
@@ -301,6 +297,24 @@ def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work) -
         if line.layout.line.gaps:
             found = found.take(free_of_negated(joiner, found))
         yield found
+
+
+def _cut(line: _Line, stream: Stream, begin: int, end: int) -> list[tuple[_Line, int, int]]:
+    """How to go on where a range gives too many partial matches.
+
+    Joins from the first operand on are as small as their range; those of another tree need not be. So a small range is
+    joined in that way, whatever the plan.
+    """
+    first = left_deep(line.layout.line.operands)
+    if line.plan != first and end - begin <= SMALL_RANGE:
+        return [(replace(line, plan=first), begin, end)]
+    if end - begin == 1:
+        raise ArgumentError(
+            f"event at position {_position(stream, begin)} alone begins more than {ROWS_AT_ONCE:,} partial matches; "
+            "narrow the pattern with WITHIN, PARTITION BY or conditions"
+        )
+    middle = (begin + end) // 2
+    return [(line, begin, middle), (line, middle, end)]
 
 
 def _counted(line: _Line, stream: Stream, begin: int, end: int) -> int:
@@ -316,14 +330,11 @@ def _counted(line: _Line, stream: Stream, begin: int, end: int) -> int:
         else:
             table = _joined(line.plan, joiner, Work())
     except TooManyRowsError:
-        if end - begin > 1:
-            middle = (begin + end) // 2
-            return _counted(line, stream, begin, middle) + _counted(line, stream, middle, end)
-    else:
-        if not table.rowless:
-            found = counted(joiner, table.take(_in_range(joiner, table)))
-            if found is not None:
-                return found
+        return sum(_counted(part, stream, low, high) for part, low, high in _cut(line, stream, begin, end))
+    if not table.rowless:
+        found = counted(joiner, table.take(_in_range(joiner, table)))
+        if found is not None:
+            return found
     return sum(combining.total_of(found, line.picks) for found in _matches_of(line, stream, begin, end, Work()))
 
 

@@ -43,8 +43,10 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
     """
     parts: list[Rows] = []
     lines: list[IntArray] = []
+    # Where nothing else decides which matches count, the scan itself leaves out the starts inside a match.
+    apart = past_last and len(pattern.lines) == 1 and not pattern.lines[0].gaps and not pattern.along
     for number, line in enumerate(pattern.lines):
-        rows = _of_line(pattern, line, stream, strict)
+        rows = _of_line(pattern, line, stream, strict, apart)
         parts.append(rows)
         lines.append(np.full(len(rows.events), number, np.int64))
     rows = answers.stacked([answers.no_rows(), *parts])
@@ -74,7 +76,7 @@ def _apart(first: IntArray, last: IntArray) -> BoolArray:
     return kept
 
 
-def _of_line(pattern: KleenePattern, line: Line, stream: Stream, strict: bool) -> Rows:
+def _of_line(pattern: KleenePattern, line: Line, stream: Stream, strict: bool, apart: bool) -> Rows:
     """The matches of a line, whose gaps are free."""
     taken = [pattern.operands[number] for number in line.operands]
     conditions = [part for part in pattern.conditions if set(part.operands) <= set(line.operands)]
@@ -85,6 +87,7 @@ def _of_line(pattern: KleenePattern, line: Line, stream: Stream, strict: bool) -
         mask[place, stream.members[number]] = True
     scan = _scan(line, stream, mask, [made for made in compared if made is not None], strict)
     scan = scan._replace(
+        apart=apart,
         least=np.array([operand.least for operand in taken], np.int64),
         most=np.array([ENDLESS if operand.most is None else operand.most for operand in taken], np.int64),
     )
@@ -137,6 +140,7 @@ def _scan(
         stop=stream.offsets[stream.part + 1],
         ordinal=np.ascontiguousarray(stream.ordinal),
         strict=strict,
+        apart=False,
     )
 
 

@@ -42,6 +42,8 @@ class Scan(NamedTuple):
         int64[m].
     strict
         Whether events follow one another directly.
+    apart
+        Whether a match begins behind the last event of the one before it in its part.
     """
 
     least: IntArray
@@ -59,6 +61,7 @@ class Scan(NamedTuple):
     stop: IntArray
     ordinal: IntArray
     strict: bool
+    apart: bool
 
 
 @njit(cache=True)
@@ -117,7 +120,10 @@ def scanned(scan: Scan) -> tuple[IntArray, IntArray, IntArray]:
     found = 0
     kept = np.empty(1024, np.int64)
     begin, count = np.zeros(operands, np.int64), np.zeros(operands, np.int64)
+    resume = 0
     for start in range(m):
+        if scan.apart and start < resume:
+            continue
         begin[:] = 0
         count[:] = 0
         size, at, event = 0, 0, start
@@ -155,6 +161,7 @@ def scanned(scan: Scan) -> tuple[IntArray, IntArray, IntArray]:
             whole = whole and count[place] >= scan.least[place]
         if not whole:
             continue
+        resume = kept[size - 1] + 1
         used = offsets[found]
         while used + size > len(events):
             events = np.concatenate((events, np.empty(len(events), np.int64)))

@@ -118,6 +118,17 @@ def test_a_start_with_too_many_partial_matches_is_named(monkeypatch: pytest.Monk
         match_events(compiled("a ; b ; c", TYPES), events)
 
 
+def test_a_plan_with_large_inner_joins_gives_the_rows_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = events_of([stream("a1 " + " ".join(f"b{n} c{n + 1}" for n in range(2, 30, 2)) + " a30 b31 c32")], TYPES)
+    pattern = compiled("a ; b ; c WHERE t(b) - t(a) < 2 MILLISECOND", TYPES)
+    wanted = rows_of(match_events(pattern, events, plan=forced_plan(pattern, "left")))
+    assert len(wanted) == 16
+    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 20)
+    right = forced_plan(pattern, "right")
+    assert rows_of(match_events(pattern, events, plan=right)) == wanted
+    assert count_matches(pattern, events, plan=right) == len(wanted)
+
+
 def test_work_says_how_many_partial_matches_each_node_gave() -> None:
     events = events_of([stream("a1 a2 b3 c4 c5")], TYPES)
     pattern = compiled("a ; b ; c", TYPES)
