@@ -1,0 +1,89 @@
+"""The way of an oracle's events into the kernels, and of answers back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from naive.kleene import EPOCH, Event, Row
+
+from patternlake.udfs.kleene.answers import Matches
+from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.kleene.matching import match_events
+from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.plans import forced_plan
+from patternlake.udfs.language.columns import Column, value_type
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
+
+Keyed = tuple[int, Row]
+
+
+def compiled(
+    text: str, types: Mapping[str, str], *, policy: str = "skip_till_any", parameters: Mapping[str, str] | None = None
+) -> KleenePattern:
+    return compile_pattern(parse(text), Scope(attributes=types, parameters=parameters or {}), policy=policy)
+
+
+def column(values: Sequence[Any], spark_type: str) -> Column:
+    type_ = value_type(spark_type) or ""
+    dtype: Any = {"string": object, "double": np.float64, "boolean": np.bool_}.get(type_, np.int64)
+    filler: Any = "" if type_ == "string" else 0
+    stored = [(v - EPOCH) // dt.timedelta(microseconds=1) if isinstance(v, dt.datetime) else v for v in values]
+    filled = np.array([filler if value is None else value for value in stored], dtype)
+    return Column(filled, np.array([value is not None for value in stored], np.bool_), type_)
+
+
+def events_of(
+    streams: Sequence[Sequence[Event]], types: Mapping[str, str], only: frozenset[str] | None = None
+) -> Events:
+    """The streams as partitions 0, 1, …; with `only`, events of these names alone, with their ordinals."""
+    rows = [
+        (key, number, event)
+        for key, stream in enumerate(streams)
+        for number, event in enumerate(sorted(stream, key=lambda event: (event.time, event.position)))
+        if only is None or event.name in only
+    ]
+    words = sorted({event.name for _, _, event in rows})
+    return Events(
+        keys=np.array([key for key, _, _ in rows], np.int64),
+        times=np.array([event.time for _, _, event in rows], np.int64),
+        positions=np.array([event.position for _, _, event in rows], np.int64),
+        names=np.array([words.index(event.name) for _, _, event in rows], np.int64),
+        vocabulary=words,
+        columns={
+            name: column([event.values.get(name) for _, _, event in rows], type_) for name, type_ in types.items()
+        },
+        ordinals=np.array([number for _, number, _ in rows], np.int64),
+    )
+
+
+def rows_of(matches: Matches) -> list[Keyed]:
+    """The rows as the oracle gives them, with their key."""
+    width = len(matches.operands)
+    found: list[Keyed] = []
+    for row, key in enumerate(matches.key.tolist()):
+        bound: Row = {}
+        for place, name in enumerate(matches.operands):
+            low, high = matches.offsets[row * width + place], matches.offsets[row * width + place + 1]
+            if high > low:
+                bound[name] = tuple(matches.positions[low:high].tolist())
+        found.append((key, bound))
+    return found
+
+
+def answered(
+    text: str,
+    streams: Sequence[Sequence[Event]],
+    types: Mapping[str, str],
+    *,
+    policy: str = "skip_till_any",
+    after_match: str = "next",
+    plan: str | None = None,
+) -> list[Keyed]:
+    pattern = compiled(text, types, policy=policy)
+    tree = None if plan is None else forced_plan(pattern, plan)
+    events = events_of(streams, types, pattern.names)
+    return rows_of(match_events(pattern, events, policy=policy, after_match=after_match, plan=tree))

@@ -1,0 +1,150 @@
+"""Random patterns and streams for the tests of the kleene engine."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from naive.kleene import Event
+
+TYPES = {"x": "double", "n": "bigint", "s": "string"}
+SIGNS = ["<", "<=", ">", ">=", "=", "<>"]
+DEFINED = {"P": "name IN ('A', 'B')", "Q": "x > 1", "R": "name = 'C' OR n = 1"}
+
+
+def random_events(rng: random.Random, n: int, names: str = "ABC") -> list[Event]:
+    """Events with ties in time, some late, some values NULL."""
+    found, time = [], 0
+    for position in range(1, n + 1):
+        time += rng.choice([0, 1, 1, 2])
+        late = rng.randint(1, 3) if rng.random() < 0.15 else 0
+        values: dict[str, Any] = {
+            "x": rng.choice([None, -0.0, 0.0, 1.0, 2.0, 2.5, float("nan")]),
+            "n": rng.choice([None, 0, 1, 2, 3]),
+            "s": rng.choice([None, "a", "b", "b"]),
+        }
+        found.append(Event(position, (time - late) * 1000, rng.choice(names), values))
+    return found
+
+
+class Pattern:
+    """A random pattern as text.
+
+    `scan`: without ``&``, for the policies that scan.
+    """
+
+    def __init__(self, rng: random.Random, *, scan: bool = False, most: int = 4) -> None:
+        self.rng = rng
+        self.scan = scan
+        self.names: list[str] = []
+        self.repeated: dict[str, str] = {}
+        self.negated: list[str] = []
+        self.defined: set[str] = set()
+        self.budget = rng.randint(1, most)
+        body = self.sequence(0)
+        define = [f"{name} AS {DEFINED[name]}" for name in sorted(self.defined)]
+        where = [part for _ in range(rng.choice([0, 1, 1, 2, 3])) if (part := self.conjunct())]
+        if rng.random() < 0.15:
+            where.append(f"[{rng.choice(['s', 'n'])}]")
+        text = body
+        if define:
+            text += " DEFINE " + ", ".join(define)
+        if where:
+            text += " WHERE " + " AND ".join(where)
+        if rng.random() < 0.6:
+            text += rng.choice([f" WITHIN {rng.randint(2, 7)} EVENTS", f" WITHIN {rng.randint(1, 7)} MILLISECOND"])
+        self.text = text
+
+    def takes(self) -> str:
+        if self.rng.random() < 0.15:
+            name = self.rng.choice(list(DEFINED))
+            self.defined.add(name)
+            return name
+        return self.rng.choice("ABC")
+
+    def operand(self) -> str:
+        self.budget -= 1
+        alias = f"o{len(self.names)}"
+        self.names.append(alias)
+        form = self.rng.choice(["", "", "", "+", "+", "*", "[2]", "[3]"])
+        self.repeated[alias] = form
+        return f"{self.takes()}{form} AS {alias}"
+
+    def sequence(self, depth: int) -> str:
+        items = [self.item(depth)]
+        while self.budget > 0 and self.rng.random() < 0.8:
+            if not self.under_and and self.rng.random() < 0.15:
+                count = self.rng.choice([1, 1, 2])
+                negated = []
+                for _ in range(count):
+                    alias = f"z{len(self.negated)}"
+                    self.negated.append(alias)
+                    negated.append(f"{self.takes()} AS {alias}")
+                items.append(f"!{negated[0]}" if count == 1 else f"NOT({', '.join(negated)})")
+            items.append(self.item(depth))
+        return " ; ".join(items)
+
+    under_and = 0
+
+    def item(self, depth: int) -> str:
+        kind = self.rng.random()
+        if depth < 2 and self.budget > 1 and kind < 0.35:
+            if kind < 0.18 and not self.scan:
+                self.under_and += 1
+                sides = [self.side(depth) for _ in range(2)]
+                self.under_and -= 1
+                return "(" + " & ".join(sides) + ")"
+            return "(" + " | ".join(self.side(depth) for _ in range(2)) + ")"
+        return self.operand()
+
+    def side(self, depth: int) -> str:
+        if self.budget > 1 and self.rng.random() < 0.4:
+            return "(" + self.sequence(depth + 1) + ")"
+        return self.operand()
+
+    def conjunct(self) -> str:
+        """A conjunct over one, two or three operands, or over neighbours."""
+        rng = self.rng
+        a, b = rng.choice(self.names), rng.choice(self.names)
+        sign, column = rng.choice(SIGNS), rng.choice("xn")
+        index = rng.random()
+        if index < 0.3:
+            own = [name for name in self.names if self.repeated[name]]
+            if not own:
+                return ""
+            name = rng.choice(own)
+            plain = [other for other in self.names if not self.repeated[other]]
+            if index < 0.05 and plain:
+                return f"{name}[i].n >= {name}[i-1].n - {rng.choice(plain)}.n"
+            if index < 0.1:
+                return f"t({name}[i]) - t({name}[i-1]) < {rng.randint(1, 4)} MILLISECOND"
+            if index < 0.13:
+                return f"ABS({name}[i].n - {name}[i-1].n) <= 1"
+            return f"{name}[i].{column} {sign} {name}[i-1].{column}"
+        if index < 0.4:
+            return f"{a}.{column} {sign} {rng.randint(0, 2)}"
+        if index < 0.5 and self.negated:
+            return f"{rng.choice(self.negated)}.{column} {sign} {a}.{column}"
+        if index < 0.55 and self.negated:
+            return f"{rng.choice(self.negated)}.n + {a}.n > {b}.n"
+        if index < 0.65:
+            return f"ABS({a}.n - {b}.n) <= 1"
+        if index < 0.72:
+            c = rng.choice(self.names)
+            return f"{a}.n + {b}.n > {c}.n"
+        if index < 0.78:
+            return f"{a}.s = {b}.s"
+        if index < 0.8:
+            return "1 < 2"
+        return f"{a}.{column} {sign} {b}.{column}"
+
+
+def random_plan(rng: random.Random, names: Sequence[str]) -> str:
+    """A tree over operands in any order."""
+    if len(names) == 1:
+        return names[0]
+    if rng.random() < 0.3:
+        names = rng.sample(list(names), len(names))
+    cut = rng.randint(1, len(names) - 1)
+    return f"({random_plan(rng, names[:cut])} {random_plan(rng, names[cut:])})"

@@ -1,0 +1,194 @@
+"""Limits, truncation, counts, keys and what an answer shows."""
+
+from __future__ import annotations
+
+import random
+from math import comb
+
+import pytest
+from naive.kleene import Event, matches
+from naive.kleene_cases import TYPES, stream
+from naive.kleene_kernels import answered, compiled, events_of, rows_of
+from naive.kleene_random import TYPES as RANDOM_TYPES
+from naive.kleene_random import Pattern, random_events
+
+from patternlake.udfs.errors import ArgumentError, PredicateError
+from patternlake.udfs.kleene import joins, matching
+from patternlake.udfs.kleene.matching import Work, count_matches, match_events
+from patternlake.udfs.kleene.plans import forced_plan
+
+
+def test_an_answer_shows_ends_times_and_bindings() -> None:
+    events = events_of([[Event(7, 5000, "a"), Event(3, 9000, "b"), Event(4, 9000, "b")], stream("b1")], TYPES)
+    found = match_events(compiled("a ; c* ; b+", TYPES), events)
+    assert found.operands == ("a", "c", "b")
+    assert rows_of(found) == [(0, {"a": (7,), "b": (3, 4)})]
+    assert found.offsets.tolist() == [0, 1, 1, 3]
+    assert (found.first_position.tolist(), found.last_position.tolist()) == ([7], [4])
+    assert (found.first_time.tolist(), found.last_time.tolist()) == ([5000], [9000])
+    assert (found.total, found.truncated) == (1, False)
+
+
+def test_rows_come_by_key_then_positions() -> None:
+    streams = [stream("a3 a4 b5"), stream("a1 b2")]
+    assert answered("a ; b", streams, TYPES) == [
+        (0, {"a": (3,), "b": (5,)}),
+        (0, {"a": (4,), "b": (5,)}),
+        (1, {"a": (1,), "b": (2,)}),
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["a ; b", "(a | c) ; b", "a ; b[2]", "a* & b"])
+def test_truncation_keeps_the_first_rows(pattern: str) -> None:
+    streams = [stream("a1 b2 a3 b4 b5 c6 b7"), stream("a1 a2 b3 b4")]
+    everything = answered(pattern, streams, TYPES)
+    events = events_of(streams, TYPES)
+    for most in (1, 2, len(everything) - 1):
+        found = match_events(compiled(pattern, TYPES), events, max_matches=most, truncate=True)
+        assert rows_of(found) == everything[:most]
+        assert most < found.total <= len(everything)
+        assert found.truncated
+    found = match_events(compiled(pattern, TYPES), events, max_matches=len(everything), truncate=True)
+    assert (rows_of(found), found.truncated) == (everything, False)
+
+
+@pytest.mark.parametrize("policy", ["skip_till_any", "skip_till_next"])
+def test_too_many_matches_are_refused_with_their_count(policy: str) -> None:
+    pattern = compiled("a ; b", TYPES, policy=policy)
+    with pytest.raises(ArgumentError, match=r"at least 3 matches, more than max_matches = 2"):
+        match_events(pattern, events_of([stream("a1 a2 a3 b4")], TYPES), policy=policy, max_matches=2)
+
+
+def test_combinations_are_counted_without_being_listed() -> None:
+    events = events_of([stream("a1 " + " ".join(f"b{n}" for n in range(2, 202)) + " c202")], TYPES)
+    pattern = compiled("a ; b[50] ; c", TYPES)
+    assert count_matches(pattern, events) == comb(200, 50)
+    with pytest.raises(ArgumentError, match="max_matches = 1,000,000"):
+        match_events(pattern, events)
+    found = match_events(pattern, events, max_matches=3, truncate=True)
+    assert found.total == comb(200, 50)
+    assert [row["b"][-2:] for _, row in rows_of(found)] == [(50, 51), (50, 52), (50, 53)]
+
+
+def test_combinations_of_two_counted_operands_are_cut_as_well() -> None:
+    text = " ".join([f"a{n}" for n in range(1, 41)] + ["b41"] + [f"c{n}" for n in range(42, 82)])
+    pattern = compiled("a[20] ; b ; c[20]", TYPES)
+    found = match_events(pattern, events_of([stream(text)], TYPES), max_matches=4, truncate=True)
+    assert found.total == comb(40, 20) ** 2
+    assert [(row["a"][-1], row["c"][-1]) for _, row in rows_of(found)] == [(20, 61), (20, 62), (20, 63), (20, 64)]
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_counts_are_those_of_the_rows(seed: int) -> None:
+    rng = random.Random(seed)
+    pattern = Pattern(rng, most=4)
+    try:
+        made = compiled(pattern.text, RANDOM_TYPES)
+    except PredicateError:
+        return
+    streams = [random_events(rng, rng.randint(0, 9)) for _ in range(2)]
+    wanted = sum(len(matches(pattern.text, one, RANDOM_TYPES)) for one in streams)
+    events = events_of(streams, RANDOM_TYPES, made.names)
+    assert count_matches(made, events) == wanted, pattern.text
+    tree = forced_plan(made, rng.choice(["left", "right", "bushy", "inner"]))
+    assert count_matches(made, events, plan=tree) == wanted, pattern.text
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_answers_do_not_depend_on_how_much_is_held_at_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    pattern = Pattern(rng, most=4)
+    try:
+        made = compiled(pattern.text, RANDOM_TYPES)
+    except PredicateError:
+        return
+    events = events_of([random_events(rng, 10) for _ in range(2)], RANDOM_TYPES, made.names)
+    wanted = rows_of(match_events(made, events))
+    monkeypatch.setattr(matching, "FIRST_EVENTS_AT_ONCE", 3)
+    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 40)
+    monkeypatch.setattr(joins, "PAIRS_AT_ONCE", 2)
+    assert rows_of(match_events(made, events)) == wanted, pattern.text
+    assert count_matches(made, events) == len(wanted), pattern.text
+
+
+def test_a_start_with_too_many_partial_matches_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 5)
+    events = events_of([stream("a1 b2 b3 b4 c5 c6 c7")], TYPES)
+    with pytest.raises(ArgumentError, match=r"event at position 1 alone begins more than 5 partial matches"):
+        match_events(compiled("a ; b ; c", TYPES), events)
+
+
+def test_a_plan_with_large_inner_joins_gives_the_rows_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = events_of([stream("a1 " + " ".join(f"b{n} c{n + 1}" for n in range(2, 30, 2)) + " a30 b31 c32")], TYPES)
+    pattern = compiled("a ; b ; c WHERE t(b) - t(a) < 2 MILLISECOND", TYPES)
+    wanted = rows_of(match_events(pattern, events, plan=forced_plan(pattern, "left")))
+    assert len(wanted) == 16
+    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 20)
+    right = forced_plan(pattern, "right")
+    assert rows_of(match_events(pattern, events, plan=right)) == wanted
+    assert count_matches(pattern, events, plan=right) == len(wanted)
+
+
+def test_work_says_how_many_partial_matches_each_node_gave() -> None:
+    events = events_of([stream("a1 a2 b3 c4 c5")], TYPES)
+    pattern = compiled("a ; b ; c", TYPES)
+    work = Work()
+    match_events(pattern, events, plan=forced_plan(pattern, "right"), work=work)
+    assert work.rows == {(0,): 2, (1,): 1, (2,): 2, (1, 2): 2, (0, 1, 2): 4}
+
+
+LAST_PLAIN = [
+    "A ; B+ ; C",
+    "A ; B* ; C WITHIN 4 EVENTS",
+    "A ; B+ ; A ; B* ; C WITHIN 9 EVENTS",
+    "A ; B+ ; C+ ; A",
+    "A ; B+ b[] ; C WHERE b[i].n > b[i-1].n WITHIN 6 EVENTS",
+    "A ; B+ b[] ; C WHERE b.n > A.n WITHIN 6 EVENTS",
+    "A ; B+ b[] ; C WHERE b.n > C.n WITHIN 6 EVENTS",
+    "A ; B+ b[] ; A ; C WHERE b.n > C.n",
+    "A ; B+ b[] ; A AS d ; C WHERE b.n > d.n",
+    "A ; B ; C WHERE B.n = C.n",
+    "A ; B[2] ; C ; A",
+    "(A & B) ; C WITHIN 5 EVENTS",
+    "A+ ; B ; C WITHIN 5 EVENTS",
+    "A ; !B ; C",
+    "A ; B ; C WHERE [s]",
+]
+
+
+@pytest.mark.parametrize("text", LAST_PLAIN)
+@pytest.mark.parametrize("plan", ["left", "right", "bushy", "inner"])
+def test_matches_that_end_plain_are_counted_as_listed(text: str, plan: str) -> None:
+    made = compiled(text, RANDOM_TYPES)
+    rng = random.Random(f"{text} {plan}")
+    counts = []
+    for _ in range(30):
+        streams = [random_events(rng, rng.randint(3, 11)) for _ in range(2)]
+        wanted = sum(len(matches(text, one, RANDOM_TYPES)) for one in streams)
+        events = events_of(streams, RANDOM_TYPES, made.names)
+        assert count_matches(made, events, plan=forced_plan(made, plan)) == wanted
+        counts.append(wanted)
+    assert any(counts)
+
+
+TRUNCATED = ["A ; B", "A+ ; B", "A ; B*", "(A | B*) ; C", "A[2] ; B", "A ; B WHERE [s]", "A & B+"]
+
+
+@pytest.mark.parametrize("text", TRUNCATED)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_rows_come_first_however_ranges_are_cut(
+    text: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    made = compiled(text, RANDOM_TYPES)
+    streams = [random_events(rng, 9) for _ in range(3)]
+    everything = [(key, row) for key, one in enumerate(streams) for row in matches(text, one, RANDOM_TYPES)]
+    events = events_of(streams, RANDOM_TYPES, made.names)
+    monkeypatch.setattr(matching, "FIRST_EVENTS_AT_ONCE", 2)
+    for most in range(1, len(everything) + 2):
+        found = match_events(made, events, max_matches=most, truncate=True)
+        assert rows_of(found) == everything[:most]
+        assert found.truncated == (most < len(everything))
+        if most < len(everything):
+            with pytest.raises(ArgumentError, match="max_matches"):
+                match_events(made, events, max_matches=most)

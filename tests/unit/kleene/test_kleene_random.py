@@ -1,0 +1,73 @@
+"""Random patterns over random streams: the kernels answer as the oracle does, under every policy and plan."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive.kleene import Row, matches
+from naive.kleene_kernels import answered, compiled
+from naive.kleene_random import TYPES, Pattern, random_events, random_plan
+
+from patternlake.udfs.errors import PredicateError
+
+SEEDS = st.integers(0, 2**32)
+PLANS = ["left", "right", "bushy", "inner"]
+
+
+def case(rng: random.Random, *, scan: bool, most: int) -> Pattern:
+    """A random pattern that the engine takes."""
+    while True:
+        pattern = Pattern(rng, scan=scan, most=most)
+        try:
+            compiled(pattern.text, TYPES)
+        except PredicateError:
+            continue
+        return pattern
+
+
+def check(rng: random.Random, policy: str, *, events: int, most: int = 4) -> None:
+    pattern = case(rng, scan=policy != "skip_till_any", most=most)
+    streams = [random_events(rng, rng.randint(0, events)) for _ in range(rng.choice([1, 1, 2]))]
+    after = rng.choice(["next", "past_last"])
+    wanted: list[tuple[int, Row]] = [
+        (key, row)
+        for key, stream in enumerate(streams)
+        for row in matches(pattern.text, stream, TYPES, policy=policy, after_match=after)
+    ]
+    plans = [None]
+    if policy == "skip_till_any":
+        plans = [None, rng.choice(PLANS), *(random_plan(rng, pattern.names) for _ in range(2))]
+    for plan in plans:
+        found = answered(pattern.text, streams, TYPES, policy=policy, after_match=after, plan=plan)
+        assert found == wanted, f"{pattern.text} by {plan}"
+
+
+@settings(max_examples=300)
+@given(SEEDS)
+def test_all_matches_are_those_of_the_oracle_whatever_the_plan(seed: int) -> None:
+    check(random.Random(seed), "skip_till_any", events=8)
+
+
+@settings(max_examples=200)
+@given(SEEDS)
+def test_scans_find_what_the_oracle_finds(seed: int) -> None:
+    rng = random.Random(seed)
+    check(rng, rng.choice(["skip_till_next", "strict"]), events=12)
+
+
+@pytest.mark.slow
+@settings(max_examples=4000)
+@given(SEEDS)
+def test_all_matches_are_those_of_the_oracle_in_thousands_of_cases(seed: int) -> None:
+    check(random.Random(seed), "skip_till_any", events=9)
+
+
+@pytest.mark.slow
+@settings(max_examples=4000)
+@given(SEEDS)
+def test_scans_find_what_the_oracle_finds_in_thousands_of_cases(seed: int) -> None:
+    rng = random.Random(seed)
+    check(rng, rng.choice(["skip_till_next", "strict"]), events=14)

@@ -1,0 +1,115 @@
+"""What the kleene engine does not take: each refusal names the place and the value."""
+
+from __future__ import annotations
+
+import pytest
+from naive.kleene_cases import TYPES, stream
+from naive.kleene_kernels import compiled, events_of
+
+from patternlake.udfs.errors import ArgumentError, PatternError
+from patternlake.udfs.kleene.matching import match_events
+from patternlake.udfs.kleene.plans import forced_plan
+
+REFUSED = [
+    ("A ; B?", "B^?^", "'?'"),
+    ("A ; B{2,3}", "B^{2,3}^", "'{n,m}'"),
+    ("A ; (B ; C)+", "^(B ; C)^", "only a name"),
+    ("A , B", "A ^,^ B", "strict"),
+    ("A ; B@(t(2) < 5 MIN)", "B^@^", "'@'"),
+    ("A ; B WITHIN 5 EVENTS SLIDE 2 EVENTS", "^SLIDE 2 EVENTS^", "SLIDE"),
+    ("!A ; B", "^!^A", "stands first"),
+    ("A ; !B", "^!^B", "stands last"),
+    ("A & (B ; !C ; D)", "^!^C", "under '&'"),
+    ("A ; !(B ; C) ; D", "^(B ; C)^", "only a name"),
+    ("A ; B WHERE D.x > 1", "^D.x^", "D is not an operand"),
+    ("A ; B WHERE A.velocity > 1", "^A.velocity^", "velocity is not an attribute"),
+    ("A ; B WHERE A.x > limit", "^limit^", "limit is not a parameter"),
+    ("A ; B PARTITION BY plane", "PARTITION BY ^plane^", "plane"),
+    ("A ; A WHERE A.x > 1", "^A.x^", "several operands"),
+    ("A ; B WHERE B.x > B[i-1].x", "^B.x > B[i-1].x^", "B takes one event"),
+    ("A+ ; B+ WHERE A[i-1].x > B[i-1].x", "^A[i-1].x > B[i-1].x^", "A and B"),
+    ("A+ ; B+ WHERE A[i].x > A[i-1].x + B.x", "^A[i].x > A[i-1].x + B.x^", "A and B"),
+    ("A+ ; B+ ; C* WHERE A.x + B.x > C.x", "^A.x + B.x > C.x^", "A, B, C"),
+    ("A ; !B ; !C ; D WHERE B.x > C.x", "^B.x > C.x^", "one negated operand"),
+    ("A ; !B ; C WHERE B[i-1].x > A.x", "^B[i-1].x > A.x^", "negated"),
+    ("A ; B WHERE A.x = $v", "^A.x = $v^", "subscriptions"),
+]
+
+
+@pytest.mark.parametrize(("text", "marked", "said"), REFUSED, ids=lambda value: str(value))
+def test_a_refusal_names_its_place_and_value(text: str, marked: str, said: str) -> None:
+    with pytest.raises(PatternError) as raised:
+        compiled(text, TYPES)
+    before, place, after = marked.split("^")
+    start = text.index(before + place + after) + len(before)
+    assert (raised.value.start, raised.value.end) == (start, start + len(place))
+    assert said in raised.value.message
+
+
+@pytest.mark.parametrize("policy", ["skip_till_next", "strict"])
+def test_a_conjunction_cannot_be_scanned(policy: str) -> None:
+    with pytest.raises(PatternError, match="skip_till_any does") as raised:
+        compiled("A & B", TYPES, policy=policy)
+    assert raised.value.start == 2
+
+
+def test_too_many_orders_are_refused() -> None:
+    with pytest.raises(PatternError, match="more than 500 orders"):
+        compiled(" & ".join(f"A{number}+" for number in range(7)), TYPES)
+
+
+def test_too_many_operands_are_refused() -> None:
+    with pytest.raises(PatternError, match="at most 64 operands, this has 65"):
+        compiled(" ; ".join(f"A{number}" for number in range(65)), TYPES)
+
+
+def test_a_count_that_cannot_stay_one_operand_is_limited() -> None:
+    pattern = compiled("a[300] AS a WHERE a[i].x > a[i-1].x", TYPES)
+    with pytest.raises(PatternError, match=r"a\[300\] needs each of its events on its own"):
+        match_events(pattern, events_of([stream("a1")], TYPES))
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        ("sideways", "'sideways' is not an operand of the pattern; operands are a, b, c"),
+        ("(a b)", "missing c"),
+        ("((a b) (c a))", "operand a stands twice"),
+        ("((a b) c", "the end where ')' is expected"),
+        ("(a b c)", "'c' where ')' is expected"),
+        ("((a b) c) b", "'b' stands behind the tree"),
+        ("", "it ends where an operand or '(' is expected"),
+        ("((a `b) c)", "a ` is never closed"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(plan: str, said: str) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        forced_plan(compiled("a ; b+ ; !x ; c", TYPES), plan)
+    assert said in str(raised.value)
+    assert repr(plan) in str(raised.value)
+
+
+def test_events_out_of_order_are_refused() -> None:
+    events = events_of([stream("a1 a2 a3")], TYPES)
+    events.times[2] = 0
+    with pytest.raises(ArgumentError, match="event number 2 is not"):
+        match_events(compiled("a", TYPES), events)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"policy": "greedy"}, "not 'greedy'"),
+        ({"after_match": "first"}, "not 'first'"),
+        ({"max_matches": 0}, "not 0"),
+    ],
+)
+def test_arguments_that_do_not_exist_are_refused(arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        match_events(compiled("a", TYPES), events_of([stream("a1")], TYPES), **arguments)  # type: ignore[arg-type]
+
+
+def test_a_missing_column_is_named() -> None:
+    events = events_of([stream("a1=1")], {})
+    with pytest.raises(ArgumentError, match="column 'x'"):
+        match_events(compiled("a WHERE a.x > 0", TYPES), events)

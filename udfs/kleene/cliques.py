@@ -1,0 +1,176 @@
+"""What ``+`` and ``*`` operands collect where a condition holds between all events of two of them.
+
+Source: SPEC section 3 (all pairs; rule M). The candidates of one row are nodes; two nodes fit together if order, window
+and conditions say so; a match is a set of nodes that all fit together and that no other node fits. Such sets may be
+many, and each is a row of the answer; they are searched node by node in order, and a branch ends where a node that was
+left out could be added whatever comes. Sets of nodes are bits of Python integers. This serves small windows: the search
+runs in Python, and its work grows with the square of the candidates of a row and with the number of matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from patternlake.udfs.kleene.events import BoolArray, IntArray
+
+Group = tuple[int, int, IntArray, IntArray]
+"""(slot, least number of events, offsets by row, events)."""
+Pairs = tuple[IntArray, BoolArray]
+"""Offsets by row, and a truth for each pair of candidates."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The nodes of one row, in order.
+
+    Attributes
+    ----------
+    events, groups, places
+        Event, number of the group, and place among the group's candidates of each node.
+    fits
+        For each node the set of nodes that it fits together with.
+    follows
+        For each node the set of nodes of its group that it may directly follow; None where no condition says.
+    """
+
+    events: list[int]
+    groups: list[int]
+    places: list[int]
+    fits: list[int]
+    follows: list[int | None]
+
+
+def collect(
+    groups: Sequence[Group],
+    conditions: Sequence[tuple[int, int, Pairs]],
+    chained: Mapping[int, Pairs | None],
+    reach: IntArray,
+    anchors: IntArray | None,
+    *,
+    bare: bool,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """All matches of all rows.
+
+    Parameters
+    ----------
+    groups
+        The groups of the line in order, with their candidates.
+    conditions
+        Two slots, in order, and whether each pair of their candidates fits.
+    chained
+        For each slot whether each candidate (second) may directly follow each other one (first).
+    reach
+        `Stream.reach`.
+    anchors
+        int64[r]: the event that the matches of each row begin with; None where nothing says.
+    bare
+        True where the line has no plain operand.
+
+    Returns
+    -------
+    As `runs.collect`.
+    """
+    row_of: list[int] = []
+    sizes: list[int] = [0]
+    kept: list[int] = []
+    for row in range(len(groups[0][2]) - 1):
+        nodes = _nodes(groups, conditions, chained, reach, row)
+        needed = [number for number, group in enumerate(groups) if group[1] > 0]
+        anchor = None if anchors is None else int(anchors[row])
+        for chosen in _maximal(nodes, anchor):
+            lists: list[list[int]] = [[] for _ in groups]
+            for node in chosen:
+                lists[nodes.groups[node]].append(nodes.events[node])
+            if all(lists[number] for number in needed) and (chosen or not bare):
+                row_of.append(row)
+                for events in lists:
+                    kept += events
+                    sizes.append(len(events))
+    return np.array(row_of, np.int64), np.cumsum(sizes, dtype=np.int64), np.array(kept, np.int64)
+
+
+def _nodes(
+    groups: Sequence[Group],
+    conditions: Sequence[tuple[int, int, Pairs]],
+    chained: Mapping[int, Pairs | None],
+    reach: IntArray,
+    row: int,
+) -> _Row:
+    found = [
+        (int(event), number, place)
+        for number, (_, _, offsets, events) in enumerate(groups)
+        for place, event in enumerate(events[offsets[row] : offsets[row + 1]])
+    ]
+    found.sort()
+    size = len(found)
+    event = np.array([node[0] for node in found], np.int64)
+    group = np.array([node[1] for node in found], np.int64)
+    place = np.array([node[2] for node in found], np.int64)
+    ordered = (event[:, None] < event[None, :]) & (group[:, None] <= group[None, :])
+    ordered &= event[None, :] < reach[event][:, None]
+    counts = [int(offsets[row + 1] - offsets[row]) for _, _, offsets, _ in groups]
+    number_of = {slot: number for number, (slot, _, _, _) in enumerate(groups)}
+    for first, second, (offsets, truth) in conditions:
+        one, other = number_of[first], number_of[second]
+        table = truth[offsets[row] : offsets[row + 1]].reshape(counts[one], counts[other])
+        mine, theirs = np.flatnonzero(group == one), np.flatnonzero(group == other)
+        holds = table[place[mine][:, None], place[theirs][None, :]]
+        ordered[np.ix_(mine, theirs)] &= holds
+        ordered[np.ix_(theirs, mine)] &= holds.T
+    fit = ordered | ordered.T
+    follows: list[int | None] = [None] * size
+    for slot, pairs in chained.items():
+        if pairs is None:
+            continue
+        own = number_of[slot]
+        table = pairs[1][pairs[0][row] : pairs[0][row + 1]].reshape(counts[own], counts[own])
+        mine = np.flatnonzero(group == own)
+        for node in mine.tolist():
+            follows[node] = _bits(mine[table[place[mine], place[node]]])
+    return _Row(
+        [node[0] for node in found],
+        [node[1] for node in found],
+        [node[2] for node in found],
+        [_bits(np.flatnonzero(line)) for line in fit],
+        follows,
+    )
+
+
+def _bits(numbers: IntArray) -> int:
+    result = 0
+    for number in numbers.tolist():
+        result |= 1 << number
+    return result
+
+
+def _maximal(nodes: _Row, anchor: int | None) -> Iterator[list[int]]:
+    """The maximal sets of nodes; with an anchor those that begin with that event."""
+    size = len(nodes.events)
+    every = (1 << size) - 1
+    # What was left out although it could be added to what is kept so far: something later has to rule it out.
+    stack: list[tuple[int, list[int], int, tuple[int, ...]]] = [(0, [], every, ())]
+    while stack:
+        at, kept, fitting, left_out = stack.pop()
+        later = every >> at << at
+        if any(not fitting & later & ~nodes.fits[node] and not _ruled_out(nodes, node, kept) for node in left_out):
+            continue
+        if at == size:
+            if anchor is None or (kept and nodes.events[kept[0]] == anchor):
+                yield kept
+            continue
+        last = next((node for node in reversed(kept) if nodes.groups[node] == nodes.groups[at]), None)
+        follows = nodes.follows[at]
+        may = last is None or follows is None or bool(follows >> last & 1)
+        if not (fitting >> at & 1 and may):
+            stack.append((at + 1, kept, fitting, left_out))
+            continue
+        stack.append((at + 1, kept, fitting, (*left_out, at)))
+        if anchor is None or kept or nodes.events[at] == anchor:
+            stack.append((at + 1, [*kept, at], fitting & nodes.fits[at], left_out))
+
+
+def _ruled_out(nodes: _Row, node: int, kept: list[int]) -> bool:
+    return any(not nodes.fits[node] >> other & 1 for other in kept)

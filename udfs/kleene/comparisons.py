@@ -1,0 +1,108 @@
+"""Conditions cut into two sides, so that equality can be looked up and order be compared without the evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
+from patternlake.udfs.language.coercion import OPEN
+from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.expressions import Call, Cast, Expression, Field, Literal
+from patternlake.udfs.language.inference import typed, typed_predicate
+from patternlake.udfs.language.predicates import Predicate, value_of
+from patternlake.udfs.language.references import Reference
+from patternlake.udfs.trends.keys import order_keys
+
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Comparisons, and what they are with their sides exchanged."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``left(one event) operator right(another event)`` for every event of a stream.
+
+    Attributes
+    ----------
+    operator
+        ``= <> < <= > >=``.
+    left, right
+        int64[m]: keys of either side; their order and equality are those of the values.
+    left_known, right_known
+        bool[m]: False where the side is NULL, which nothing compares with.
+    """
+
+    operator: str
+    left: IntArray
+    right: IntArray
+    left_known: BoolArray
+    right_known: BoolArray
+
+
+def sides(
+    predicate: Predicate, is_left: Callable[[Reference], bool], stream: Stream
+) -> tuple[str, Expression, Expression] | None:
+    """A conjunct as a comparison with the references of `is_left` on the left and all others on the right.
+
+    Returns
+    -------
+    (operator, left, right), both sides cast to one type; None where the conjunct has another form.
+    """
+    root = _without_gap(predicate.root)
+    if not (isinstance(root, Call) and root.operator in FLIPPED):
+        return None
+    read = [{is_left(part.reference) for part in side.walk() if isinstance(part, Field)} for side in root.arguments]
+    if read not in ([{True}, {False}], [{False}, {True}]):
+        return None
+
+    def type_of(reference: Reference) -> str:
+        return stream.columns.at(reference.column, np.zeros(0, np.int64)).type
+
+    parts = typed_predicate(root, type_of).arguments
+    made: list[Expression] = []
+    for argument, part in zip(root.arguments, parts, strict=True):
+        if part.operator == "literal":
+            made.append(Literal(type=part.type, value=part.detail, span=argument.span))
+        elif typed(argument, type_of).type in (part.type, OPEN):
+            made.append(argument)
+        else:
+            made.append(Cast(argument=argument, to=part.type, span=argument.span))
+    if read[0] == {True}:
+        return root.operator, made[0], made[1]
+    return FLIPPED[root.operator], made[1], made[0]
+
+
+def _without_gap(root: Expression) -> Expression:
+    """``t(a) - t(b) < 5 MIN`` as ``t(a) < t(b) + 5 MIN``, so that each side is about one event; others as they are."""
+    if not (isinstance(root, Call) and root.operator in FLIPPED):
+        return root
+    match root.arguments:
+        case (Call(operator="-", arguments=(Field() as later, Field() as earlier)), Literal(type="interval") as gap):
+            operator = root.operator
+        case (Literal(type="interval") as gap, Call(operator="-", arguments=(Field() as later, Field() as earlier))):
+            operator = FLIPPED[root.operator]
+        case _:
+            return root
+    if later.reference.column != "time" or earlier.reference.column != "time":
+        return root
+    return Call(operator=operator, arguments=(later, Call(operator="+", arguments=(earlier, gap))), span=root.span)
+
+
+def comparison(predicate: Predicate, is_left: Callable[[Reference], bool], stream: Stream) -> Comparison | None:
+    """The comparison that a conjunct is, computed for every event of a stream; None where it is none."""
+    found = sides(predicate, is_left, stream)
+    if found is None:
+        return None
+    operator, left, right = found
+    every = np.arange(len(stream), dtype=np.int64)
+
+    def column(side: Expression) -> Column:
+        made = value_of(side, lambda reference: stream.columns.at(reference.column, every))
+        values = np.broadcast_to(made.values, every.shape)
+        return Column(values, np.broadcast_to(made.known, every.shape), made.type)
+
+    first, second = column(left), column(right)
+    left_keys, right_keys = order_keys(first, second, ordered=operator not in ("=", "<>"))
+    return Comparison(operator, left_keys, right_keys, np.array(first.known), np.array(second.known))

@@ -1,0 +1,282 @@
+"""Events of many partitions, prepared for matching: who can take part, in which order, how far a window reaches.
+
+Source: SPEC section 3 (order by time and position, windows by count or time, ``[attr]``) and Behravesh et al.,
+"Implementation" (one buffer per event class, single-class predicates in the buffer). ``[attr]`` says that all events of
+a match agree, so a partition falls into one **part** per value, each matched on its own; an event without a value is a
+part of its own. Without ``[attr]`` parts are partitions. Inside a part an event's number is its place in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from numba import njit
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.pattern import KleenePattern, Operand
+from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.predicates import Predicate, evaluate
+from patternlake.udfs.trends.keys import order_keys
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events in the order of (key, time, position).
+
+    Attributes
+    ----------
+    keys
+        int64[n]: number of each event's partition.
+    times
+        int64[n]: microseconds since the epoch.
+    positions
+        int64[n].
+    names
+        int64[n]: index into `vocabulary`.
+    vocabulary
+        The distinct names.
+    columns
+        The other columns that the pattern reads; ``name``, ``time`` and ``position`` need not be given.
+    ordinals
+        int64[n]: rank of each event among all events of its partition, the ones that are not given too. None: all that
+        matter are given.
+    """
+
+    keys: IntArray
+    times: IntArray
+    positions: IntArray
+    names: IntArray
+    vocabulary: Sequence[str]
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    ordinals: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class Columns:
+    """Columns of events by name."""
+
+    def __init__(self, events: Events, taken: IntArray | None = None) -> None:
+        self.events = events
+        self.taken = np.arange(len(events), dtype=np.int64) if taken is None else taken
+
+    def at(self, name: str, numbers: IntArray) -> Column:
+        """A column's values for some events.
+
+        Raises
+        ------
+        ArgumentError
+            The caller did not give it.
+        """
+        rows = self.taken[numbers]
+        if name in self.events.columns:
+            column = self.events.columns[name]
+            return Column(column.values[rows], column.known[rows] if column.known.ndim else column.known, column.type)
+        known = np.ones(len(rows), np.bool_)
+        if name == "time":
+            return Column(self.events.times[rows], known, "timestamp")
+        if name == "position":
+            return Column(self.events.positions[rows], known, "bigint")
+        if name == "name":
+            return Column(np.array(self.events.vocabulary, object)[self.events.names[rows]], known, "string")
+        raise ArgumentError(f"column {name!r} of the events is needed; given are {', '.join(self.events.columns)}")
+
+    def truth(self, predicate: Predicate, numbers: IntArray) -> BoolArray:
+        """Whether a predicate over one event holds: bool of the length of `numbers`."""
+        result = evaluate(predicate, lambda reference: self.at(reference.column, numbers)).true
+        return np.broadcast_to(result, numbers.shape)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The events that can take part, m of them, in the order of (key, part, time, position).
+
+    Attributes
+    ----------
+    source
+        int64[m]: their rows in `Events`.
+    part
+        int64[m]: the part of each; rises.
+    offsets
+        int64[parts + 1]: part p has the events ``offsets[p]:offsets[p + 1]``.
+    key
+        int64[parts]: the partition of each part.
+    ordinal
+        int64[m]: rank inside the partition.
+    span
+        int64[m]: what a window measures: ordinal or time.
+    reach
+        int64[m]: one behind the last event of the part within the window that begins at each.
+    floor
+        int64[m]: the first event of the part whose window reaches each.
+    members
+        For each operand int64[k]: the events that it takes, with its filter, in order.
+    columns
+        Columns of these events.
+    windowed
+        True where the pattern has a window.
+    ranks
+        What `rank` has looked up; filled as it is needed.
+    """
+
+    source: IntArray
+    part: IntArray
+    offsets: IntArray
+    key: IntArray
+    ordinal: IntArray
+    span: IntArray
+    reach: IntArray
+    floor: IntArray
+    members: tuple[IntArray, ...]
+    columns: Columns
+    windowed: bool
+    ranks: dict[int, IntArray] = field(default_factory=dict, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def rank(self, operand: int, events: IntArray) -> IntArray:
+        """How many events of an operand come before each of some events (m itself stands behind all)."""
+        if operand not in self.ranks:
+            taken = np.zeros(len(self) + 1, np.int64)
+            taken[self.members[operand] + 1] = 1
+            self.ranks[operand] = np.cumsum(taken)
+        return self.ranks[operand][events]
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return len(self.key)
+
+
+def stream_of(pattern: KleenePattern, events: Events) -> Stream:
+    """Prepare events for a pattern.
+
+    Raises
+    ------
+    ArgumentError
+        The events are not in order, arrays have different lengths, or a column that the pattern reads is missing.
+    """
+    _check(events)
+    columns = Columns(events)
+    ordinals = _ranks(events.keys) if events.ordinals is None else np.ascontiguousarray(events.ordinals, np.int64)
+    masks = _masks(pattern, events, columns)
+    kept = np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.zeros(0, np.int64)
+    part = _parts(pattern, events, columns, kept)
+    order = np.argsort(part, kind="stable")
+    kept, part = kept[order], part[order]
+    starts = np.flatnonzero(np.concatenate([[True], part[1:] != part[:-1]])) if len(part) else np.zeros(0, np.int64)
+    offsets = np.append(starts, len(part)).astype(np.int64)
+    ordinal = ordinals[kept]
+    counted = pattern.within is not None and pattern.within.counted
+    span = ordinal if counted else np.ascontiguousarray(events.times[kept], np.int64)
+    amount = -1 if pattern.within is None else pattern.within.amount
+    reach, floor = _windows(span, offsets, amount)
+    return Stream(
+        source=kept,
+        part=np.repeat(np.arange(len(starts)), np.diff(offsets)).astype(np.int64),
+        offsets=offsets,
+        key=events.keys[kept[starts]].astype(np.int64),
+        ordinal=ordinal,
+        span=span,
+        reach=reach,
+        floor=floor,
+        members=tuple(np.flatnonzero(mask[kept]).astype(np.int64) for mask in masks),
+        columns=Columns(events, kept),
+        windowed=pattern.within is not None,
+    )
+
+
+def _check(events: Events) -> None:
+    arrays = {"times": events.times, "positions": events.positions, "names": events.names}
+    for name, array in arrays.items():
+        if len(array) != len(events):
+            raise ArgumentError(f"events: keys have {len(events)} values, {name} {len(array)}")
+    keys, times, positions = events.keys, events.times, events.positions
+    rises = (keys[1:] > keys[:-1]) | (
+        (keys[1:] == keys[:-1])
+        & ((times[1:] > times[:-1]) | ((times[1:] == times[:-1]) & (positions[1:] > positions[:-1])))
+    )
+    if not rises.all():
+        at = int(np.flatnonzero(~rises)[0]) + 1
+        raise ArgumentError(f"events must be in the order of (key, time, position); event number {at} is not")
+
+
+def _ranks(keys: IntArray) -> IntArray:
+    """int64[n]: rank of each event in its partition."""
+    n = len(keys)
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if n else np.zeros(0, np.int64)
+    return (np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))).astype(np.int64)
+
+
+def _masks(pattern: KleenePattern, events: Events, columns: Columns) -> list[BoolArray]:
+    """For each operand bool[n]: the events that it takes."""
+    nothing = np.zeros(0, np.int64)
+    possible = all(
+        bool(np.all(evaluate(part, lambda r: columns.at(r.column, nothing)).true)) for part in pattern.constants
+    )
+    code = {name: number for number, name in enumerate(events.vocabulary)}
+    made: dict[tuple[str, Predicate | None], BoolArray] = {}
+
+    def mask(operand: Operand) -> BoolArray:
+        found = np.zeros(len(events), np.bool_)
+        if not possible:
+            return found
+        if operand.define is None:
+            rows = np.flatnonzero(events.names == code.get(operand.takes, -1))
+        else:
+            rows = np.flatnonzero(columns.truth(operand.define, np.arange(len(events), dtype=np.int64)))
+        if operand.filter is not None and len(rows):
+            rows = rows[columns.truth(operand.filter, rows)]
+        found[rows] = True
+        return found
+
+    for operand in pattern.operands:
+        if (operand.takes, operand.filter) not in made:
+            made[operand.takes, operand.filter] = mask(operand)
+    return [made[operand.takes, operand.filter] for operand in pattern.operands]
+
+
+def _parts(pattern: KleenePattern, events: Events, columns: Columns, kept: IntArray) -> IntArray:
+    """int64: the part of each kept event; parts of a later partition have greater numbers."""
+    part = events.keys[kept].astype(np.int64)
+    for name in pattern.along:
+        column = columns.at(name, kept)
+        codes, _ = order_keys(column, column, ordered=False)
+        known = np.broadcast_to(column.known, codes.shape)
+        value, distinct = pd.factorize(codes)
+        part, _ = pd.factorize(part)
+        value = np.where(known, value, len(distinct) + np.arange(len(codes)))
+        part, _ = pd.factorize(part.astype(np.int64) * (len(distinct) + len(codes) + 1) + value)
+    return np.asarray(part, np.int64)
+
+
+@njit(cache=True)
+def _windows(span: IntArray, offsets: IntArray, amount: int) -> tuple[IntArray, IntArray]:
+    """`Stream.reach` and `Stream.floor`; an amount below 0 is no window."""
+    reach, floor = np.empty(len(span), np.int64), np.empty(len(span), np.int64)
+    for part in range(len(offsets) - 1):
+        begin, end = offsets[part], offsets[part + 1]
+        if amount < 0:
+            reach[begin:end] = end
+            floor[begin:end] = begin
+            continue
+        high = begin
+        for row in range(begin, end):
+            while high < end and span[high] - span[row] < amount:
+                high += 1
+            reach[row] = max(high, row)
+        low = begin
+        for row in range(begin, end):
+            while span[row] - span[low] >= amount and low < row:
+                low += 1
+            floor[row] = low
+    return reach, floor

@@ -1,0 +1,184 @@
+"""The lines of a pattern: a union of orders of operands in which every repeated operand has its place.
+
+Source: SPEC section 3 and Behravesh et al., "Kleene on concurrent join" (``A+ & B`` = ``(A+ ; B) ∪ (B ; A+)``, Fig. 2).
+An alternative gives one line per choice. Under ``&`` plain operands stay unordered, for a join settles their order; a
+repeated operand is one block, so it comes wholly before or wholly after each other operand, one line per choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.language import tree
+from patternlake.udfs.language.tree import Node, Query
+
+MOST_LINES = 500
+"""Greatest number of lines of one pattern."""
+
+Pairs = frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Negated operands between two sides of a sequence.
+
+    Attributes
+    ----------
+    negated
+        Numbers of the negated operands.
+    left, right
+        Numbers of all operands of the line before and behind them.
+    """
+
+    negated: tuple[int, ...]
+    left: frozenset[int]
+    right: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One order of operands.
+
+    Attributes
+    ----------
+    operands
+        Numbers of its operands (from 0, in text order), in an order that `before` allows.
+    before
+        Pairs (a, b): every event of a comes before every event of b. Transitive; holds a pair for each two operands one
+        of which is repeated.
+    gaps
+        Where negated operands stand.
+    stages
+        The operands cut at the repeated ones: a stage is one repeated operand, or plain operands between two such.
+    """
+
+    operands: tuple[int, ...]
+    before: Pairs
+    gaps: tuple[Gap, ...]
+    stages: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A line of a part of the pattern, with orders still open."""
+
+    operands: tuple[int, ...] = ()
+    before: Pairs = field(default_factory=frozenset)
+    gaps: tuple[Gap, ...] = ()
+
+
+def lines_of(query: Query, number_of: Mapping[int, int], repeated: frozenset[int]) -> tuple[Line, ...]:
+    """The lines of a query that the kleene engine takes.
+
+    Parameters
+    ----------
+    query
+        The parsed query.
+    number_of
+        ``id`` of an event's node to its operand's number.
+    repeated
+        Numbers of the operands under ``+``, ``*`` or ``[n]``.
+
+    Raises
+    ------
+    UnsupportedOperatorError
+        There are more than `MOST_LINES`; the place is the whole pattern.
+    """
+    expander = _Expander(query, number_of, repeated)
+    parts = dict.fromkeys(line for part in expander.parts(query.pattern) for line in expander.settled(part))
+    return tuple(_line(part, repeated) for part in parts)
+
+
+class _Expander:
+    def __init__(self, query: Query, number_of: Mapping[int, int], repeated: frozenset[int]) -> None:
+        self.query = query
+        self.number_of = number_of
+        self.repeated = repeated
+        self.settled_lines = 0
+
+    def check(self, count: int) -> None:
+        if count > MOST_LINES:
+            span = self.query.pattern.span
+            message = (
+                f"'|' and '&' give this pattern more than {MOST_LINES} orders of repeated operands and alternatives; "
+                "split it into several patterns"
+            )
+            raise UnsupportedOperatorError(message, self.query.text, span.start, span.end)
+
+    def parts(self, node: Node) -> list[_Part]:
+        if isinstance(node, tree.Event):
+            return [_Part((self.number_of[id(node)],))]
+        if isinstance(node, tree.Repetition):
+            return self.parts(node.item)
+        if isinstance(node, tree.Negation):
+            negated = tuple(self.number_of[id(item)] for item in node.items)
+            return [_Part(gaps=(Gap(negated, frozenset(), frozenset()),))]
+        below = [self.parts(child) for child in node.children()]
+        if isinstance(node, tree.Disjunction):
+            return [part for parts in below for part in parts]
+        count = 1
+        for parts in below:
+            count *= len(parts)
+            self.check(count)
+        join = _after_one_another if isinstance(node, tree.Sequence) else _beside_one_another
+        return [join(chosen) for chosen in product(*below)]
+
+    def settled(self, part: _Part) -> list[_Part]:
+        """The part with every repeated operand ordered against all others, one line per way."""
+        for one in part.operands:
+            for other in part.operands:
+                either = one in self.repeated or other in self.repeated
+                if one < other and either and not part.before & {(one, other), (other, one)}:
+                    return [
+                        line
+                        for pair in ((one, other), (other, one))
+                        for line in self.settled(_Part(part.operands, _closed(part.before, pair), part.gaps))
+                    ]
+        self.settled_lines += 1
+        self.check(self.settled_lines)
+        return [part]
+
+
+def _after_one_another(parts: Sequence[_Part]) -> _Part:
+    """A sequence: everything of a part before everything of the next."""
+    operands: tuple[int, ...] = ()
+    before: set[tuple[int, int]] = set()
+    gaps: list[Gap] = []
+    for part in parts:
+        before |= part.before | set(product(operands, part.operands))
+        gaps = [Gap(gap.negated, gap.left, gap.right | set(part.operands)) for gap in gaps]
+        gaps += [Gap(gap.negated, gap.left | set(operands), gap.right) for gap in part.gaps]
+        operands += part.operands
+    return _Part(operands, frozenset(before), tuple(gaps))
+
+
+def _beside_one_another(parts: Sequence[_Part]) -> _Part:
+    """A conjunction: no order between the parts."""
+    operands = tuple(number for part in parts for number in part.operands)
+    return _Part(operands, frozenset(pair for part in parts for pair in part.before))
+
+
+def _closed(before: Pairs, pair: tuple[int, int]) -> Pairs:
+    """A transitive order with one pair more."""
+    first, second = pair
+    lows = {a for a, b in before if b == first} | {first}
+    highs = {b for a, b in before if a == second} | {second}
+    return before | set(product(lows, highs))
+
+
+def _line(part: _Part, repeated: frozenset[int]) -> Line:
+    """The part with its operands in order, cut into stages."""
+    below = {number: sum(b == number for _, b in part.before) for number in part.operands}
+    operands = tuple(sorted(part.operands, key=lambda number: (below[number], number)))
+    stages: list[tuple[int, ...]] = []
+    open_stage = False
+    for number in operands:
+        if number in repeated or not open_stage:
+            stages.append((number,))
+        else:
+            stages[-1] += (number,)
+        open_stage = number not in repeated
+    return Line(operands, part.before, part.gaps, tuple(stages))

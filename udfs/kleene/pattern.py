@@ -1,0 +1,331 @@
+"""A query for exact matching, compiled: operands, lines, conditions, window.
+
+Source: Behravesh et al., "Kleene operator in FAEM", and SPEC section 3. WHERE is cut into its conjuncts, and each
+belongs to one place:
+
+- over no operand: it holds for all rows or for none;
+- over one event of one operand: the operand's filter;
+- ``[attr]``: all events of a match agree, so each value is matched on its own;
+- anything else: a **condition**, judged at the lowest node that has all its operands, for all kept events of the
+  repeated ones; with ``b[i-1]``, for each kept event of b and the one kept before it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
+from patternlake.udfs.kleene.orders import Line, lines_of
+from patternlake.udfs.language import engines, operands, tree
+from patternlake.udfs.language.expressions import EqualAlong
+from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.predicates import Predicate, Scope, bind, conjunction, names_admitted, parse_predicate
+from patternlake.udfs.language.scopes import BUILT_IN
+from patternlake.udfs.language.tree import Extent, Query
+
+MOST_OPERANDS = 64
+"""Greatest number of operands of one pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of the pattern.
+
+    Attributes
+    ----------
+    name
+        What predicates and bindings call it.
+    takes
+        The event name, or the DEFINE primitive, that it takes.
+    least, most
+        How many events; `most` is None for ``+`` and ``*``, which take all that can be added.
+    negated
+        True under ``!``.
+    filter
+        What its events must satisfy alone: DEFINE, and the conjuncts of WHERE over one event of it; None: the name is
+        enough.
+    define
+        True where `takes` is a DEFINE primitive.
+    text
+        The operand as the pattern writes it, for plans.
+    """
+
+    name: str
+    takes: str
+    least: int
+    most: int | None
+    negated: bool
+    filter: Predicate | None
+    define: Predicate | None
+    text: str
+
+    @property
+    def grows(self) -> bool:
+        """True for ``+`` and ``*``."""
+        return self.most is None
+
+    @property
+    def repeated(self) -> bool:
+        """True for ``+``, ``*`` and ``[n]`` with n above 1."""
+        return self.most != 1
+
+    @property
+    def counted(self) -> bool:
+        """True for ``[n]`` with n above 1."""
+        return self.most is not None and self.most > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A conjunct over several operands, or over neighbours of one.
+
+    Attributes
+    ----------
+    predicate
+        The conjunct.
+    operands, names
+        Numbers and names of the operands that it names and that are not negated.
+    before
+        The operand that stands in it with ``[i-1]``, or None.
+    negated
+        The negated operand that it judges, or None.
+    """
+
+    predicate: Predicate
+    operands: tuple[int, ...]
+    names: tuple[str, ...]
+    before: int | None
+    negated: int | None
+
+
+@dataclass(frozen=True)
+class KleenePattern:
+    """A compiled query.
+
+    Attributes
+    ----------
+    operands
+        In text order, negated ones too.
+    lines
+        The orders whose union the pattern is.
+    constants
+        Conjuncts over no operand.
+    conditions
+        Conjuncts over several operands or neighbours.
+    along
+        Columns of ``[attr]``.
+    partition
+        Columns of PARTITION BY; the stream's key is called ``key``.
+    within
+        Window, or None.
+    columns
+        All columns of events that matching reads, but for ``position`` and ``time``; those of `partition` too.
+    query
+        The query.
+    """
+
+    operands: tuple[Operand, ...]
+    lines: tuple[Line, ...]
+    constants: tuple[Predicate, ...]
+    conditions: tuple[Condition, ...]
+    along: tuple[str, ...]
+    partition: tuple[str, ...]
+    within: Extent | None
+    columns: frozenset[str]
+    query: Query
+
+    @property
+    def positive(self) -> tuple[int, ...]:
+        """Numbers of the operands that take events, in text order."""
+        return tuple(number for number, operand in enumerate(self.operands) if not operand.negated)
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """Names of events that can take part; None where a DEFINE may hold for any name."""
+        found: set[str] = set()
+        for operand in self.operands:
+            if operand.define is None:
+                found.add(operand.takes)
+                continue
+            admitted = names_admitted(operand.define)
+            if admitted is None:
+                return None
+            found |= admitted
+        return frozenset(found)
+
+
+def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "skip_till_any") -> KleenePattern:
+    """Compile a query for the kleene engine.
+
+    Parameters
+    ----------
+    query
+        The parsed query.
+    scope
+        Attributes, parameters and key column that predicates may use; its operands are replaced by the query's.
+    policy
+        ``skip_till_any``, ``skip_till_next`` or ``strict``; the last two take no ``&``.
+
+    Raises
+    ------
+    UnsupportedOperatorError
+        Naming the operator and its place: what `engines.check` refuses, ``&`` under another policy than
+        ``skip_till_any``, more than `MOST_OPERANDS` operands or `orders.MOST_LINES` lines.
+    PatternSyntaxError, PredicateError
+        Two operands have one name; a predicate is not allowed or names what is not in scope; ``[i-1]`` of an operand
+        that takes one event, of two operands in one conjunct or of a negated one; a conjunct over two negated operands,
+        over three that take any number of events, or over neighbours of one and all events of another such; a PARTITION
+        BY column that does not exist.
+    """
+    engines.check(query, "kleene")
+    scope = scope or Scope()
+    if policy != "skip_till_any":
+        _refuse_conjunctions(query, policy)
+    return _Compiler(query, scope).pattern()
+
+
+def _refuse_conjunctions(query: Query, policy: str) -> None:
+    for node in query.pattern.walk():
+        if isinstance(node, tree.Conjunction):
+            message = f"'&' (AND) has no order to scan by; policy {policy} does not take it, skip_till_any does"
+            raise UnsupportedOperatorError(message, query.text, node.sign.start, node.sign.end)
+
+
+class _Compiler:
+    def __init__(self, query: Query, scope: Scope) -> None:
+        self.query = query
+        self.scope = scope
+        self.named = operands.number(query)
+        if len(self.named) > MOST_OPERANDS:
+            span = self.named[MOST_OPERANDS].span
+            message = f"a pattern has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
+            raise UnsupportedOperatorError(message, query.text, span.start, span.end)
+        self.number_of = {operand.name: operand.number - 1 for operand in self.named}
+        self.filters: dict[int, list[Predicate]] = {}
+        self.constants: list[Predicate] = []
+        self.conditions: list[Condition] = []
+        self.along: list[str] = []
+        self.defined = {
+            part.name: bind(
+                parse_predicate(part.predicate, query_text=query.text or None, offset=part.predicate_span.start),
+                replace(scope, operands=()),
+            )
+            for part in query.define
+        }
+
+    def pattern(self) -> KleenePattern:
+        """The compiled query."""
+        if self.query.where is not None:
+            read = parse_predicate(
+                self.query.where, query_text=self.query.text or None, offset=self.query.where_span.start
+            )
+            for conjunct in bind(read, replace(self.scope, operands=self.named.names)).conjuncts:
+                self.place(conjunct)
+        made = tuple(self.operand(operand) for operand in self.named)
+        nodes = {id(operand.event): operand.number - 1 for operand in self.named}
+        repeated = frozenset(n for n, operand in enumerate(made) if operand.repeated and not operand.negated)
+        partition = tuple(_partition_column(self.query, column, self.scope) for column in self.query.partition)
+        return KleenePattern(
+            operands=made,
+            lines=lines_of(self.query, nodes, repeated),
+            constants=tuple(self.constants),
+            conditions=tuple(self.conditions),
+            along=tuple(dict.fromkeys(self.along)),
+            partition=partition,
+            within=self.query.within,
+            columns=self.columns(made, partition),
+            query=self.query,
+        )
+
+    def operand(self, operand: operands.Operand) -> Operand:
+        node = operand.node
+        least, most = (node.minimum, node.maximum) if isinstance(node, tree.Repetition) else (1, 1)
+        define = self.defined.get(operand.event.name)
+        parts = self.filters.get(operand.number - 1, [])
+        form = node.form.replace("n", str(most)) if isinstance(node, tree.Repetition) else ""
+        return Operand(
+            name=operand.name,
+            takes=operand.event.name,
+            least=least,
+            most=most,
+            negated=operand.negated,
+            filter=conjunction(parts) if parts else None,
+            define=define,
+            text=("!" if operand.negated else "") + quoted(operand.name) + form,
+        )
+
+    def place(self, conjunct: Predicate) -> None:
+        """Put a conjunct in its place."""
+        root = conjunct.root
+        if isinstance(root, EqualAlong):
+            self.along.append(root.attribute)
+            return
+        if conjunct.variables:
+            raise conjunct.error("join variables ($x) belong to subscriptions; compare operands, as in a.x = b.x")
+        numbers = sorted(self.number_of[name] for name in conjunct.operands)
+        before = {self.number_of[r.operand or ""] for r in conjunct.references if r.index == "i-1"}
+        self.check(conjunct, numbers, before)
+        if not numbers:
+            self.constants.append(conjunct)
+        elif len(numbers) == 1 and not before:
+            self.filters.setdefault(numbers[0], []).append(conjunct)
+        else:
+            negated = next((number for number in numbers if self.named[number].negated), None)
+            positive = tuple(number for number in numbers if number != negated)
+            names = tuple(self.named[number].name for number in positive)
+            self.conditions.append(Condition(conjunct, positive, names, min(before, default=None), negated))
+
+    def check(self, conjunct: Predicate, numbers: list[int], before: set[int]) -> None:
+        """Refuse what has no reading."""
+        growing = [number for number in numbers if self.most(number) is None]
+        shown = [quoted(self.named[number].name) for number in growing]
+        if sum(self.named[number].negated for number in numbers) > 1:
+            raise conjunct.error("a conjunct can name one negated operand; write one conjunct for each")
+        for number in sorted(before):
+            name = quoted(self.named[number].name)
+            if self.named[number].negated:
+                raise conjunct.error(f"{name}[i-1]: no event of {name} is in the match, it is negated")
+            if self.most(number) == 1:
+                raise conjunct.error(f"{name}[i-1] needs a repetition, and {name} takes one event; write {name}+")
+        if len(before) > 1:
+            both = " and ".join(quoted(self.named[number].name) for number in sorted(before))
+            raise conjunct.error(f"[i-1] of {both} in one conjunct; compare neighbours of one operand at a time")
+        if len(growing) > 2:
+            raise conjunct.error(
+                f"a conjunct compares two operands with '+' or '*' at most, this names {', '.join(shown)}"
+            )
+        if before and any(number not in before for number in growing):
+            raise conjunct.error(
+                f"[i-1] compares neighbours, and {' and '.join(shown)} take any number of events; write one conjunct "
+                "for the neighbours and one for the two operands"
+            )
+
+    def most(self, number: int) -> int | None:
+        node = self.named[number].node
+        return node.maximum if isinstance(node, tree.Repetition) else 1
+
+    def columns(self, made: tuple[Operand, ...], partition: tuple[str, ...]) -> frozenset[str]:
+        predicates = [part for operand in made for part in (operand.filter, operand.define) if part is not None]
+        predicates += [condition.predicate for condition in self.conditions]
+        read = {reference.column for predicate in predicates for reference in predicate.references}
+        if any(operand.define is None for operand in made):
+            read.add("name")
+        return frozenset(read | set(self.along) | set(partition)) - {"position", "time"}
+
+
+def _partition_column(query: Query, column: str, scope: Scope) -> str:
+    """A PARTITION BY column as events call it."""
+    if column in scope.attributes or column in BUILT_IN:
+        return column
+    if column == scope.key:
+        return "key"
+    clause = max((found.end() for found in re.finditer(r"\bPARTITION\s+BY\b", query.text, re.IGNORECASE)), default=0)
+    start = max(query.text.find(column, clause), 0)
+    known = ", ".join([*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN])
+    raise PredicateError(
+        f"PARTITION BY {quoted(column)}: not an attribute of the stream (in scope: {known})",
+        query.text,
+        start,
+        start + len(column),
+    )
