@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from naive import groups as naive
+from numpy.typing import NDArray
+
+from patternlake.udfs.groups.answering import GroupRows, Groups
+from patternlake.udfs.groups.question import compile_query
+from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
 
 NAMES = "abc"
 
@@ -109,3 +118,67 @@ def random_query(rng: random.Random) -> naive.Query:
         threshold=rng.choice([0.0, 0.0, 0.02, 0.1, 0.25, 0.5, 1.0]),
         clauses=f"DEFINE {definitions}" if definitions else "",
     )
+
+
+ATTRIBUTES = {"v": "bigint"}
+Streams = Mapping[int, naive.Stream]
+"""Code of the key to its stream."""
+
+
+def engine_of(query: naive.Query) -> Groups:
+    return Groups(
+        compile_query(
+            parse(query.text),
+            Scope(attributes=ATTRIBUTES),
+            overlap=query.overlap,
+            threshold=query.threshold,
+            within=query.within,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Rows as the kernels take them."""
+
+    keys: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    classes: NDArray[np.int32]
+    probabilities: NDArray[np.float64]
+
+    def take(self, rows: Any) -> Arrays:
+        return Arrays(self.keys[rows], self.steps[rows], self.classes[rows], self.probabilities[rows])
+
+    def parts(self) -> tuple[Any, ...]:
+        return self.keys, self.steps, self.classes, self.probabilities
+
+
+def arrays_of(engine: Groups, streams: Streams) -> Arrays:
+    """All rows, by key and step."""
+    rows = [
+        (key, step, row) for key in sorted(streams) for step in sorted(streams[key]) for row in streams[key][step]
+    ]  # fmt: skip
+    words = sorted({row.name for _, _, row in rows})
+    names = np.array([words.index(row.name) for _, _, row in rows], np.int64)
+    values = np.array([row.value for _, _, row in rows], np.int64)
+    columns = {"v": Column(values, np.ones(len(rows), np.bool_), "bigint")}
+    return Arrays(
+        np.array([key for key, _, _ in rows], np.int64),
+        np.array([step for _, step, _ in rows], np.int64),
+        engine.question.alphabet.classes(names, words, columns),
+        np.array([row.probability for _, _, row in rows], np.float64),
+    )
+
+
+def tuples(rows: GroupRows) -> list[tuple[int, int, int, int, float, bool]]:
+    """The rows of an answer."""
+    columns = (rows.key, rows.t_start, rows.t_first, rows.t_end, rows.probability, rows.final)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def answer(query: naive.Query, stream: naive.Stream) -> list[naive.Group]:
+    """The kernels' groups of one key."""
+    engine = engine_of(query)
+    rows = engine.answer(*arrays_of(engine, {7: stream}).parts())
+    assert set(rows.key.tolist()) <= {7}
+    return [naive.Group(*row[1:]) for row in tuples(rows)]
