@@ -182,3 +182,14 @@ def answer(query: naive.Query, stream: naive.Stream) -> list[naive.Group]:
     rows = engine.answer(*arrays_of(engine, {7: stream}).parts())
     assert set(rows.key.tolist()) <= {7}
     return [naive.Group(*row[1:]) for row in tuples(rows)]
+
+
+def cliques_by_ends(intervals: list[naive.Interval]) -> list[list[naive.Interval]]:
+    """Maximal sets of overlapping intervals as SPEC writes them: by distinct ends."""
+    found: list[list[naive.Interval]] = []
+    before = None
+    for end in sorted({e for _, e in intervals}):
+        if any((before is None or before < s) and s <= end for s, _ in intervals):
+            found.append([(s, e) for s, e in intervals if s <= end <= e])
+        before = end
+    return found
