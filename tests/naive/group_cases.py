@@ -43,9 +43,9 @@ def is_named(name: str) -> Callable[[naive.Row], bool]:
     return lambda row: row.name == name
 
 
-def named(pattern: str, within: int, **parameters: Any) -> naive.Query:
-    """A query over names of one letter whose pattern reads as a regular expression without its commas."""
-    regex = pattern.replace(",", "").replace(" ", "")
+def named(pattern: str, within: int, *, regex: str = "", **parameters: Any) -> naive.Query:
+    """A query over names of one letter; by default its pattern without commas is the regular expression."""
+    regex = regex or pattern.replace(",", "").replace(" ", "")
     letters = {letter: is_named(letter) for letter in re.findall("[a-z]", regex)}
     return naive.Query(regex, letters, pattern, within, **parameters)
 
