@@ -13,6 +13,7 @@ import numpy as np
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.alphabet import BoolArray, IntArray, SmallArray
 from patternlake.udfs.groups.automaton import Automaton, automaton_of
+from patternlake.udfs.groups.complete import complete_room
 from patternlake.udfs.groups.gathering import Gathered, Held, TooEarly, gather
 from patternlake.udfs.groups.live import Plan, live_room, plan_of
 from patternlake.udfs.groups.question import GroupQuestion
@@ -167,9 +168,9 @@ class Groups:
         tools = Tools(
             self.plan,
             self.automaton.inject,
-            self.automaton.carry,
             live_room(self.plan, most + 2),
             room_for(len(self.automaton.states)),
+            complete_room(self.automaton, self.question.within, self.question.threshold == 0, most),
         )
         kept = run(tools, open_room(2 * most + 4), found, gathered, held, to_the_end)
         return GroupState(keys, *kept), _rows(keys, found)

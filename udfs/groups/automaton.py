@@ -52,11 +52,19 @@ class Automaton:
         Moves while runs may start: T where matches are taken out, T^A where they are not.
     carry
         Moves while no run starts, T^B; for ``single``, which has no use for them, the same as `inject`.
+    shape, age
+        int32[states]: where all positions of a state have one age, their set and that age; elsewhere, and for
+        ``single``, -1.
+    shapes
+        Moves of sets of positions while no run starts; set 0 is empty.
     """
 
     states: tuple[State, ...]
     inject: Moves
     carry: Moves
+    shape: SmallArray
+    age: SmallArray
+    shapes: Moves
 
 
 def automaton_of(question: GroupQuestion) -> Automaton:
@@ -108,7 +116,40 @@ class _Construction:
                     row.append((target, accepts))
                 table.append(row)
         moves = _moves(inject)
-        return Automaton(tuple(states), moves, _moves(carry) if self.complete else moves)
+        shape, shapes = self.shaped(states if self.complete else [])
+        filler = np.full(len(states) - len(shape), -1, np.int32)
+        return Automaton(
+            states=tuple(states),
+            inject=moves,
+            carry=_moves(carry) if self.complete else moves,
+            shape=np.concatenate([shape, filler]),
+            age=np.array([state[0][1] if state else -1 for state in states], np.int32),
+            shapes=shapes,
+        )
+
+    def shaped(self, states: list[State]) -> tuple[SmallArray, Moves]:
+        """The set of positions of each state with one age, and the moves of these sets; no sets if there are many."""
+        number: dict[frozenset[int], int] = {frozenset(): 0}
+        found = np.full(len(states), -1, np.int32)
+        for at, state in enumerate(states):
+            if len({age for _, age in state}) == 1:
+                found[at] = number.setdefault(frozenset(position for position, _ in state), len(number))
+        rows: list[list[tuple[int, bool]]] = []
+        sets = list(number)
+        for positions in sets:
+            # Ages are left out where they are 0, so a set is the state that has no window.
+            choices = self.onward(tuple((position, 0) for position in sorted(positions)))
+            row = []
+            for held in self.classes:
+                after, accepts = self.move(choices, held, False)
+                target = number.setdefault(frozenset(position for position, _ in after), len(number))
+                if target == len(sets):
+                    if len(sets) >= MAX_STATES:
+                        return np.full(len(states), -1, np.int32), _moves([[(0, False)] * len(self.classes)])
+                    sets.append(frozenset(position for position, _ in after))
+                row.append((target, accepts))
+            rows.append(row)
+        return found, _moves(rows)
 
     def onward(self, state: State) -> dict[int, list[tuple[int, int]]]:
         """By letter: the positions, with ages, at which the runs of a state are after an event of that letter."""

@@ -20,6 +20,8 @@ from patternlake.udfs.groups.state import (
     NEVER,
     PREVIOUS_END,
     STEPS,
+    TRAIL,
+    TRAIL_STEP,
     WAITING,
     WAITING_STEP,
 )
@@ -87,12 +89,15 @@ def _run(
 @njit(cache=True)
 def load(tools: Tools, groups: Open, held: Held, key: int) -> tuple[int, Open]:
     """Read the live starts and the open groups of a key; how many starts there are."""
+    trail = tools.complete.trail
+    trail.at[:] = 0
     groups.bounds[:] = 0
     if held.integers_at[key] < 0:
         return 0, groups
     integers, at = held.integers, held.integers_at[key]
     floats, real = held.floats, held.floats_at[key]
     live, count = integers[at + LIVE], integers[at + GROUPS]
+    trail.at[0], trail.at[1] = integers[at + TRAIL], integers[at + TRAIL_STEP]
     real += integers[at + CLASSES] + integers[at + WAITING]
     at += FIXED + integers[at + STEPS] + integers[at + CLASSES] + integers[at + WAITING]
     tools.live.start[:live] = integers[at : at + live]
@@ -117,6 +122,10 @@ def load(tools: Tools, groups: Open, held: Held, key: int) -> tuple[int, Open]:
         groups.state[one] = integers[at + one]
         groups.value[one] = floats[real + one]
     groups.bounds[1] = count
+    at, real = at + low, real + low
+    for one in range(trail.at[0]):
+        trail.vector.state[one] = integers[at + one]
+        trail.vector.value[one] = floats[real + one]
     return live, groups
 
 
@@ -140,13 +149,23 @@ def kept_steps(tools: Tools, groups: Open, steps: Steps, key: int, live: int) ->
 
 
 @njit(cache=True)
+def trail_size(tools: Tools, groups: Open, live: int) -> int:
+    """How much of the trail is to be remembered: nothing of one that ended before all that is open."""
+    trail = tools.complete.trail
+    if live == 0 or trail.at[0] == 0 or trail.at[1] < reach(tools, groups, live):
+        return 0
+    size: int = trail.at[0]
+    return size
+
+
+@njit(cache=True)
 def room_needed(tools: Tools, groups: Open, steps: Steps, waiting: Rows, key: int, live: int) -> tuple[int, int]:
     """How many integers and floats a key takes."""
     low, high = kept_steps(tools, groups, steps, key, live)
     classes = steps.offset[high] - steps.offset[low]
     waits = waiting.offset[key + 1] - waiting.offset[key]
     count = groups.bounds[1] - groups.bounds[0]
-    vectors = 0
+    vectors = trail_size(tools, groups, live)
     for place in range(groups.bounds[0], groups.bounds[1]):
         vectors += groups.numbers[place, SIZE]
     whole = FIXED + (high - low) + classes + waits + live + count * GROUP_SIZE + vectors
@@ -172,6 +191,8 @@ def save(
     integers[at + STEPS], integers[at + CLASSES] = high - low, last - first
     integers[at + WAITING], integers[at + WAITING_STEP] = waits - wait, waiting.step[key] if waits > wait else 0
     integers[at + LIVE], integers[at + GROUPS] = live, groups.bounds[1] - groups.bounds[0]
+    trail, trailing = tools.complete.trail, trail_size(tools, groups, live)
+    integers[at + TRAIL], integers[at + TRAIL_STEP] = trailing, trail.at[1] if trailing > 0 else 0
     at += FIXED
     for step in range(low, high):
         integers[at] = steps.offset[step + 1] - steps.offset[step]
@@ -196,6 +217,9 @@ def save(
         for one in range(groups.at[place], groups.at[place] + groups.numbers[place, SIZE]):
             integers[at], floats[real] = groups.state[one], groups.value[one]
             at, real = at + 1, real + 1
+    for one in range(trailing):
+        integers[at], floats[real] = trail.vector.state[one], trail.vector.value[one]
+        at, real = at + 1, real + 1
     return at, real
 
 

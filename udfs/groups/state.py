@@ -1,11 +1,11 @@
 """What is remembered of keys between runs: numbers in two arrays, so that it can be kept anywhere.
 
 Source: SPEC section 4, "between job runs". For each key the integers hold, in this order: the fixed part (`LAST` …
-`GROUPS`); for each step that open groups or live starts reach back to, its number of classes; the classes; the
+`TRAIL_STEP`); for each step that open groups or live starts reach back to, its number of classes; the classes; the
 classes of the rows that wait; the live starts; for each open group t_start, t_first, t_end, the end before t_first,
-whether it is sure, and the size of its vector; the states of the vectors. The floats hold the probabilities of the
-steps and of the waiting rows; for each live start the logarithm of its best product at each position; for each open
-group what has been accepted; the vectors.
+whether it is sure, and the size of its vector; the states of the vectors and of the trail. The floats hold the
+probabilities of the steps and of the waiting rows; for each live start the logarithm of its best product at each
+position; for each open group what has been accepted; the vectors; the trail.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from patternlake.udfs.errors import StateError
 from patternlake.udfs.groups.alphabet import IntArray
 from patternlake.udfs.groups.steps import FloatArray
 
-LAST, KNOWN, PREVIOUS_END, STEPS, CLASSES, WAITING, WAITING_STEP, LIVE, GROUPS, FIXED = range(10)
+LAST, KNOWN, PREVIOUS_END, STEPS, CLASSES, WAITING, WAITING_STEP, LIVE, GROUPS, TRAIL, TRAIL_STEP, FIXED = range(12)
 """Places in the fixed part: the last closed step and whether there is one; the last end of a match; how many steps,
-classes of steps and waiting rows are kept, and the waiting rows' step; how many live starts and open groups; and the
-length of the fixed part itself."""
+classes of steps and waiting rows are kept, and the waiting rows' step; how many live starts and open groups; the size
+of the trail (`complete.Trail`) and its step; and the length of the fixed part itself."""
 GROUP_SIZE = 6
 """Integers of an open group."""
 NEVER = -(2**63)

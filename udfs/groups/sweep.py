@@ -16,10 +16,11 @@ from numba import njit
 
 from patternlake.udfs.groups.alphabet import BoolArray, IntArray, SmallArray
 from patternlake.udfs.groups.automaton import Moves
+from patternlake.udfs.groups.complete import Complete, complete_probability
 from patternlake.udfs.groups.live import Live, Plan, grow, weigh
 from patternlake.udfs.groups.state import GROUP_SIZE, NEVER
 from patternlake.udfs.groups.steps import FloatArray, Steps
-from patternlake.udfs.groups.vectors import Vector, begin, complete_probability, push
+from patternlake.udfs.groups.vectors import Vector, begin, push
 
 START, FIRST, END, LOW, SURE, SIZE = range(GROUP_SIZE)
 """Numbers of an open group: t_start, t_first, t_end, the end before t_first, whether a match starts behind that, and
@@ -31,17 +32,17 @@ class Tools(NamedTuple):
 
     Attributes
     ----------
-    plan, inject, carry
+    plan, inject
         The question and its automaton.
-    live, vector
+    live, vector, complete
         Room, for the key at hand.
     """
 
     plan: Plan
     inject: Moves
-    carry: Moves
     live: Live
     vector: Vector
+    complete: Complete
 
 
 class Open(NamedTuple):
@@ -190,7 +191,7 @@ def join(tools: Tools, groups: Open, steps: Steps, at: int) -> Open:
             if place > bounds[0]:
                 groups.at[place] = groups.at[place - 1] + numbers[place - 1, SIZE]
     for onward in range(at - (step - reached) + 1, at + 1):
-        size, taken = push(vector, size, tools.inject, True, steps, onward)
+        size, taken = push(vector, size, tools.inject, True, True, steps, onward)
         accepted += taken
     numbers[place, END] = step
     numbers[place, SIZE] = size
@@ -253,9 +254,8 @@ def write(
     elif numbers[SURE] == 1:
         now = steps.step[at]
         probability = complete_probability(
-            tools.vector, tools.inject, tools.carry, steps, at - (now - numbers[START]), at - (now - numbers[FIRST]),
-            at - (now - numbers[END]),
-        )  # fmt: skip
+            tools.complete, steps, at - (now - numbers[START]), at - (now - numbers[FIRST]), at - (now - numbers[END])
+        )
     else:
         return
     row = found.used[0]

@@ -54,7 +54,7 @@ def begin(vector: Vector) -> int:
 
 
 @njit(cache=True)
-def push(vector: Vector, size: int, moves: Moves, absorb: bool, steps: Steps, at: int) -> tuple[int, float]:
+def push(vector: Vector, size: int, moves: Moves, absorb: bool, idle: bool, steps: Steps, at: int) -> tuple[int, float]:
     """Take the vector through one step.
 
     Parameters
@@ -65,6 +65,8 @@ def push(vector: Vector, size: int, moves: Moves, absorb: bool, steps: Steps, at
         The automaton's moves.
     absorb
         Whether matches are taken out of the vector: True for T and T^B, False for T^A.
+    idle
+        Whether state 0 is kept: it leads nowhere where no run starts.
     steps, at
         The step.
 
@@ -90,12 +92,14 @@ def push(vector: Vector, size: int, moves: Moves, absorb: bool, steps: Steps, at
                 accepted += share
                 continue
             target = moves.to[state, class_]
+            if target == 0 and not idle:
+                continue
             if vector.dense[target] < 0.0:
                 vector.dense[target] = 0.0
                 vector.next_state[count] = target
                 count += 1
             vector.dense[target] += share
-    if rest > 0.0:
+    if idle and rest > 0.0:
         # Whatever else happens ends every run.
         if vector.dense[0] < 0.0:
             vector.dense[0] = 0.0
@@ -112,20 +116,3 @@ def push(vector: Vector, size: int, moves: Moves, absorb: bool, steps: Steps, at
             vector.value[size] = value
             size += 1
     return size, accepted
-
-
-@njit(cache=True)
-def complete_probability(
-    vector: Vector, inject: Moves, carry: Moves, steps: Steps, first: int, anchor: int, last: int
-) -> float:
-    """How probable it is that a match in [first, last] holds the anchor; all three are places in `steps`."""
-    size = begin(vector)
-    accepted = 0.0
-    for at in range(first, anchor):
-        size, _ = push(vector, size, inject, False, steps, at)
-    size, taken = push(vector, size, inject, True, steps, anchor)
-    accepted += taken
-    for at in range(anchor + 1, last + 1):
-        size, taken = push(vector, size, carry, True, steps, at)
-        accepted += taken
-    return min(accepted, 1.0)

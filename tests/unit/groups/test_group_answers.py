@@ -128,7 +128,7 @@ def test_state_vectors_are_those_of_the_paper(within: int) -> None:
     vector = room_for(len(engine.automaton.states))
     size, accepted = begin(vector), 0.0
     for at, (_, *wanted) in enumerate(FIG_9):
-        size, taken = push(vector, size, engine.automaton.inject, True, steps, at)
+        size, taken = push(vector, size, engine.automaton.inject, True, True, steps, at)
         accepted += taken
         found = [0.0, 0.0, 0.0]
         for state, value in zip(vector.state[:size], vector.value[:size], strict=True):
