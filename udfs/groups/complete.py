@@ -19,7 +19,7 @@ from numba import njit
 from patternlake.udfs.groups.alphabet import IntArray, SmallArray
 from patternlake.udfs.groups.automaton import Automaton, Moves
 from patternlake.udfs.groups.steps import FloatArray, Steps
-from patternlake.udfs.groups.vectors import Vector, begin, push, room_for
+from patternlake.udfs.groups.vectors import Vector, begin, push, room_for, take
 
 
 class Trail(NamedTuple):
@@ -128,8 +128,7 @@ def complete_probability(tools: Complete, steps: Steps, first: int, anchor: int,
         for at in range(low, anchor):
             trail.at[0], _ = push(trail.vector, trail.at[0], tools.inject, False, True, steps, at)
         size = trail.at[0]
-        vector.state[:size] = trail.vector.state[:size]
-        vector.value[:size] = trail.vector.value[:size]
+        take(vector, trail.vector.state, trail.vector.value, 0, size)
         trail.at[0], _ = push(trail.vector, size, tools.inject, False, True, steps, anchor)
         trail.at[1] = steps.step[anchor]
     else:

@@ -128,7 +128,8 @@ def _gather(  # type: ignore[no-untyped-def]
         while left > 0 or row < end:
             now = waiting_step if left > 0 else row_step[row]
             if row < end and (row_step[row] < now or (known and row_step[row] <= last)):
-                error[:] = (key, row_step[row], max(now, last) if known else now)
+                error[0], error[1] = key, row_step[row]
+                error[2] = max(now, last) if known else now
                 return (
                     key_offset, step, step_offset, class_, chance, fresh, wait_offset, wait_step, wait_class,
                     wait_chance, error,
@@ -149,8 +150,11 @@ def _gather(  # type: ignore[no-untyped-def]
             arrange(work_class, work_chance, 0, size)
             if row == end:
                 if not to_the_end:
-                    wait_class[waits : waits + size] = work_class[:size]
-                    wait_chance[waits : waits + size] = work_chance[:size]
+                    for number in range(size):
+                        wait_class[waits + number], wait_chance[waits + number] = (
+                            work_class[number],
+                            work_chance[number],
+                        )
                     wait_step[key] = now
                     waits += size
                     break

@@ -118,7 +118,7 @@ def live_room(plan: Plan, most: int) -> Live:
     )
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def weigh(plan: Plan, live: Live, steps: Steps, at: int) -> None:
     """The letters' weights in a step."""
     for letter in range(len(live.weight)):
@@ -129,7 +129,7 @@ def weigh(plan: Plan, live: Live, steps: Steps, at: int) -> None:
         live.weight[letter] = min(np.log(chance), 0.0) if chance > 0.0 else -np.inf
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def grow(plan: Plan, live: Live, count: int, step: int) -> tuple[int, int]:
     """Take all live starts through a step whose letters are weighed, and begin a new one with it.
 
@@ -153,7 +153,8 @@ def grow(plan: Plan, live: Live, count: int, step: int) -> tuple[int, int]:
         age = step - start + 1
         alive = matched = False
         if begins:
-            upcoming[:] = -np.inf
+            for position in range(len(upcoming)):
+                upcoming[position] = -np.inf
             for position in plan.first:
                 upcoming[position] = live.weight[plan.letter[position]]
         else:

@@ -90,8 +90,7 @@ def _run(
 def load(tools: Tools, groups: Open, held: Held, key: int) -> tuple[int, Open]:
     """Read the live starts and the open groups of a key; how many starts there are."""
     trail = tools.complete.trail
-    trail.at[:] = 0
-    groups.bounds[:] = 0
+    trail.at[0] = groups.bounds[0] = groups.bounds[1] = 0
     if held.integers_at[key] < 0:
         return 0, groups
     integers, at = held.integers, held.integers_at[key]
@@ -100,15 +99,16 @@ def load(tools: Tools, groups: Open, held: Held, key: int) -> tuple[int, Open]:
     trail.at[0], trail.at[1] = integers[at + TRAIL], integers[at + TRAIL_STEP]
     real += integers[at + CLASSES] + integers[at + WAITING]
     at += FIXED + integers[at + STEPS] + integers[at + CLASSES] + integers[at + WAITING]
-    tools.live.start[:live] = integers[at : at + live]
-    at += live
     for one in range(live):
-        size = tools.live.best.shape[1]
-        tools.live.best[one] = floats[real : real + size]
-        real += size
+        tools.live.start[one] = integers[at]
+        at += 1
+        for position in range(tools.live.best.shape[1]):
+            tools.live.best[one, position] = floats[real]
+            real += 1
     low = 0
     for one in range(count):
-        groups.numbers[one] = integers[at : at + GROUP_SIZE]
+        for number in range(GROUP_SIZE):
+            groups.numbers[one, number] = integers[at + number]
         groups.accepted[one] = floats[real]
         groups.at[one] = low
         low += groups.numbers[one, SIZE]
@@ -181,7 +181,8 @@ def save(
     low, high = kept_steps(tools, groups, steps, key, live)
     first, last = steps.offset[low], steps.offset[high]
     wait, waits = waiting.offset[key], waiting.offset[key + 1]
-    integers[at : at + FIXED] = 0
+    for place in range(at, at + FIXED):
+        integers[place] = 0
     if high > steps.key_offset[key]:
         integers[at + LAST], integers[at + KNOWN] = steps.step[high - 1], 1
     elif held.integers_at[key] >= 0:
@@ -203,14 +204,16 @@ def save(
     for place in range(wait, waits):
         integers[at], floats[real] = waiting.class_[place], waiting.probability[place]
         at, real = at + 1, real + 1
-    integers[at : at + live] = tools.live.start[:live]
+    for one in range(live):
+        integers[at + one] = tools.live.start[one]
     at += live
     for one in range(live):
         for position in range(tools.live.best.shape[1]):
             floats[real] = tools.live.best[one, position]
             real += 1
     for place in range(groups.bounds[0], groups.bounds[1]):
-        integers[at : at + GROUP_SIZE] = groups.numbers[place]
+        for number in range(GROUP_SIZE):
+            integers[at + number] = groups.numbers[place, number]
         floats[real] = groups.accepted[place]
         at, real = at + GROUP_SIZE, real + 1
     for place in range(groups.bounds[0], groups.bounds[1]):
@@ -227,5 +230,6 @@ def save(
 def grown(array, size):  # type: ignore[no-untyped-def]
     """The numbers with room for at least `size` of them."""
     larger = np.empty(2 * size, array.dtype)
-    larger[: len(array)] = array
+    for at in range(len(array)):
+        larger[at] = array[at]
     return larger

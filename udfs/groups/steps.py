@@ -97,22 +97,21 @@ def bad_steps(keys: IntArray, steps: IntArray, probabilities: FloatArray) -> Boo
 @njit(cache=True)
 def arrange(class_: SmallArray, probability: FloatArray, begin: int, end: int) -> None:
     """Order the rows of one step by (class, probability), in place."""
-    if end - begin > 24:
-        order = np.argsort(probability[begin:end], kind="mergesort")
-        classes, chances = class_[begin:end][order], probability[begin:end][order]
-        order = np.argsort(classes, kind="mergesort")
-        class_[begin:end] = classes[order]
-        probability[begin:end] = chances[order]
-        return
-    for at in range(begin + 1, end):
-        one, chance = class_[at], probability[at]
-        place = at
-        while place > begin and (
-            class_[place - 1] > one or (class_[place - 1] == one and probability[place - 1] > chance)
-        ):
-            class_[place], probability[place] = class_[place - 1], probability[place - 1]
-            place -= 1
-        class_[place], probability[place] = one, chance
+    # Shell's sort: steps have a few rows, and one with many still takes no square of them.
+    gap = 1
+    while gap < (end - begin) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for at in range(begin + gap, end):
+            one, chance = class_[at], probability[at]
+            place = at
+            while place >= begin + gap and (
+                class_[place - gap] > one or (class_[place - gap] == one and probability[place - gap] > chance)
+            ):
+                class_[place], probability[place] = class_[place - gap], probability[place - gap]
+                place -= gap
+            class_[place], probability[place] = one, chance
+        gap //= 3
 
 
 @njit(cache=True)

@@ -20,7 +20,7 @@ from patternlake.udfs.groups.complete import Complete, complete_probability
 from patternlake.udfs.groups.live import Live, Plan, grow, weigh
 from patternlake.udfs.groups.state import GROUP_SIZE, NEVER
 from patternlake.udfs.groups.steps import FloatArray, Steps
-from patternlake.udfs.groups.vectors import Vector, begin, push
+from patternlake.udfs.groups.vectors import Vector, begin, push, put, take
 
 START, FIRST, END, LOW, SURE, SIZE = range(GROUP_SIZE)
 """Numbers of an open group: t_start, t_first, t_end, the end before t_first, whether a match starts behind that, and
@@ -138,7 +138,7 @@ def sweep(
     (Open, int, int)
         The open groups, as their room may have grown; the live starts; the last end of a match.
     """
-    plan = tools.plan
+    plan, starts, bounds = tools.plan, tools.live, groups.bounds
     for at in range(fresh, steps.key_offset[key + 1]):
         step = steps.step[at]
         if at == steps.key_offset[key]:
@@ -147,25 +147,28 @@ def sweep(
             live = 0
             # Before the step, because the places of what is still open are counted back from here without gaps.
             close(tools, groups, found, steps, key, at - 1, live)
-        weigh(plan, tools.live, steps, at)
-        live, ended = grow(plan, tools.live, live, step)
+        weigh(plan, starts, steps, at)
+        live, ended = grow(plan, starts, live, step)
         if ended > 0:
             if plan.single:
-                groups = join(tools, groups, steps, at)
+                groups = join(starts.ended[0], tools.inject, tools.vector, groups, steps, at)
             else:
                 newest = tools.live.start[live - 1] if live > 0 else NEVER
                 groups = extend(tools.live, groups, step, ended, previous_end, newest)
             previous_end = step
-        close(tools, groups, found, steps, key, at, live)
+        if bounds[0] < bounds[1]:
+            close(tools, groups, found, steps, key, at, live)
     return groups, live, previous_end
 
 
 @njit(cache=True)
-def join(tools: Tools, groups: Open, steps: Steps, at: int) -> Open:
-    """Put the matches that end with a step into one group with all that they overlap (``single``)."""
-    vector, numbers, bounds = tools.vector, groups.numbers, groups.bounds
+def join(start: int, inject: Moves, vector: Vector, groups: Open, steps: Steps, at: int) -> Open:
+    """Put the matches that end with a step into one group with all that they overlap (``single``).
+
+    `start` is the earliest of their starts.
+    """
+    numbers, bounds = groups.numbers, groups.bounds
     step = steps.step[at]
-    start = tools.live.ended[0]
     place = bounds[1]
     while place > bounds[0] and numbers[place - 1, END] >= start:
         place -= 1
@@ -178,9 +181,7 @@ def join(tools: Tools, groups: Open, steps: Steps, at: int) -> Open:
         reached = numbers[place, END]
         size = numbers[place, SIZE]
         accepted = groups.accepted[place]
-        low = groups.at[place]
-        vector.state[:size] = groups.state[low : low + size]
-        vector.value[:size] = groups.value[low : low + size]
+        take(vector, groups.state, groups.value, groups.at[place], size)
     else:
         reached = start - 1
         size = begin(vector)
@@ -191,16 +192,14 @@ def join(tools: Tools, groups: Open, steps: Steps, at: int) -> Open:
             if place > bounds[0]:
                 groups.at[place] = groups.at[place - 1] + numbers[place - 1, SIZE]
     for onward in range(at - (step - reached) + 1, at + 1):
-        size, taken = push(vector, size, tools.inject, True, True, steps, onward)
+        size, taken = push(vector, size, inject, True, True, steps, onward)
         accepted += taken
     numbers[place, END] = step
     numbers[place, SIZE] = size
     groups.accepted[place] = accepted
     bounds[1] = place + 1
     groups = with_room(groups, groups.at[place] + size)
-    low = groups.at[place]
-    groups.state[low : low + size] = vector.state[:size]
-    groups.value[low : low + size] = vector.value[:size]
+    put(groups.state, groups.value, groups.at[place], vector, size)
     return groups
 
 
@@ -240,7 +239,7 @@ def close(tools: Tools, groups: Open, found: Found, steps: Steps, key: int, at: 
         write(tools, groups, bounds[0], found, steps, key, at, True)
         bounds[0] += 1
     if bounds[0] == bounds[1]:
-        bounds[:] = 0
+        bounds[0] = bounds[1] = 0
 
 
 @njit(cache=True)
@@ -275,7 +274,8 @@ def shift(groups: Open) -> None:
     count = high - low
     floor, end = groups.at[low], groups.at[high - 1] + groups.numbers[high - 1, SIZE]
     for one in range(count):
-        groups.numbers[one] = groups.numbers[low + one]
+        for number in range(GROUP_SIZE):
+            groups.numbers[one, number] = groups.numbers[low + one, number]
         groups.accepted[one] = groups.accepted[low + one]
         groups.at[one] = groups.at[low + one] - floor
     for one in range(end - floor):
@@ -290,6 +290,6 @@ def with_room(groups: Open, size: int) -> Open:
     if size <= len(groups.state):
         return groups
     state, value = np.empty(2 * size, np.int32), np.empty(2 * size, np.float64)
-    state[: len(groups.state)] = groups.state
-    value[: len(groups.value)] = groups.value
+    for one in range(len(groups.state)):
+        state[one], value[one] = groups.state[one], groups.value[one]
     return Open(groups.numbers, groups.accepted, groups.at, state, value, groups.bounds)

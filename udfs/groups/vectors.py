@@ -54,6 +54,20 @@ def begin(vector: Vector) -> int:
 
 
 @njit(cache=True)
+def put(state: SmallArray, value: FloatArray, low: int, other: Vector, size: int) -> None:
+    """Copy a vector of this size to `low`."""
+    for one in range(size):
+        state[low + one], value[low + one] = other.state[one], other.value[one]
+
+
+@njit(cache=True)
+def take(vector: Vector, state: SmallArray, value: FloatArray, low: int, size: int) -> None:
+    """Copy a vector of this size from `low`."""
+    for one in range(size):
+        vector.state[one], vector.value[one] = state[low + one], value[low + one]
+
+
+@njit(cache=True)
 def push(vector: Vector, size: int, moves: Moves, absorb: bool, idle: bool, steps: Steps, at: int) -> tuple[int, float]:
     """Take the vector through one step.
 
