@@ -64,6 +64,17 @@ def random_step(rng: random.Random, names: str = NAMES) -> list[naive.Row]:
     return rows
 
 
+def dense_stream(rng: random.Random, length: int, names: str = NAMES) -> dict[int, list[naive.Row]]:
+    """Consecutive steps in which everything may happen, with probabilities of all digits."""
+    found = {}
+    for step in range(length):
+        parts = [rng.random() ** 2 for _ in range(len(names) + 1)]
+        found[step] = [naive.Row(name, part / sum(parts)) for name, part in zip(names, parts, strict=False)]
+        # The last step waits otherwise.
+        found[step].append(naive.Row("z", 1 - sum(row.probability for row in found[step])))
+    return found
+
+
 def random_stream(rng: random.Random, longest: int = 7, names: str = NAMES) -> dict[int, list[naive.Row]]:
     """Consecutive steps with now and then one that is missing; steps without rows are left out."""
     step, found = rng.randint(-3, 3), {}

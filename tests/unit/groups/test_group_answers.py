@@ -67,6 +67,14 @@ def test_runs_go_on_behind_their_first_end() -> None:
     assert rows == [(1, 2, 4, 1.0), (1, 3, 4, 1.0)]
 
 
+def test_matches_that_all_hold_an_earlier_end_are_no_group_of_their_own() -> None:
+    # The c at step 3 is a run that might have begun one behind the end at step 2.
+    stream = stream_of("a | a | b.5 c.5 | b | z")
+    regex = "a|ab|abb|cc"
+    rows = both("a | (a, b) | (a, b, b) | (c, c)", stream, 3, regex=regex, overlap="complete")
+    assert [row[:3] for row in rows] == [(1, 1, 1), (2, 2, 4)]
+
+
 def test_events_that_follow_no_longer_are_apart() -> None:
     stream = stream_of("a | b | c") | stream_of("a | b", 5)
     assert both("a, b", stream, 5) == [(1, 2, 2, 1.0), (5, 6, 6, 1.0)]

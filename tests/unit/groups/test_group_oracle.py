@@ -14,6 +14,7 @@ from naive.group_cases import (
     answer,
     arrays_of,
     cliques_by_ends,
+    dense_stream,
     engine_of,
     random_query,
     random_step,
@@ -106,6 +107,8 @@ def test_no_cut_of_the_input_changes_a_row(seed: int) -> None:
     rng = random.Random(seed)
     engine = engine_of(random_query(rng))
     streams = {key: random_stream(rng, 25) for key in rng.sample(range(-5, 5), rng.randint(1, 4))}
+    if rng.random() < 0.5:
+        streams[50] = dense_stream(rng, 25)
     if rng.random() < 0.2:
         # A step that cannot be, and whose rows may come in several runs.
         bad = [naive.Row("a", 0.7), naive.Row("b", 0.8)]
