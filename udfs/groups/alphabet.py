@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.predicates import Predicate, evaluate
 from patternlake.udfs.language.references import Reference
@@ -135,6 +135,11 @@ class Alphabet:
         Returns
         -------
         int32[n]
+
+        Raises
+        ------
+        ArgumentError
+            A column that a predicate reads is missing.
         """
         places = {name: place for place, name in enumerate(self.names, 1)}
         place = np.array([*(places.get(name, 0) for name in vocabulary), 0], np.int64)[names]
@@ -158,6 +163,9 @@ def _resolver(
         if reference.column == "name" and "name" not in columns:
             words = np.array([*vocabulary, ""], object)
             return Column(words[names], names >= 0, "string")
+        if reference.column not in columns:
+            given = ", ".join(columns) or "none"
+            raise ArgumentError(f"column {reference.column!r} of the events is needed; given are {given}")
         return columns[reference.column]
 
     return resolve

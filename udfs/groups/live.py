@@ -101,7 +101,7 @@ def plan_of(question: GroupQuestion) -> Plan:
         member=question.alphabet.member,
         limit=log(threshold) + log1p(-SLACK) if threshold > 0 else -inf,
         # No match is longer than the longest, and nothing is to be kept for one.
-        window=int(min(question.within, positions.longest)),
+        window=int(min(question.within, positions.longest, _FAR - 1)),
         single=question.overlap == "single",
     )
 

@@ -40,7 +40,7 @@ class GroupQuestion:
     partition
         Columns of PARTITION BY; the stream's key is called ``key``.
     columns
-        All columns of events that the query reads, but for ``position`` and ``time``.
+        All columns of events that the query reads.
     query
         As it was read, for messages.
     """
@@ -112,7 +112,7 @@ def compile_query(
         threshold=least,
         within=window,
         partition=partition,
-        columns=(alphabet.columns | set(partition)) - {"position", "time"},
+        columns=alphabet.columns | set(partition),
         query=query,
     )
 

@@ -66,6 +66,13 @@ def test_any_event_is_any_stored_event() -> None:
     assert not question.alphabet.member[0].any()
 
 
+def test_a_column_that_is_missing_is_named() -> None:
+    alphabet = compiled("hot DEFINE hot AS x > 1 AND step > 2", within=3).alphabet
+    columns = {"x": Column(np.ones(1), np.ones(1, np.bool_), "double")}
+    with pytest.raises(ArgumentError, match="column 'step' of the events is needed; given are x"):
+        alphabet.classes(np.zeros(1, np.int64), ["a"], columns)
+
+
 def test_partitions_are_columns() -> None:
     assert compiled("a PARTITION BY station, region", within=1).partition == ("key", "region")
 

@@ -8,8 +8,11 @@ from naive import groups as naive
 from naive.group_cases import answer, arrays_of, engine_of, named, stream_of, tuples
 
 from patternlake.udfs.errors import ArgumentError, StateError
+from patternlake.udfs.groups.answering import Groups
+from patternlake.udfs.groups.question import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
 from patternlake.udfs.groups.steps import bad_steps
+from patternlake.udfs.language.parser import parse
 
 ROW = naive.Row
 
@@ -57,6 +60,12 @@ def test_groups_are_final_once_nothing_can_change_them() -> None:
     assert bounds(answer(query, stream_of("a | b"))) == [(1, 2, 1.0, False)]
     assert bounds(answer(query, stream_of("a | b | b"))) == [(1, 3, 1.0, True)]
     assert bounds(answer(query, stream_of("a | b | c"))) == [(1, 2, 1.0, True)]
+
+
+def test_no_window_is_too_wide() -> None:
+    engine = Groups(compile_query(parse("a+, c?"), within=2**63 - 1))
+    rows = engine.answer(*arrays_of(engine, {0: stream_of("a | a | c")}).parts())
+    assert tuples(rows) == [(0, 1, 1, 3, 1.0, True)]
 
 
 def test_bad_steps_are_named_whole() -> None:
