@@ -119,22 +119,20 @@ def complete_probability(tools: Complete, steps: Steps, first: int, anchor: int,
         Places in the steps, which follow one another without gaps from `first` on.
     """
     vector, trail = tools.vector, tools.trail
+    low = first
+    if trail.at[0] == 0 or trail.at[1] < steps.step[first]:
+        trail.at[0] = begin(trail.vector)
+    else:
+        low = anchor - (steps.step[anchor] - trail.at[1]) + 1
+    for at in range(low, anchor):
+        trail.at[0], _ = push(trail.vector, trail.at[0], tools.inject, False, True, steps, at)
+    size = trail.at[0]
+    take(vector, trail.vector.state, trail.vector.value, 0, size)
     if tools.shared:
-        low = first
-        if trail.at[0] == 0 or trail.at[1] < steps.step[first]:
-            trail.at[0] = begin(trail.vector)
-        else:
-            low = anchor - (steps.step[anchor] - trail.at[1]) + 1
-        for at in range(low, anchor):
-            trail.at[0], _ = push(trail.vector, trail.at[0], tools.inject, False, True, steps, at)
-        size = trail.at[0]
-        take(vector, trail.vector.state, trail.vector.value, 0, size)
         trail.at[0], _ = push(trail.vector, size, tools.inject, False, True, steps, anchor)
         trail.at[1] = steps.step[anchor]
     else:
-        size = begin(vector)
-        for at in range(first, anchor):
-            size, _ = push(vector, size, tools.inject, False, True, steps, at)
+        trail.at[0] = 0
     size, accepted = push(vector, size, tools.inject, True, False, steps, anchor)
     size, taken = of_one_age(tools, size, steps, anchor, last)
     accepted += taken

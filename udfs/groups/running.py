@@ -63,8 +63,8 @@ def _run(
     to_the_end: bool, offset: IntArray,
 ) -> tuple[IntArray, FloatArray]:  # fmt: skip
     integers, floats = np.empty(1024, np.int64), np.empty(1024, np.float64)
-    whole = real = 0
     for key in range(len(fresh)):
+        whole, real = offset[0, key], offset[1, key]
         live, groups = load(tools, groups, held, key)
         previous_end = NEVER
         if held.integers_at[key] >= 0:
@@ -83,7 +83,7 @@ def _run(
                 tools, groups, steps, waiting, held, key, live, previous_end, integers, whole, floats, real
             )  # fmt: skip
         offset[0, key + 1], offset[1, key + 1] = whole, real
-    return integers[:whole].copy(), floats[:real].copy()
+    return integers[: offset[0, -1]].copy(), floats[: offset[1, -1]].copy()
 
 
 @njit(cache=True)
