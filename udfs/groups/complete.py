@@ -23,14 +23,14 @@ from patternlake.udfs.groups.vectors import Vector, begin, push, room_for, take
 
 
 class Trail(NamedTuple):
-    """The vector that groups without a threshold share.
+    """The vector under T^A; without a threshold the groups of a key share it, with one each begins its own.
 
     Attributes
     ----------
     vector
-        The vector under T^A.
+        The vector.
     at
-        int64[2]: its size, 0 where there is none, and the step that it is at.
+        int64[2]: its size, 0 where none is shared, and the step that it is at.
     """
 
     vector: Vector
@@ -131,6 +131,7 @@ def complete_probability(tools: Complete, steps: Steps, first: int, anchor: int,
     if tools.shared:
         trail.at[0], _ = push(trail.vector, size, tools.inject, False, True, steps, anchor)
         trail.at[1] = steps.step[anchor]
+        settle(trail)
     else:
         trail.at[0] = 0
     size, accepted = push(vector, size, tools.inject, True, False, steps, anchor)
@@ -142,6 +143,16 @@ def complete_probability(tools: Complete, steps: Steps, first: int, anchor: int,
         size, taken = push(vector, size, tools.carry, True, False, steps, at)
         accepted += taken
     return min(accepted, 1.0)
+
+
+@njit(cache=True)
+def settle(trail: Trail) -> None:
+    """Scale the trail to a sum of 1, which rounding would leave over a million steps."""
+    total = 0.0
+    for place in range(trail.at[0]):
+        total += trail.vector.value[place]
+    for place in range(trail.at[0]):
+        trail.vector.value[place] /= total
 
 
 @njit(cache=True)

@@ -49,6 +49,18 @@ def test_one_group_of_a_hundred_thousand_steps() -> None:
     assert rows.probability[0] == pytest.approx(1 - np.exp(np.logaddexp.reduce(splits)), rel=1e-9)
 
 
+def test_groups_late_in_a_stream_are_those_of_its_end_alone() -> None:
+    engine = engine_of(named("a, b+, c", 12, overlap="complete"))
+    chances = np.random.default_rng(4).dirichlet(np.ones(4), 50_000).T
+    steps = np.arange(50_000)
+    late = steps >= 49_900
+    whole = engine.answer(*rows_of(engine, steps, dict(zip("abcd", chances, strict=True))))
+    end = engine.answer(*rows_of(engine, steps[late], dict(zip("abcd", chances[:, late], strict=True))))
+    # The first groups of the end alone lack what came before.
+    assert end.t_first[50:].tolist() == whole.t_first[-len(end) + 50 :].tolist()
+    np.testing.assert_allclose(whole.probability[-len(end) + 50 :], end.probability[50:], rtol=1e-14)
+
+
 def test_every_step_is_a_group_where_the_pattern_is_one_event() -> None:
     engine = engine_of(named("a", 1, overlap="complete"))
     chance = np.random.default_rng(2).uniform(0.1, 0.9, 1000)
