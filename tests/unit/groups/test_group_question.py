@@ -1,0 +1,138 @@
+"""Queries for groups: what they compile to, and what a user reads whose query is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
+from patternlake.udfs.groups.question import GroupQuestion, compile_query
+from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
+
+ENGINE = "the groups engine (match_groups)"
+SCOPE = Scope(attributes={"x": "double", "region": "string"}, parameters={"low": "2.5"}, key="station")
+
+
+def compiled(text: str, **parameters: Any) -> GroupQuestion:
+    return compile_query(parse(text), SCOPE, **parameters)
+
+
+def classes(question: GroupQuestion, names: list[str], x: list[float | None]) -> list[list[str]]:
+    """For each event the names of the letters that hold of it."""
+    words = sorted(set(names))
+    values = np.array([value or 0.0 for value in x])
+    known = np.array([value is not None for value in x])
+    codes = np.array([words.index(name) for name in names], np.int64)
+    found = question.alphabet.classes(codes, words, {"x": Column(values, known, "double")})
+    letters = np.array([letter.name for letter in question.alphabet.letters])
+    return [letters[question.alphabet.member[code]].tolist() for code in found]
+
+
+def test_parameters_have_their_defaults() -> None:
+    question = compiled("a, b WITHIN 7 EVENTS")
+    assert (question.overlap, question.threshold, question.within) == ("single", 0.0, 7)
+    assert compiled("a WITHIN 3 UNIT", within=3).within == 3
+
+
+def test_equal_operands_share_a_letter() -> None:
+    question = compiled("a, b, a", within=3)
+    assert [letter.name for letter in question.alphabet.letters] == ["a", "b"]
+
+
+def test_a_primitive_is_more_than_a_name() -> None:
+    question = compiled("hot+, a DEFINE hot AS x > low", within=3)
+    names, x = ["a", "a", "b", "b", "a"], [1.0, 3.0, 3.0, 2.5, None]
+    assert classes(question, names, x) == [["a"], ["hot", "a"], ["hot"], [], ["a"]]
+    assert question.columns == {"name", "x"}
+
+
+def test_where_over_one_operand_narrows_that_operand() -> None:
+    question = compiled("a AS first, a AS second, b WHERE first.x > 2", within=3)
+    assert classes(question, ["a", "a", "b"], [1.0, 3.0, None]) == [["a"], ["a", "a"], ["b"]]
+
+
+def test_where_without_operands_holds_for_all() -> None:
+    question = compiled("a, b WHERE low > 3", within=3)
+    assert classes(question, ["a", "b"], [1.0, 1.0]) == [[], []]
+
+
+def test_any_event_is_any_stored_event() -> None:
+    question = compiled("e DEFINE e AS TRUE", within=3)
+    assert classes(question, ["a", "z"], [None, None]) == [["e"], ["e"]]
+    assert not question.alphabet.member[0].any()
+
+
+def test_a_column_that_is_missing_is_named() -> None:
+    alphabet = compiled("hot DEFINE hot AS x > 1 AND step > 2", within=3).alphabet
+    columns = {"x": Column(np.ones(1), np.ones(1, np.bool_), "double")}
+    with pytest.raises(ArgumentError, match="column 'step' of the events is needed; given are x"):
+        alphabet.classes(np.zeros(1, np.int64), ["a"], columns)
+
+
+def test_partitions_are_columns() -> None:
+    assert compiled("a PARTITION BY station, region", within=1).partition == ("key", "region")
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("a ; b", 3, f"{ENGINE} does not take ';' (then); its patterns are contiguous: write ','"),
+        ("a, !b, c", 4, f"{ENGINE} does not take '!' (not)"),
+        ("a, b @(t2 - t1 < 5 MIN)", 6, f"{ENGINE} does not take '@' (a condition on times)"),
+        (
+            "a, b WHERE a.x < b.x",
+            12,
+            f"{ENGINE} takes WHERE over one event at a time, not over several",
+        ),
+        ("a, b WITHIN 5 EVENTS SLIDE 2 EVENTS", 22, f"{ENGINE} does not take SLIDE"),
+        ("a, b WITHIN 5 MIN", 6, f"{ENGINE} does not take WITHIN"),
+    ],
+)
+def test_what_the_engine_does_not_take_is_named_with_its_place(text: str, column: int, message: str) -> None:
+    with pytest.raises(UnsupportedOperatorError) as refusal:
+        compiled(text, within=5)
+    assert (refusal.value.line, refusal.value.column) == (1, column)
+    assert refusal.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a WHERE a.y > 1", "y is not an attribute of the stream"),
+        ("a PARTITION BY continent", "PARTITION BY continent: not an attribute of the stream"),
+        ("hot DEFINE hot AS x > high", "high is not a column or a parameter"),
+        ("a, b WHERE a.x = $v", "WHERE over one event at a time"),
+    ],
+)
+def test_names_out_of_scope_are_refused(text: str, message: str) -> None:
+    with pytest.raises(PatternError) as refusal:
+        compiled(text, within=5)
+    assert isinstance(refusal.value, PredicateError | UnsupportedOperatorError)
+    assert message in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"overlap": "double"}, "overlap 'double': must be one of 'single', 'complete'"),
+        ({"threshold": -0.1}, "threshold -0.1: must be from 0 to 1"),
+        ({"threshold": 1.5}, "threshold 1.5: must be from 0 to 1"),
+        ({"threshold": float("nan")}, "threshold nan: must be from 0 to 1"),
+        ({"within": 0}, "within 0: must be 1 or more"),
+        ({"within": -3}, "within -3: must be 1 or more"),
+        ({"within": 4}, "within 4 contradicts WITHIN 5 EVENTS of the pattern"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused_with_their_value(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError) as refusal:
+        compiled("a, b WITHIN 5 EVENTS", **parameters)
+    assert message in str(refusal.value)
+
+
+def test_a_missing_window_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="within is missing"):
+        compiled("a, b")

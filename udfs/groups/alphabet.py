@@ -1,0 +1,171 @@
+"""What a pattern tells apart in an event: its letters, and the classes of events that they make.
+
+A **letter** is what one or more operands ask of an event: a name or a DEFINE primitive, with the conjuncts of WHERE
+over the operand. A **class** is a set of letters that can hold of one event together: names exclude one another, while
+predicates may hold or not. Class 0 holds of no letter; it is the implicit "other" event as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
+from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.predicates import Predicate, evaluate
+from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.tree import Query
+
+IntArray = NDArray[np.int64]
+SmallArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+
+MAX_CLASSES = 4096
+"""Classes of events that an alphabet may have; twelve predicates that may hold together make as many."""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What an operand asks of an event.
+
+    Attributes
+    ----------
+    name
+        Event name, or DEFINE primitive.
+    define
+        The predicate of the primitive, over bare columns; None: the event's name must equal `name`.
+    filter
+        The conjuncts of WHERE over one event; None where there are none.
+    """
+
+    name: str
+    define: Predicate | None
+    filter: Predicate | None
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """Its predicates, none for a bare name."""
+        return tuple(part for part in (self.define, self.filter) if part is not None)
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Letters, and the classes of events that they make.
+
+    Attributes
+    ----------
+    letters
+        In the order of their first operands.
+    names
+        Event names that letters ask for.
+    member
+        bool[classes, letters]: whether a letter holds of the events of a class.
+    offset
+        int64[names + 1]: the first class of each name, any other name coming first.
+    judged
+        For any other name and for each of `names`: the letters with predicates that may hold of it; the j-th of them
+        adds 2^j to the class.
+    """
+
+    letters: tuple[Letter, ...]
+    names: tuple[str, ...]
+    member: BoolArray
+    offset: IntArray
+    judged: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, letters: tuple[Letter, ...], query: Query) -> Alphabet:
+        """The alphabet of some letters.
+
+        Raises
+        ------
+        UnsupportedOperatorError
+            The predicates make more than `MAX_CLASSES` classes.
+        """
+        names = tuple(dict.fromkeys(letter.name for letter in letters if letter.define is None))
+        certain: list[list[int]] = []
+        judged: list[tuple[int, ...]] = []
+        for name in (None, *names):
+            mine = [n for n, letter in enumerate(letters) if letter.define is None and letter.name == name]
+            certain.append([n for n in mine if letters[n].filter is None])
+            defined = [n for n, letter in enumerate(letters) if letter.define is not None]
+            judged.append(tuple(sorted(defined + [n for n in mine if letters[n].filter is not None])))
+        count = sum(2 ** len(part) for part in judged)
+        if count > MAX_CLASSES:
+            place = query.pattern.span
+            raise UnsupportedOperatorError(
+                f"the predicates of DEFINE and WHERE tell {count} classes of events apart, more than {MAX_CLASSES}; "
+                "use fewer of them in one pattern",
+                query.text,
+                place.start,
+                place.end,
+            )
+        offset = np.cumsum([0, *(2 ** len(part) for part in judged)])[:-1].astype(np.int64)
+        member = np.zeros((count, len(letters)), np.bool_)
+        for first, sure, maybe in zip(offset, certain, judged, strict=True):
+            codes = np.arange(2 ** len(maybe))
+            member[first : first + len(codes), sure] = True
+            for bit, letter in enumerate(maybe):
+                member[first : first + len(codes), letter] = codes >> bit & 1
+        return cls(letters, names, member, offset, tuple(judged))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """All columns of events that the letters read."""
+        read = {ref.column for letter in self.letters for part in letter.predicates for ref in part.references}
+        return frozenset(read | ({"name"} if self.names else set()))
+
+    def classes(
+        self, names: IntArray, vocabulary: Sequence[str], columns: Mapping[str, Column] | None = None
+    ) -> SmallArray:
+        """The class of each event.
+
+        Parameters
+        ----------
+        names
+            int64[n]: each event's place in `vocabulary`, -1 for none.
+        vocabulary
+            Event names.
+        columns
+            Columns of n values that predicates read; ``name`` may be left out.
+
+        Returns
+        -------
+        int32[n]
+
+        Raises
+        ------
+        ArgumentError
+            A column that a predicate reads is missing.
+        """
+        places = {name: place for place, name in enumerate(self.names, 1)}
+        place = np.array([*(places.get(name, 0) for name in vocabulary), 0], np.int64)[names]
+        found = self.offset[place]
+        resolve = _resolver(names, vocabulary, columns or {})
+        for number, letter in enumerate(self.letters):
+            if not letter.predicates:
+                continue
+            true = np.ones(len(names), np.bool_)
+            for predicate in letter.predicates:
+                true = true & evaluate(predicate, resolve).true
+            weight = np.array([1 << part.index(number) if number in part else 0 for part in self.judged], np.int64)
+            found = found + np.where(true, weight[place], 0)
+        return found.astype(np.int32)
+
+
+def _resolver(
+    names: IntArray, vocabulary: Sequence[str], columns: Mapping[str, Column]
+) -> Callable[[Reference], Column]:
+    def resolve(reference: Reference) -> Column:
+        if reference.column == "name" and "name" not in columns:
+            words = np.array([*vocabulary, ""], object)
+            return Column(words[names], names >= 0, "string")
+        if reference.column not in columns:
+            given = ", ".join(columns) or "none"
+            raise ArgumentError(f"column {reference.column!r} of the events is needed; given are {given}")
+        return columns[reference.column]
+
+    return resolve

@@ -1,0 +1,177 @@
+"""A pattern over a probabilistic stream, compiled: its letters, its positions, its parameters.
+
+Source: Sugiura et al. 2015, section 2 (query pattern) and SPEC section 4.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from patternlake.udfs.errors import ArgumentError, PredicateError
+from patternlake.udfs.groups.alphabet import Alphabet, Letter
+from patternlake.udfs.groups.positions import Positions, positions_of
+from patternlake.udfs.language import engines, operands
+from patternlake.udfs.language.expressions import EqualAlong
+from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.predicates import Predicate, Scope, bind, conjunction, parse_predicate
+from patternlake.udfs.language.scopes import BUILT_IN
+from patternlake.udfs.language.tree import Query
+
+OVERLAPS = ("single", "complete")
+
+
+@dataclass(frozen=True)
+class GroupQuestion:
+    """A compiled query.
+
+    Attributes
+    ----------
+    alphabet
+        What the pattern tells apart in an event.
+    positions
+        Its places that take events.
+    overlap
+        ``single`` or ``complete``.
+    threshold
+        θ: matches with a lesser probability do not exist.
+    within
+        w: the most steps that a match takes.
+    partition
+        Columns of PARTITION BY; the stream's key is called ``key``.
+    columns
+        All columns of events that the query reads.
+    query
+        As it was read, for messages.
+    """
+
+    alphabet: Alphabet
+    positions: Positions
+    overlap: str
+    threshold: float
+    within: int
+    partition: tuple[str, ...]
+    columns: frozenset[str]
+    query: Query
+
+
+def compile_query(
+    query: Query,
+    scope: Scope | None = None,
+    *,
+    overlap: str | None = None,
+    threshold: float | None = None,
+    within: int | None = None,
+) -> GroupQuestion:
+    """Compile a query for the groups engine.
+
+    Parameters
+    ----------
+    query
+        The parsed query.
+    scope
+        Attributes, parameters and key column that predicates may use; its operands are replaced by the query's.
+    overlap, threshold, within
+        As of `match_groups`; None stands for ``single``, 0 and the query's WITHIN.
+
+    Raises
+    ------
+    UnsupportedOperatorError
+        Naming the operator and its place: what `engines.check` refuses, and a pattern that is too large.
+    PatternSyntaxError, PredicateError
+        Two operands have one name; a predicate is not allowed, names what is not in scope or speaks of several
+        events; a PARTITION BY column that does not exist.
+    ArgumentError
+        A parameter that cannot be, or that is missing.
+    """
+    engines.check(query, "groups")
+    scope = scope or Scope()
+    chosen, least, window = _overlap(overlap), _threshold(threshold), _within(query, within)
+    named = operands.number(query)
+    defined = {
+        part.name: bind(
+            parse_predicate(part.predicate, query_text=query.text or None, offset=part.predicate_span.start),
+            replace(scope, operands=()),
+        )
+        for part in query.define
+    }
+    filters = _filters(query, replace(scope, operands=named.names))
+    letters: dict[Letter, int] = {}
+    numbers = []
+    for operand in named:
+        name = operand.event.name
+        parts = filters.get(operand.name, [])
+        letter = Letter(name, defined.get(name), conjunction(parts) if parts else None)
+        numbers.append(letters.setdefault(letter, len(letters)))
+    alphabet = Alphabet.of(tuple(letters), query)
+    partition = tuple(_partition_column(query, column, scope) for column in query.partition)
+    return GroupQuestion(
+        alphabet=alphabet,
+        positions=positions_of(query, numbers),
+        overlap=chosen,
+        threshold=least,
+        within=window,
+        partition=partition,
+        columns=alphabet.columns | set(partition),
+        query=query,
+    )
+
+
+def _overlap(overlap: str | None) -> str:
+    if overlap is None:
+        return "single"
+    if overlap not in OVERLAPS:
+        raise ArgumentError(f"overlap {overlap!r}: must be one of {', '.join(map(repr, OVERLAPS))}")
+    return overlap
+
+
+def _threshold(threshold: float | None) -> float:
+    if threshold is None:
+        return 0.0
+    if not 0 <= threshold <= 1:
+        raise ArgumentError(f"threshold {threshold}: must be from 0 to 1")
+    return float(threshold)
+
+
+def _within(query: Query, within: int | None) -> int:
+    written = None if query.within is None else query.within.amount
+    if within is not None and within < 1:
+        raise ArgumentError(f"within {within}: must be 1 or more")
+    if within is None and written is None:
+        raise ArgumentError("within is missing: give the most steps that a match may take, or write WITHIN n EVENTS")
+    if within is not None and written is not None and within != written:
+        raise ArgumentError(f"within {within} contradicts WITHIN {written} EVENTS of the pattern; leave one out")
+    found = written if within is None else within
+    assert found is not None
+    return found
+
+
+def _filters(query: Query, scope: Scope) -> dict[str, list[Predicate]]:
+    """The conjuncts of WHERE by operand; one without operands goes to all of them."""
+    found: dict[str, list[Predicate]] = {}
+    if query.where is None:
+        return found
+    where = parse_predicate(query.where, query_text=query.text or None, offset=query.where_span.start)
+    for conjunct in bind(where, scope).conjuncts:
+        if isinstance(conjunct.root, EqualAlong) or conjunct.variables:
+            raise conjunct.error("the groups engine (match_groups) takes WHERE over one event at a time")
+        for operand in conjunct.operands or scope.operands:
+            found.setdefault(operand, []).append(conjunct)
+    return found
+
+
+def _partition_column(query: Query, column: str, scope: Scope) -> str:
+    """A PARTITION BY column as events call it."""
+    if column in scope.attributes or column in BUILT_IN:
+        return column
+    if column == scope.key:
+        return "key"
+    clause = max((found.end() for found in re.finditer(r"\bPARTITION\s+BY\b", query.text, re.IGNORECASE)), default=0)
+    start = max(query.text.find(column, clause), 0)
+    known = ", ".join([*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN])
+    raise PredicateError(
+        f"PARTITION BY {quoted(column)}: not an attribute of the stream (in scope: {known})",
+        query.text,
+        start,
+        start + len(column),
+    )
