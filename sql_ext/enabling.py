@@ -6,14 +6,31 @@ import logging
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.database import Database
-from patternlake.sql_ext import cet_count, cet_trends, match_exists, match_seq, sketch_udfs, trend_udfs
+from patternlake.sql_ext import (
+    cet_count,
+    cet_trends,
+    explain_pattern,
+    kleene_udfs,
+    match_exists,
+    match_pattern,
+    match_seq,
+    sketch_udfs,
+    trend_udfs,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
-FUNCTIONS = (match_seq.function, match_exists.function, cet_count.function, cet_trends.function)
+FUNCTIONS = (
+    match_seq.function,
+    match_exists.function,
+    match_pattern.function,
+    explain_pattern.function,
+    cet_count.function,
+    cet_trends.function,
+)
 """What makes each SQL function, given the database."""
 
 
@@ -42,6 +59,7 @@ def enable(spark: SparkSession, database: str = "patternlake", location: str | N
     db = Database.open(spark, database, location)
     sketch_udfs.register(spark)
     trend_udfs.register(spark)
+    kleene_udfs.register(spark)
     for make in FUNCTIONS:
         make(db).create(spark)
     logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS), database, db.location)

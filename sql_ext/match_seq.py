@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from patternlake.delta_tables.database import Database
+from patternlake.sql_ext import exact_steps
 from patternlake.sql_ext.registration import Parameter, SqlFunction
 from patternlake.sql_ext.steps import NODE, named_arguments, publication, stream_id, visible
 from patternlake.udfs.sketch.segments import TOP_BUCKET
@@ -64,7 +65,7 @@ def _body(db: Database) -> str:
     conditional = "match_seq.pattern RLIKE '(?i)DEFINE|WHERE'"
     verify = "coalesce(match_seq.verify, false)"
     in_parts = f"{verify} AND {by_key}"
-    columns = ", ".join(f"m.{name}" for name in RETURNS if name not in ("match_no", "truncated"))
+    order = "key NULLS FIRST, first_position, match_no"
     return f"""
 WITH
 publication AS (
@@ -121,32 +122,10 @@ exact AS (
   )
   GROUP BY portion
 ),
-parts AS (
-  SELECT part.error AS error, part.chunks AS chunks,
-    CASE WHEN {in_parts} THEN sum(part.total) OVER () ELSE part.total END AS total
-  FROM exact
-),
 answer AS (
-  SELECT r.error AS error, r.chunks AS chunks, CAST(NULL AS BIGINT) AS total
+  SELECT r.chunks AS chunks, CAST(NULL AS BIGINT) AS total, r.error AS error
   FROM (SELECT _patternlake_sketch_answer(q.text, q.error, hits) AS r FROM asked CROSS JOIN found WHERE NOT {verify})
   UNION ALL
-  SELECT coalesce(error, CASE WHEN {in_parts} THEN _patternlake_sketch_refusal(q.text, total) END), chunks, total
-  FROM parts CROSS JOIN asked WHERE {verify}
-  UNION ALL
-  SELECT q.error, CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT) FROM asked WHERE {verify} AND q.error IS NOT NULL
+  {exact_steps.answer(engine="sketch", several=in_parts, asked_for=verify)}
 ),
-listed AS (
-  SELECT m.*, total FROM (
-    SELECT _patternlake_sketch_rows(chunk) AS rows, total
-    FROM answer, LATERAL explode(CASE WHEN error IS NOT NULL THEN raise_error(error) ELSE chunks END) AS c (chunk)
-  ), LATERAL inline(rows) AS m
-),
-numbered AS (
-  SELECT CASE WHEN {in_parts} THEN row_number() OVER (ORDER BY m.key NULLS FIRST, m.first_position, m.match_no)
-      ELSE m.match_no END AS match_no,
-    {columns}, CASE WHEN {in_parts} THEN total > match_seq.max_matches ELSE m.truncated END AS truncated,
-    match_seq.max_matches AS most
-  FROM listed m
-)
-SELECT {", ".join(RETURNS)} FROM numbered WHERE match_no <= most
-"""
+{exact_steps.rows("match_seq", RETURNS, engine="sketch", several=in_parts, order=order)}"""

@@ -11,17 +11,16 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_type
 
 from patternlake.sql_ext.portions import told_apart
+from patternlake.udfs.exact_parts import PART_TYPE, rows_of
 from patternlake.udfs.sketch.answering import (
     ANSWER_TYPE,
     CANDIDATES_TYPE,
     EXISTS_TYPE,
-    PART_TYPE,
-    ROWS_TYPE,
+    ROW_TYPE,
     answer,
     candidates,
     exists,
     refusal,
-    rows_of,
 )
 from patternlake.udfs.sketch.asking import QUESTION_TYPE, ask
 from patternlake.udfs.sketch.descent import TOP_TYPE, node_hits, top_hits
@@ -44,7 +43,7 @@ def register(spark: SparkSession) -> None:
         "_patternlake_sketch_refusal": arrow_udf(_refusal, "string"),
         # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
         "_patternlake_sketch_answer": arrow_udf(_answer, from_arrow_type(ANSWER_TYPE)).asNondeterministic(),
-        "_patternlake_sketch_rows": arrow_udf(_rows, from_arrow_type(ROWS_TYPE)).asNondeterministic(),
+        "_patternlake_sketch_rows": arrow_udf(_rows, from_arrow_type(pa.list_(ROW_TYPE))).asNondeterministic(),
         "_patternlake_sketch_exists": arrow_udf(_exists, from_arrow_type(EXISTS_TYPE)),
     }
     for name, function in functions.items():
@@ -110,7 +109,7 @@ def _answer(text: pa.Array, error: pa.Array, hits: pa.Array) -> pa.Array:
 
 
 def _rows(chunks: pa.Array) -> pa.Array:
-    return rows_of(chunks.to_pylist())
+    return rows_of(chunks.to_pylist(), ROW_TYPE)
 
 
 def _exists(text: pa.Array, error: pa.Array, hits: pa.Array) -> pa.Array:

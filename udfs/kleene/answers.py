@@ -64,6 +64,8 @@ class Matches:
         int64[r]: of the first and of the last event, in the order of events.
     first_time, last_time
         int64[r]: microseconds since the epoch.
+    event_offsets, events
+        int64[r + 1], int64[b]: the rows of `Events` that each row binds, in order.
     total
         How many rows there are; more than r where the answer is truncated, and then perhaps only counted so far.
     truncated
@@ -78,6 +80,8 @@ class Matches:
     last_position: IntArray
     first_time: IntArray
     last_time: IntArray
+    event_offsets: IntArray
+    events: IntArray
     total: int
     truncated: bool
 
@@ -170,6 +174,8 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
         last_position=events.positions[last],
         first_time=events.times[first],
         last_time=events.times[last],
+        event_offsets=rows.offsets,
+        events=rows.events,
         total=total,
         truncated=total > k,
     )

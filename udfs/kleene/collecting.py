@@ -45,6 +45,16 @@ class Collected:
         lists = {slot: sliced(offsets, events, rows) for slot, (offsets, events) in self.lists.items()}
         return Collected(self.part[rows], {slot: events[rows] for slot, events in self.ones.items()}, lists)
 
+    def first(self) -> IntArray:
+        """int64[k]: the first event of each match, in which no pick comes first (`KleenePattern.choice_first`)."""
+        found = np.full(len(self), np.iinfo(np.int64).max, np.int64)
+        for events in self.ones.values():
+            found = np.minimum(found, events)
+        for offsets, events in self.lists.values():
+            rows = np.flatnonzero(offsets[1:] > offsets[:-1])
+            found[rows] = np.minimum(found[rows], events[offsets[rows]])
+        return found
+
 
 def sliced(offsets: IntArray, events: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
     """The lists of some rows."""

@@ -61,6 +61,7 @@ def match_events(
     max_matches: int = 1_000_000,
     truncate: bool = False,
     work: Work | None = None,
+    begins: BoolArray | None = None,
 ) -> Matches:
     """Match a pattern.
 
@@ -83,6 +84,9 @@ def match_events(
         True: beyond it the first rows, in order, are the answer; False: an error.
     work
         Filled with what the run did.
+    begins
+        bool[n]: only matches whose first event is one of these are wanted; None: all. Not with ``past_last``, and not
+        of a pattern with `KleenePattern.choice_first`.
 
     Returns
     -------
@@ -99,9 +103,10 @@ def match_events(
     stream = stream_of(pattern, events)
     keeper = _Keeper(events, max_matches, truncate)
     if policy == "skip_till_any":
-        _every(pattern, stream, keeper, plan, Work() if work is None else work)
+        _every(pattern, stream, keeper, _lines(pattern, plan, begins), Work() if work is None else work)
     else:
-        keeper.add(per_start(pattern, stream, strict=policy == "strict", past_last=after_match == "past_last"))
+        rows = per_start(pattern, stream, strict=policy == "strict", past_last=after_match == "past_last")
+        keeper.add(rows if begins is None else rows.take(np.flatnonzero(begins[rows.events[rows.offsets[:-1]]])))
     names = [pattern.operands[number].name for number in pattern.positive]
     rows, total = keeper.result()
     return answers.answer(names, pattern.positive, rows, events, total)
@@ -125,7 +130,7 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
     Where ``*`` stands beside ``|`` or ``&``, orders of the pattern may share rows; the rows are listed to be counted.
     """
     stream = stream_of(pattern, events)
-    lines = _lines(pattern, plan)
+    lines = _lines(pattern, plan, None)
     if _may_repeat(pattern):
         everything = _Keeper(events, MOST_COUNTED, truncate=False)
         return sum(len(rows) for rows in _listed_ranges(stream, lines, Work(), everything))
@@ -139,6 +144,7 @@ class _Line:
     layout: Layout
     plan: Plan
     picks: Mapping[int, int]
+    begins: BoolArray | None
     compared: dict[int, Comparison | None] = field(default_factory=dict)
 
 
@@ -183,7 +189,7 @@ class _Keeper:
         return self.first(), self.total
 
 
-def _lines(pattern: KleenePattern, plan: Plan | None) -> list[_Line]:
+def _lines(pattern: KleenePattern, plan: Plan | None, begins: BoolArray | None) -> list[_Line]:
     tree = left_deep(pattern.positive) if plan is None else plan
     found = []
     for line in pattern.lines:
@@ -191,7 +197,7 @@ def _lines(pattern: KleenePattern, plan: Plan | None) -> list[_Line]:
         own = restricted(tree, frozenset(line.operands))
         assert own is not None
         picks = {slot: layout.slots[slot].count for slot in layout.of_kind("pick")}
-        found.append(_Line(layout, own, picks))
+        found.append(_Line(layout, own, picks, begins))
     return found
 
 
@@ -201,9 +207,8 @@ def _may_repeat(pattern: KleenePattern) -> bool:
     return len(pattern.lines) > 1 and optional
 
 
-def _every(pattern: KleenePattern, stream: Stream, keeper: _Keeper, plan: Plan | None, work: Work) -> None:
+def _every(pattern: KleenePattern, stream: Stream, keeper: _Keeper, lines: list[_Line], work: Work) -> None:
     """skip_till_any."""
-    lines = _lines(pattern, plan)
     if _may_repeat(pattern):
         for rows in _listed_ranges(stream, lines, work, keeper):
             keeper.add(rows)
@@ -296,7 +301,7 @@ def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work) -
         found = collected(joiner, table.take(slice(low, high)))
         if line.layout.line.gaps:
             found = found.take(free_of_negated(joiner, found))
-        yield found
+        yield found if line.begins is None else found.take(line.begins[stream.source[found.first()]])
 
 
 def _cut(line: _Line, stream: Stream, begin: int, end: int) -> list[tuple[_Line, int, int]]:

@@ -141,6 +141,26 @@ class KleenePattern:
         return tuple(number for number, operand in enumerate(self.operands) if not operand.negated)
 
     @property
+    def open_end(self) -> bool:
+        """Whether a match may end in a ``+`` or ``*``, which later events may still join."""
+        return any(
+            self.operands[one].grows
+            and not any(before == one and self.operands[other].least > 0 for before, other in line.before)
+            for line in self.lines
+            for one in line.operands
+        )
+
+    @property
+    def choice_first(self) -> bool:
+        """Whether a match may begin in an ``[n]``, of whose events it takes any n."""
+        return any(
+            self.operands[one].counted
+            and not any(behind == one and self.operands[other].least > 0 for other, behind in line.before)
+            for line in self.lines
+            for one in line.operands
+        )
+
+    @property
     def names(self) -> frozenset[str] | None:
         """Names of events that can take part; None where a DEFINE may hold for any name."""
         found: set[str] = set()

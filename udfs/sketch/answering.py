@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.exact_parts import chunks, part
 from patternlake.udfs.sketch.candidates import candidate_ranges, needs_every_event
 from patternlake.udfs.sketch.gathering import gathered
 from patternlake.udfs.sketch.hits import Hits, Matches, too_many
@@ -34,11 +35,8 @@ ROW_TYPE = pa.struct(
         ("truncated", pa.bool_()),
     ]
 )
-ROWS_TYPE = pa.list_(ROW_TYPE)
 ANSWER_TYPE = pa.struct([("error", pa.string()), ("chunks", pa.list_(pa.binary()))])
-"""Why there is no answer, or its rows, some thousands in each chunk: Spark would copy all of them as one value."""
-PART_TYPE = pa.struct([("error", pa.string()), ("total", pa.int64()), ("chunks", pa.list_(pa.binary()))])
-"""Of a part of an exact answer: why there is none, or how many matches it has, and those within the limit."""
+"""Why there is no answer, or its rows in chunks (`exact_parts`)."""
 CANDIDATES_TYPE = pa.struct(
     [
         ("any_name", pa.bool_()),
@@ -47,8 +45,6 @@ CANDIDATES_TYPE = pa.struct(
     ]
 )
 EXISTS_TYPE = pa.struct([("error", pa.string()), ("found", pa.bool_())])
-
-_CHUNK_ROWS = 20_000
 
 _FAR = 1 << 61
 """Microseconds from the epoch that no event is away; differences of two such still fit."""
@@ -72,11 +68,11 @@ def answer(text: str | None, error: str | None, hits: pa.ListArray) -> pa.Array:
         matches = _matches(question, found, offsets, limit=question.max_matches)
     except PatternLakeError as failed:
         return _failure(str(failed))
-    return pa.array([{"error": None, "chunks": _chunks(question, matches, keys)}], ANSWER_TYPE)
+    return pa.array([{"error": None, "chunks": chunks(_rows(question, matches, keys))}], ANSWER_TYPE)
 
 
-def part(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.StructScalar:
-    """Part of an exact answer, a `PART_TYPE`: the matches of some keys, or all of them.
+def exact(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.StructScalar:
+    """Part of an exact answer, a `exact_parts.PART_TYPE`: the matches of some keys, or all of them.
 
     Parameters
     ----------
@@ -88,13 +84,7 @@ def part(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa
         The keys that `Matches.key` counts.
     """
     told = None if question.every_key else _too_many(question, matches.total)
-    chunks = None if told else _chunks(question, matches, keys)
-    return pa.scalar({"error": told, "total": matches.total, "chunks": chunks}, PART_TYPE)
-
-
-def refused(message: str) -> pa.StructScalar:
-    """The `PART_TYPE` of a part that has an error."""
-    return pa.scalar({"error": message, "total": 0, "chunks": None}, PART_TYPE)
+    return part(told, matches.total, _rows(question, matches, keys))
 
 
 def refusal(text: str | None, total: int | None) -> str | None:
@@ -108,16 +98,6 @@ def _too_many(question: Question, total: int) -> str | None:
     # Under skip_till_any and WHERE a part counts only one beyond the limit.
     counted = question.pattern.where is None or question.policy != "skip_till_any"
     return str(too_many(total, question.max_matches, complete=counted))
-
-
-def rows_of(chunks: Sequence[bytes]) -> pa.ListArray:
-    """The rows of chunks of answers, as one list of `ROWS_TYPE` for each."""
-    rows = [pa.array([], ROW_TYPE)]
-    for chunk in chunks:
-        with pa.ipc.open_stream(chunk) as reader:
-            rows += [batch.column("row") for batch in reader]
-    ends = np.cumsum([len(part) for part in rows]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(ends), pa.concat_arrays(rows), type=ROWS_TYPE)
 
 
 def candidates(text: str | None, hits: pa.ListArray) -> dict[str, Any]:
@@ -163,20 +143,6 @@ def exists(text: str | None, error: str | None, hits: pa.ListArray) -> dict[str,
         return {"found": None if len(_matches(question, split, offsets, limit=1)) else False}
     except PatternLakeError as failed:
         return {"error": str(failed)}
-
-
-def _chunks(question: Question, matches: Matches, keys: Sequence[str | None]) -> list[bytes]:
-    """The rows of matches, some thousands in each chunk."""
-    rows = _rows(question, matches, keys)
-    return [_sealed(rows.slice(begin, _CHUNK_ROWS)) for begin in range(0, len(rows), _CHUNK_ROWS)]
-
-
-def _sealed(rows: pa.StructArray) -> bytes:
-    batch = pa.RecordBatch.from_arrays([rows], names=["row"])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
 
 
 def _matches(question: Question, hits: Hits, offsets: NDArray[np.int64], limit: int) -> Matches:

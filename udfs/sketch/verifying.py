@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.exact_parts import refused
 from patternlake.udfs.language.event_columns import event_columns
-from patternlake.udfs.sketch.answering import part, refused
+from patternlake.udfs.sketch.answering import exact
 from patternlake.udfs.sketch.exact import Events, match_events, presence
 from patternlake.udfs.sketch.question import Question
 
@@ -29,7 +30,7 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> pa.Struct
 
     Returns
     -------
-    What `answering.part` makes of the matches, or `answering.refused` of the error.
+    What `answering.exact` makes of the matches, or `exact_parts.refused` of the error.
     """
     keys: list[str | None] = [question.key]
     positions = columns["position"].to_numpy(zero_copy_only=False).astype(np.int64)
@@ -63,7 +64,7 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> pa.Struct
         )
     except PatternLakeError as failed:
         return refused(str(failed))
-    return part(question, matches, keys)
+    return exact(question, matches, keys)
 
 
 def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:

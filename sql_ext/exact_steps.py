@@ -1,0 +1,62 @@
+"""SQL text that turns the portions of an exact answer into its rows; `match_seq` and `match_pattern` share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def answer(*, engine: str, several: str, asked_for: str = "true") -> str:
+    """Two queries of chunks, total and error: one row for each portion, and one for a question that was refused.
+
+    Parameters
+    ----------
+    engine
+        The part of the names of Python functions that is the engine's own.
+    several
+        SQL text: whether there may be several portions, constant where the function's arguments are; without, their
+        window folds away.
+    asked_for
+        SQL text: whether an exact answer is asked for at all.
+    """
+    return f"""SELECT chunks, total,
+    coalesce(error, CASE WHEN {several} THEN _patternlake_{engine}_refusal(q.text, total) END) AS error
+  FROM (
+    SELECT part.error AS error, part.chunks AS chunks,
+      CASE WHEN {several} THEN sum(part.total) OVER () ELSE part.total END AS total
+    FROM exact
+  ) CROSS JOIN asked WHERE {asked_for}
+  UNION ALL
+  SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), q.error FROM asked
+  WHERE {asked_for} AND q.error IS NOT NULL"""
+
+
+def rows(function: str, columns: Iterable[str], *, engine: str, several: str, order: str) -> str:
+    """The last steps, from the query ``answer`` on: rows without chunks, numbered over all portions, up to the limit.
+
+    Parameters
+    ----------
+    function
+        The SQL function; it has the parameter ``max_matches``.
+    columns
+        Names of the result's columns, ``match_no`` and ``truncated`` among them.
+    engine, several
+        As of `answer`.
+    order
+        SQL text: columns that order the rows of several portions; those of one are in order.
+    """
+    names = list(columns)
+    computed = {
+        "match_no": f"CASE WHEN {several} THEN row_number() OVER (ORDER BY {order}) ELSE match_no END AS match_no",
+        "truncated": f"CASE WHEN {several} THEN total > {function}.max_matches ELSE truncated END AS truncated",
+    }
+    return f"""listed AS (
+  SELECT m.*, total FROM (
+    SELECT _patternlake_{engine}_rows(chunk) AS rows, total
+    FROM answer, LATERAL explode(CASE WHEN error IS NOT NULL THEN raise_error(error) ELSE chunks END) AS c (chunk)
+  ), LATERAL inline(rows) AS m
+),
+numbered AS (
+  SELECT {", ".join(computed.get(name, name) for name in names)}, {function}.max_matches AS most FROM listed
+)
+SELECT {", ".join(names)} FROM numbered WHERE match_no <= most
+"""

@@ -1,0 +1,83 @@
+"""The kernels of exact patterns as Arrow functions; the bodies of `match_pattern` and `explain_pattern` call them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession, functions
+from pyspark.sql.pandas.types import from_arrow_type
+
+from patternlake.sql_ext.portions import told_apart
+from patternlake.udfs.exact_parts import PART_TYPE, rows_of
+from patternlake.udfs.kleene.asking import PLAN_TYPE, QUESTION_TYPE, ask, asked, explain
+from patternlake.udfs.kleene.parts import ROW_TYPE, match_part, refusal
+
+# Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
+arrow_udf: Any = functions.arrow_udf  # type: ignore[attr-defined]
+
+
+def register(spark: SparkSession) -> None:
+    """Register the functions in a session; they are not for analysts and may change."""
+    made = {
+        "_patternlake_kleene_question": arrow_udf(_question, from_arrow_type(QUESTION_TYPE)),
+        # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
+        "_patternlake_kleene_explain": arrow_udf(_explain, from_arrow_type(PLAN_TYPE)).asNondeterministic(),
+        "_patternlake_kleene_part": arrow_udf(_part, from_arrow_type(PART_TYPE)),
+        "_patternlake_kleene_refusal": arrow_udf(_refusal, "string"),
+        "_patternlake_kleene_rows": arrow_udf(_rows, from_arrow_type(pa.list_(ROW_TYPE))).asNondeterministic(),
+    }
+    for name, function in made.items():
+        spark.udf.register(name, function)
+
+
+def _question(arguments: pa.Array, publication: pa.Array, known: pa.Array, counts: pa.Array) -> pa.Array:
+    rows = zip(*(column.to_pylist() for column in (arguments, publication, known, counts)), strict=True)
+    return pa.array([ask(_plain(row[0]), *row[1:]) for row in rows], QUESTION_TYPE)
+
+
+def _explain(arguments: pa.Array, publication: pa.Array, known: pa.Array, counts: pa.Array) -> pa.Array:
+    rows = zip(*(column.to_pylist() for column in (arguments, publication, known, counts)), strict=True)
+    return pa.array([explain(_plain(row[0]), *row[1:]) for row in rows], PLAN_TYPE)
+
+
+def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with the map of parameters as a mapping, not as pairs."""
+    return {**arguments, "params": dict(arguments.get("params") or {})}
+
+
+def _part(
+    text: pa.Array,
+    portion: pa.Array,
+    part: pa.Array,
+    position: pa.Array,
+    time: pa.Array,
+    step: pa.Array,
+    key: pa.Array,
+    name: pa.Array,
+    probability: pa.Array,
+    attributes: pa.Array,
+    rank: pa.Array,
+) -> pa.StructScalar:
+    columns = {
+        "part": part,
+        "position": position,
+        "time": time,
+        "step": step,
+        "key": key,
+        "name": name,
+        "probability": probability,
+        "attributes": attributes,
+        "rank": rank,
+    }
+    question, events = told_apart(text, columns)
+    return match_part(asked(question), portion[0].as_py(), events)
+
+
+def _refusal(text: pa.Array, total: pa.Array) -> pa.Array:
+    told = [refusal(*row) for row in zip(text.to_pylist(), total.to_pylist(), strict=True)]
+    return pa.array(told, pa.string())
+
+
+def _rows(chunks: pa.Array) -> pa.Array:
+    return rows_of(chunks.to_pylist(), ROW_TYPE)

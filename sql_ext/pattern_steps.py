@@ -1,0 +1,34 @@
+"""SQL text that `match_pattern` and `explain_pattern` share: from a call to the question, with the counts of names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patternlake.delta_tables.database import Database
+from patternlake.sql_ext.registration import Parameter
+from patternlake.sql_ext.steps import named_arguments, publication, stream_id
+
+MOST_NAMES = 10_000
+"""So many names, the most frequent, are known to the planner."""
+
+
+def question(db: Database, function: str, parameters: Sequence[Parameter], python: str) -> str:
+    """The first steps: `question`, one row `q` of what a Python function makes of arguments, publication and counts."""
+    return f"""publication AS (
+{publication(db, function, job="ingest", more=", unix_micros(watermark) AS watermark")}
+),
+published AS (SELECT struct(p, known) AS s FROM publication),
+statistics AS (
+  SELECT collect_list(struct(name, events, first, last)) AS counts
+  FROM (
+    SELECT name, sum(events) AS events, unix_micros(min(first_time)) AS first, unix_micros(max(last_time)) AS last
+    FROM {db.log("event_statistics")} JOIN (SELECT (SELECT s FROM published) AS s)
+      ON batch_id BETWEEN s.p.at.base_batch AND s.p.at.batch_id
+    WHERE stream_id = {stream_id(function)}
+    GROUP BY name ORDER BY events DESC, name LIMIT {MOST_NAMES}
+  )
+),
+question AS (
+  SELECT {python}({named_arguments(function, parameters)}, s.p, s.known, counts) AS q
+  FROM statistics CROSS JOIN (SELECT (SELECT s FROM published) AS s)
+)"""

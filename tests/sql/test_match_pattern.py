@@ -1,0 +1,289 @@
+"""match_pattern and explain_pattern through SQL, on rows that `ingest` wrote."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import timezone
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from naive.kleene import Event, matches
+from naive.kleene_kernels import compiled
+from naive.kleene_random import TYPES, Pattern, random_events, random_plan
+from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, letters, moment, shared
+
+from patternlake.udfs.errors import PatternError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Bindings = dict[str, list[int]]
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
+    return shared(spark, tmp_path_factory)
+
+
+def ingested(lake: SketchLake, name: str, *batches: Sequence[E], **stream: Any) -> Stream:
+    """A stream without a sketch."""
+    if name not in lake.streams:
+        made = lake.streams[name] = Stream(lake, name, {}, stream)
+        for events in batches:
+            made.write(events)
+            made.run("ingest")
+            made.moments.append(made.publications("ingest")[-1]["published_at"].astimezone(timezone.utc))
+    return lake.streams[name]
+
+
+def pattern(stream: Stream, text: str, **arguments: Any) -> str:
+    return call("match_pattern", stream.name, text, **arguments)
+
+
+def bound(lake: SketchLake, calls: Sequence[str]) -> list[list[Bindings]]:
+    """What each row of each call binds, without operands that have no event."""
+    return [[{o: p for o, p in row["bindings"].items() if p} for row in rows] for rows in lake.ask(calls)]
+
+
+# The stream of each worked answer of SPEC 3: the digit of an event is its place.
+WORKED = [
+    ("mmggmgm", "g & m+ WITHIN 5 EVENTS", "m1 m2 g3, m1 m2 g4, m2 m5 g6, g3 m5 m7, g4 m5 m7, g6 m7"),
+    ("aazbcc", "a+;b;c+ WITHIN 5 EVENTS", "a1 a2 b4 c5, a2 b4 c5 c6"),
+    ("abab", "a+;b+", "a1 a3 b4, a1 b2 b4"),
+    ("axab", "a+;!x;b", "a1 a3 b4"),
+    (
+        "azzbzbbbbcd",
+        "a ; b[3] ; c ; d",
+        ", ".join(f"a1 b{i} b{j} b{k} c10 d11" for i, j, k in combinations((4, 6, 7, 8, 9), 3)),
+    ),
+]
+
+
+def told(row: Bindings, names: str, begin: int) -> str:
+    """A row as SPEC writes it."""
+    places = sorted(position - begin for positions in row.values() for position in positions)
+    return " ".join(f"{names[place - 1]}{place}" for place in places)
+
+
+def test_worked_answers(lake: SketchLake) -> None:
+    stream = ingested(lake, "kleene worked", letters("".join(names for names, _, _ in WORKED)))
+    begins = [sum(len(names) for names, _, _ in WORKED[:number]) for number in range(len(WORKED))]
+    calls = [
+        pattern(stream, text, from_time=moment(begin * 1000), to_time=moment((begin + len(names) - 1) * 1000))
+        for begin, (names, text, _) in zip(begins, WORKED, strict=True)
+    ]
+    for rows, begin, (names, _, expected) in zip(bound(lake, calls), begins, WORKED, strict=True):
+        assert sorted(told(row, names, begin) for row in rows) == sorted(expected.split(", "))
+
+
+def test_neighbours_compare_with_the_last_kept_event(lake: SketchLake) -> None:
+    values = [E(number * 1000, "b", None, {"x": x}) for number, x in enumerate([5, 3, 4, 6])]
+    stream = ingested(lake, "kleene neighbours", values, attributes={"x": "double"})
+    assert bound(lake, [pattern(stream, "b+ WHERE b[i].x > b[i-1].x")]) == [[{"b": [1, 4]}]]
+
+
+KEYED = [
+    E(number * 1000, name, key, {"x": x, "s": s})
+    for number, (name, key, x, s) in enumerate(
+        [
+            ("A", "k", 1, "u"),
+            ("A", None, 2, "u"),
+            ("B", "k", 3, "v"),
+            ("B", None, 1, "u"),
+            ("A", "É", 5, "v"),
+            ("B", "É", 6, None),
+            ("B", "k", 0, "u"),
+        ]
+    )
+]
+
+
+def keyed(lake: SketchLake) -> Stream:
+    return ingested(lake, "kleene keyed", KEYED, key="who", attributes={"x": "double", "s": "string"})
+
+
+def test_partitions_are_matched_apart_and_null_is_one(lake: SketchLake) -> None:
+    stream = keyed(lake)
+    text = "A ; B PARTITION BY key"
+    everything, one, cut = lake.ask(
+        [
+            pattern(stream, text),
+            pattern(stream, text, key="É"),
+            pattern(stream, text, max_matches=2, truncate=True),
+        ]
+    )
+    rows = [(row["match_no"], row["key"], row["first_position"], row["last_position"]) for row in everything]
+    assert rows == [(1, None, 2, 4), (2, "k", 1, 3), (3, "k", 1, 7), (4, "É", 5, 6)]
+    assert [(row["match_no"], row["key"], row["first_position"]) for row in one] == [(1, "É", 5)]
+    assert [(row["key"], row["last_position"], row["truncated"]) for row in cut] == [(None, 4, True), ("k", 3, True)]
+    (error,) = lake.errors([pattern(stream, text, max_matches=3)])
+    assert error.startswith("the pattern has at least 4 matches, more than max_matches = 3")
+
+
+def test_a_key_without_partition_is_the_streams_own(lake: SketchLake) -> None:
+    stream = keyed(lake)
+    ((first, second),) = lake.ask([pattern(stream, "A ; B", key="k")])
+    assert [(row["key"], row["last_position"]) for row in (first, second)] == [("k", 3), ("k", 7)]
+
+
+def test_several_columns_partition_together(lake: SketchLake) -> None:
+    (rows,) = lake.ask([pattern(keyed(lake), "A ; B PARTITION BY key, s")])
+    assert [(r["key"], r["first_position"], r["last_position"]) for r in rows] == [("NULL,u", 2, 4), ("k,u", 1, 7)]
+
+
+def test_conditions_parameters_and_attributes_that_agree(lake: SketchLake) -> None:
+    found = bound(
+        lake,
+        [
+            pattern(keyed(lake), "A ; B WHERE B.x > A.x + more", params={"more": "3"}),
+            pattern(keyed(lake), "A ; B WHERE [s]"),
+            pattern(keyed(lake), "A ; big DEFINE big AS name = 'B' AND x > 2"),
+        ],
+    )
+    assert found == [
+        [{"A": [1], "B": [6]}, {"A": [2], "B": [6]}],
+        [{"A": [1], "B": [4]}, {"A": [1], "B": [7]}, {"A": [2], "B": [4]}, {"A": [2], "B": [7]}],
+        [{"A": [1], "big": [3]}, {"A": [1], "big": [6]}, {"A": [2], "big": [3]}, {"A": [2], "big": [6]},
+         {"A": [5], "big": [6]}],
+    ]  # fmt: skip
+
+
+def test_bounds_of_time_are_inclusive_and_come_before_matching(lake: SketchLake) -> None:
+    (found,) = bound(lake, [pattern(keyed(lake), "A+ ; B", from_time=moment(1000), to_time=moment(5000))])
+    assert found == [{"A": [2], "B": [3]}, {"A": [2], "B": [4]}, {"A": [2, 5], "B": [6]}]
+
+
+def test_ranks_count_all_events_of_the_partition(lake: SketchLake) -> None:
+    stream = keyed(lake)
+    found = bound(
+        lake,
+        [
+            pattern(stream, "A ; B PARTITION BY key WITHIN 2 EVENTS"),
+            pattern(stream, "A ; B WITHIN 2 EVENTS"),
+            pattern(stream, "A ; B", policy="strict"),
+            pattern(stream, "A ; B PARTITION BY key", policy="strict"),
+        ],
+    )
+    by_key = [{"A": [2], "B": [4]}, {"A": [1], "B": [3]}, {"A": [5], "B": [6]}]
+    beside = [{"A": [2], "B": [3]}, {"A": [5], "B": [6]}]
+    assert found == [by_key, beside, beside, by_key]
+
+
+def test_a_match_is_final_once_the_watermark_lets_nothing_change_it(lake: SketchLake) -> None:
+    stream = ingested(lake, "kleene final", letters("ABAB"), [E(9000, "A")], allowed_lateness="2 seconds")
+    calls = [pattern(stream, text) for text in ("A ; B", "A ; B+ WITHIN 4 SEC", "A ; B+ WITHIN 40 SEC", "A ; B+")]
+    first = [pattern(stream, "A ; B", as_of=stream.moments[0])]
+    plain, short, long, open_ = lake.ask(calls)
+    assert [row["final"] for row in plain] == [True, True, True]
+    assert [row["final"] for row in short] == [True, True]
+    assert not any(row["final"] for row in [*long, *open_])
+    # The watermark was second 1 then: a B at second 1 can no longer be preceded by another event.
+    assert [(row["last_position"], row["final"]) for row in lake.ask(first)[0]] == [(2, True), (4, False), (4, False)]
+
+
+def test_as_of_an_earlier_batch_is_the_answer_given_then(lake: SketchLake) -> None:
+    stream = ingested(lake, "kleene batches", letters("AB"), letters("AB", begin=2))
+    then, now = bound(lake, [pattern(stream, "A ; B", as_of=stream.moments[0]), pattern(stream, "A ; B")])
+    assert then == [{"A": [1], "B": [2]}]
+    assert now == [{"A": [1], "B": [2]}, {"A": [1], "B": [4]}, {"A": [3], "B": [4]}]
+
+
+WRONG = [
+    ("match_pattern(NULL, 'A')", "stream is NULL; give the name of a stream"),
+    ("match_pattern('kleene keyd', 'A')", "there is no stream 'kleene keyd' (did you mean 'kleene keyed'?); streams: "),
+    ("match_pattern('kleene keyed', NULL)", "pattern is NULL; give a pattern"),
+    ("match_pattern('kleene keyed', 'A ; ?')", "line 1, column 5"),
+    ("match_pattern('kleene keyed', 'A?')", "'?'"),
+    ("match_pattern('kleene keyed', 'A & B', policy => 'strict')", "policy strict does not take it"),
+    ("match_pattern('kleene keyed', 'A', policy => 'any')", "policy must be one of "),
+    ("match_pattern('kleene keyed', 'A ; B', plan => '(A C)')", "'C' is not an operand of the pattern"),
+    ("match_pattern('kleene keyed', 'A ; B WHERE C.x > 1')", "C"),
+    ("match_pattern('kleene keyed', 'A ; B WHERE A.z > 1')", "z is not an attribute of the stream"),
+    ("match_pattern('kleene keyed', 'A PARTITION BY z')", "PARTITION BY z: not an attribute of the stream"),
+    (
+        "match_pattern('kleene keyed', 'A', from_time => TIMESTAMP '2024-01-02', to_time => TIMESTAMP '2024-01-01')",
+        "from_time is after to_time (2024-01-02 00:00:00.000000 > 2024-01-01 00:00:00.000000); swap them",
+    ),
+    ("match_pattern('kleene ABAB', 'A', key => 'k')", "the stream 'kleene ABAB' has no key; configure `key` for it"),
+    ("match_pattern('kleene keyed', 'A', max_matches => 0)", "max_matches must be 1 or more, not 0"),
+    (
+        "explain_pattern('kleene keyed', 'A ; B', plan => 'up')",
+        "plan must be one of left, right, bushy, inner or a tree",
+    ),
+]
+
+
+def test_a_wrong_argument_is_named(lake: SketchLake) -> None:
+    keyed(lake)
+    ingested(lake, "kleene ABAB", letters("ABAB"))
+    for error, (text, said) in zip(lake.errors([text for text, _ in WRONG]), WRONG, strict=True):
+        assert said in error, text
+
+
+def test_the_plan_is_shown_with_its_steps_and_never_changes_the_rows(lake: SketchLake) -> None:
+    stream = ingested(lake, "kleene plans", letters("AAABAACBABC"))
+    text = "A ; B ; C WITHIN 8 EVENTS"
+    lines = lake.rows(f"SELECT * FROM {call('explain_pattern', stream.name, text)}")
+    assert [row["line"] for row in lines] == list(range(1, len(lines) + 1))
+    # C is rarest, then B.
+    assert lines[0]["plan"] == "plan (A (B C)) (cheapest)"
+    assert lines[0]["cost"] > 0
+    shown = lake.rows(f"SELECT * FROM {call('explain_pattern', stream.name, text, plan='left')}")
+    assert shown[0]["plan"] == "plan ((A B) C) (forced)"
+    plans = [None, "left", "right", "bushy", "inner", "((C A) B)"]
+    answers = bound(lake, [pattern(stream, text, plan=plan) for plan in plans])
+    assert answers[0]
+    assert all(answer == answers[0] for answer in answers)
+
+
+# --- random patterns ------------------------------------------------------------------------------------------------
+
+
+def random_stream(lake: SketchLake, seed: int) -> tuple[Stream, list[Event]]:
+    """A stream in three batches, and its events as `ingest` numbered them."""
+    events = random_events(random.Random(seed), 14)
+    made = [
+        E(event.time // 1000, event.name, None, {name: shown(value) for name, value in event.values.items()})
+        for event in events
+    ]
+    cuts = [0, 5, 9, 14]
+    stream = ingested(
+        lake,
+        f"kleene random {seed}",
+        *(made[low:high] for low, high in pairwise(cuts)),
+        attributes=TYPES,
+        allowed_lateness="1 hour",
+    )
+    rows = lake.rows(
+        f"SELECT position, unix_micros(time) AS at, name, CAST(attributes['x'] AS DOUBLE) AS x, "
+        f"CAST(attributes['n'] AS BIGINT) AS n, attributes['s'] AS s FROM {DATABASE}.events "
+        f"WHERE stream = '{stream.name}'"
+    )
+    return stream, [Event(row.position, row["at"], row["name"], {"x": row.x, "n": row.n, "s": row.s}) for row in rows]
+
+
+def shown(value: Any) -> Any:
+    return "NaN" if isinstance(value, float) and value != value else value
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] if seed else []) for seed in range(8)])
+def test_random_patterns_equal_the_oracle(lake: SketchLake, seed: int) -> None:
+    stream, events = random_stream(lake, seed)
+    rng = random.Random(seed)
+    calls, expected = [], []
+    while len(calls) < (8 if seed == 0 else 40):
+        policy = rng.choice(["skip_till_any", "skip_till_any", "skip_till_next", "strict"])
+        text = Pattern(rng, scan=policy != "skip_till_any", most=3).text
+        after = rng.choice(["next", "past_last"])
+        try:
+            operands = compiled(text, TYPES, policy=policy).operands
+        except PatternError:
+            continue
+        rows = matches(text, events, TYPES, policy=policy, after_match=after)
+        plan = random_plan(rng, [o.name for o in operands if not o.negated]) if rng.random() < 0.5 else None
+        calls.append(pattern(stream, text, policy=policy, after_match=after, plan=plan))
+        expected.append([{name: list(positions) for name, positions in row.items()} for row in rows])
+    for text, found, wanted in zip(calls, bound(lake, calls), expected, strict=True):
+        assert found == wanted, text

@@ -1,0 +1,299 @@
+"""The first step of `match_pattern` and `explain_pattern`: from arguments and a publication to a checked question."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from patternlake.udfs.asking import check_bounds, check_moment, given
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.kleene.costs import Statistics
+from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.planning import Planned, explained, planned
+from patternlake.udfs.kleene.plans import Plan, forced_plan, plan_text
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.sketch.hits import check_arguments
+
+TASK_EVENTS = 200_000
+"""Events that one portion has, about; a partition, or a window, is never divided."""
+MOST_PORTIONS = 1000
+WHOLE_EVENTS = 4_000_000
+"""Greatest number of events that one portion takes in where nothing divides them."""
+MARGINS = 8
+"""Widths of a window in one block of a stream without partitions, at least: a block reads one more on either side."""
+
+QUESTION_TYPE = pa.struct(
+    [
+        ("error", pa.string()),
+        ("text", pa.string()),
+        ("base", pa.int64()),
+        ("batch", pa.int64()),
+        ("names", pa.list_(pa.string())),
+        ("partition", pa.list_(pa.string())),
+        ("ranked", pa.bool_()),
+        ("counted", pa.bool_()),
+        ("bucket", pa.int64()),
+        ("within", pa.int64()),
+        ("width", pa.int64()),
+        ("low", pa.int64()),
+        ("high", pa.int64()),
+    ]
+)
+"""A question, or the error, and what chooses the events that are read and the portions that each goes to.
+
+``names``: of events that can take part, NULL: any; ``ranked``: events need their rank inside their partition, without
+partitions found by buckets of ``bucket`` microseconds; ``counted``: windows count events; ``within``: the window;
+``width``: of a block of events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the
+last portion.
+"""
+
+PLAN_TYPE = pa.struct(
+    [
+        ("error", pa.string()),
+        (
+            "rows",
+            pa.list_(
+                pa.struct([("line", pa.int32()), ("plan", pa.string()), ("cost", pa.float64()), ("rows", pa.float64())])
+            ),
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class KleeneAsked:
+    """What the portions of an answer need to know.
+
+    Attributes
+    ----------
+    pattern, plan
+        What is looked for, and along which tree.
+    types
+        Spark type of each of the stream's attributes.
+    policy, after_match, max_matches, truncate
+        As asked.
+    key
+        The key asked for, or None.
+    watermark
+        Of the publication, microseconds, or None.
+    counted
+        True where a block is a range of ranks; else it is one of times.
+    width, low, high
+        Of the blocks; `width` None where there are none. The first and the last one have no outer end.
+    """
+
+    pattern: KleenePattern
+    plan: Plan
+    types: Mapping[str, str]
+    policy: str
+    after_match: str
+    max_matches: int
+    truncate: bool
+    key: str | None
+    watermark: int | None
+    counted: bool
+    width: int | None
+    low: int
+    high: int
+
+
+def ask(
+    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Check a call, and say what is to be read for it.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    publication
+        ``at``: what `ingest` published of the stream at `as_of`, or None; ``first``, ``horizon``: microseconds or None.
+    known
+        Names of all streams.
+    counts
+        ``name``, ``events``, ``first``, ``last`` (microseconds) of the stream's names.
+
+    Returns
+    -------
+    The fields of `QUESTION_TYPE`.
+    """
+    try:
+        return _question(arguments, publication, known, counts)
+    except PatternLakeError as error:
+        return {"error": str(error)}
+
+
+def explain(
+    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The plan of a pattern as lines of text, with costs and rows; parameters as of `ask`."""
+    try:
+        check = _checked(arguments, publication, known)
+        lines = explained(check.pattern, _choice(check, arguments, _statistics(counts)))
+    except PatternLakeError as error:
+        return {"error": str(error)}
+    rows = [
+        {"line": number, "plan": line.text, "cost": line.cost, "rows": line.rows}
+        for number, line in enumerate(lines, start=1)
+    ]
+    return {"rows": rows}
+
+
+@lru_cache(maxsize=64)
+def asked(text: str) -> KleeneAsked:
+    """What the text of a question says."""
+    parts = json.loads(text)
+    arguments = parts["arguments"]
+    check = _compiled(arguments, parts["configuration"])
+    return KleeneAsked(
+        pattern=check.pattern,
+        plan=forced_plan(check.pattern, parts["plan"]),
+        types=check.types,
+        policy=check.policy,
+        after_match=given(arguments, "after_match", "next"),
+        max_matches=given(arguments, "max_matches", 1_000_000),
+        truncate=given(arguments, "truncate", False),
+        key=arguments.get("key"),
+        watermark=parts["watermark"],
+        counted=parts["counted"],
+        width=parts["width"],
+        low=parts["low"],
+        high=parts["high"],
+    )
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    pattern: KleenePattern
+    types: Mapping[str, str]
+    policy: str
+
+
+def _compiled(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -> _Compiled:
+    types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
+    scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=configuration["key"])
+    policy = given(arguments, "policy", "skip_till_any")
+    check_arguments(policy, given(arguments, "after_match", "next"), given(arguments, "max_matches", 1_000_000))
+    pattern = compile_pattern(parse(arguments["pattern"]), scope, policy=policy)
+    return _Compiled(pattern, types, policy)
+
+
+def _checked(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> _Compiled:
+    """The compiled pattern of a call whose other arguments are right."""
+    for name, what in (("stream", "the name of a stream"), ("pattern", "a pattern")):
+        if arguments.get(name) is None:
+            raise ArgumentError(f"{name} is NULL; give {what}")
+    stream = arguments["stream"]
+    check_moment(f"the stream {stream!r}", arguments.get("as_of"), publication)
+    at = publication["at"]
+    if at is None:
+        near = difflib.get_close_matches(stream, known, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        names = ", ".join(map(repr, known)) or "none yet; run `ingest`"
+        raise ArgumentError(f"there is no stream {stream!r}{hint}; streams: {names}")
+    check_bounds(arguments, ("from_time", "to_time"))
+    configuration = json.loads(at["configuration"])
+    check = _compiled(arguments, configuration)
+    if arguments.get("key") is not None and not check.pattern.partition and configuration["key"] is None:
+        raise ArgumentError(f"key => {arguments['key']!r}: the stream {stream!r} has no key; configure `key` for it")
+    return check
+
+
+def _question(
+    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    check = _checked(arguments, publication, known)
+    pattern, at = check.pattern, publication["at"]
+    statistics = _statistics(counts)
+    choice = _choice(check, arguments, statistics)
+    names = pattern.names
+    taking = sum(count for name, count in statistics.counts.items() if names is None or name in names)
+    counted = pattern.within is not None and pattern.within.counted
+    width, low, high = _portions(check, arguments, counts, taking, statistics)
+    text = {
+        "arguments": dict(arguments),
+        "configuration": json.loads(at["configuration"]),
+        "plan": plan_text(pattern, choice.plan),
+        "watermark": at["watermark"],
+        "counted": counted,
+        "width": width,
+        "low": low,
+        "high": high,
+    }
+    tasks = max(1, -(-int(statistics.total) // TASK_EVENTS))
+    return {
+        "text": json.dumps(text, sort_keys=True),
+        "base": at["base_batch"],
+        "batch": at["batch_id"],
+        "names": None if names is None else sorted(names),
+        "partition": list(pattern.partition),
+        "ranked": counted or check.policy == "strict",
+        "counted": counted,
+        "bucket": max(1, int(statistics.duration) // tasks),
+        "within": None if pattern.within is None else pattern.within.amount,
+        "width": width,
+        "low": low,
+        "high": high,
+    }
+
+
+def _portions(
+    check: _Compiled,
+    arguments: Mapping[str, Any],
+    counts: Sequence[Mapping[str, Any]],
+    taking: float,
+    statistics: Statistics,
+) -> tuple[int | None, int, int]:
+    """Width of a block, or None, and the numbers of the first and the last portion."""
+    pattern = check.pattern
+    tasks = int(max(1, min(MOST_PORTIONS, -(-taking // TASK_EVENTS))))
+    if pattern.partition:
+        return None, 0, tasks - 1
+    one_key = arguments.get("key") is not None
+    # past_last asks in each place what came of all places before it.
+    chained = check.policy != "skip_till_any" and given(arguments, "after_match", "next") == "past_last"
+    if pattern.within is None or chained or tasks == 1 or pattern.choice_first:
+        bounded = any(arguments.get(name) is not None for name in ("key", "from_time", "to_time"))
+        if taking > WHOLE_EVENTS and not one_key and not bounded:
+            reasons = {"has no WITHIN": pattern.within is None, "asks for past_last": chained, "begins with [n]": True}
+            raise ArgumentError(_too_large(int(taking), next(why for why, holds in reasons.items() if holds)))
+        return None, 0, 0
+    amount = pattern.within.amount
+    if pattern.within.counted:
+        first, last = 0, int(statistics.total)
+    else:
+        first = given(arguments, "from_time", min(row["first"] for row in counts))
+        last = given(arguments, "to_time", max(row["last"] for row in counts))
+    width = max(MARGINS * amount, -(-max(last - first, 0) // tasks), 1)
+    return width, first // width, max(last // width, first // width)
+
+
+def _too_large(events: int, why: str) -> str:
+    return (
+        f"the pattern can take {events:,} events, and {why} and has no PARTITION BY, so one task would hold them all, "
+        f"{WHOLE_EVENTS:,} at most; partition it, or narrow the question with key, from_time and to_time"
+    )
+
+
+def too_many_events(events: int) -> str:
+    """The message of a portion that cannot be held."""
+    return _too_large(events, "nothing else divides it")
+
+
+def _choice(check: _Compiled, arguments: Mapping[str, Any], statistics: Statistics) -> Planned:
+    """The plan: the cheapest by what is known of the stream, or the one that is asked for."""
+    hint = arguments.get("plan")
+    return planned(check.pattern, statistics, None if hint is None else forced_plan(check.pattern, hint))
+
+
+def _statistics(counts: Sequence[Mapping[str, Any]]) -> Statistics:
+    times = [row[end] for row in counts for end in ("first", "last") if row[end] is not None]
+    duration = max(times) - min(times) if times else 0
+    return Statistics({row["name"]: float(row["events"]) for row in counts}, duration=float(duration))
