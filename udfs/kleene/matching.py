@@ -174,6 +174,8 @@ class _Keeper:
         self.kept.append(rows)
         if sum(len(part) for part in self.kept) > 2 * self.most:
             self.kept = [self.first()]
+        if sum(len(part.events) for part in self.kept) > answers.MOST_BOUND:
+            raise answers.too_long()
 
     @property
     def limit(self) -> int | None:

@@ -301,7 +301,8 @@ def _of_run(
     base, width = given.runs[run, 0], given.runs[run, 1] - given.runs[run, 0]
     longest = 1
     for group in range(base, base + width):
-        longest = max(longest, given.offsets[group, row + 1] - given.offsets[group, row])
+        inside = given.events[given.offsets[group, row] : given.offsets[group, row + 1]]
+        longest = max(longest, int(np.searchsorted(inside, stop)) - int(np.searchsorted(inside, start)))
     path = np.empty((width, longest), np.int64)
     length = np.zeros(width, np.int64)
     taken = np.zeros(width, np.int64)

@@ -94,7 +94,10 @@ def _of_line(pattern: KleenePattern, line: Line, stream: Stream, strict: bool, a
     layout = _layout(line, pattern, conditions)
     joiner = Joiner(stream, layout, 0, 0, 0)
     rest = [part for part, made in zip(judged, compared, strict=True) if made is None]
-    offsets, events, places = slowly(scan, joiner, line, rest) if rest else scanned(scan)
+    most = answers.MOST_BOUND
+    offsets, events, places = slowly(scan, joiner, line, rest, most) if rest else scanned(scan, most)
+    if not len(offsets):
+        raise answers.too_long()
     rows = Rows(offsets, events, np.array(line.operands, np.int8)[places])
     if line.gaps and len(rows):
         rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))

@@ -112,8 +112,8 @@ def qualifies(scan: Scan, kept: IntArray, begin: IntArray, count: IntArray, plac
 
 
 @njit(cache=True)
-def scanned(scan: Scan) -> tuple[IntArray, IntArray, IntArray]:
-    """The match of each start: offsets, events, and the operand's place of each."""
+def scanned(scan: Scan, most: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The match of each start: offsets, events, and the operand's place of each; no offsets beyond `most` events."""
     operands, m = scan.mask.shape
     offsets = np.zeros(1025, np.int64)
     events, places = np.empty(1024, np.int64), np.empty(1024, np.int64)
@@ -163,6 +163,8 @@ def scanned(scan: Scan) -> tuple[IntArray, IntArray, IntArray]:
             continue
         resume = kept[size - 1] + 1
         used = offsets[found]
+        if used + size > most:
+            return np.empty(0, np.int64), events[:0].copy(), places[:0].copy()
         while used + size > len(events):
             events = np.concatenate((events, np.empty(len(events), np.int64)))
             places = np.concatenate((places, np.empty(len(places), np.int64)))

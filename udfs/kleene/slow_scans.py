@@ -18,7 +18,9 @@ from patternlake.udfs.kleene.scans import Scan, qualifies
 from patternlake.udfs.language.references import Reference
 
 
-def slowly(scan: Scan, joiner: Joiner, line: Line, rest: Sequence[Condition]) -> tuple[IntArray, IntArray, IntArray]:
+def slowly(
+    scan: Scan, joiner: Joiner, line: Line, rest: Sequence[Condition], most: int
+) -> tuple[IntArray, IntArray, IntArray]:
     """As `scans.scanned`, with conditions that only the evaluator can judge."""
     place_of = {number: place for place, number in enumerate(line.operands)}
     operands = len(line.operands)
@@ -87,4 +89,6 @@ def slowly(scan: Scan, joiner: Joiner, line: Line, rest: Sequence[Condition]) ->
                 events += run
                 places += [place] * len(run)
             offsets.append(len(events))
+            if len(events) > most:
+                return nothing, nothing, nothing
     return np.array(offsets, np.int64), np.array(events, np.int64), np.array(places, np.int64)
