@@ -1,0 +1,89 @@
+"""A stream without partitions cut into blocks that overlap by the window: together they give the rows of the whole."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from naive.kleene import Event, Row, matches
+from naive.kleene_random import TYPES, Pattern, random_events
+
+from patternlake.udfs.errors import PatternError
+from patternlake.udfs.exact_parts import rows_of
+from patternlake.udfs.kleene import asking
+from patternlake.udfs.kleene.parts import ROW_TYPE, match_part
+
+CONFIGURATION = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
+
+
+def publication(watermark: int | None = None) -> dict[str, Any]:
+    at = {"batch_id": 1, "base_batch": 1, "configuration": json.dumps(CONFIGURATION), "watermark": watermark}
+    return {"at": at, "first": None, "horizon": None}
+
+
+def counts(events: list[Event]) -> list[dict[str, Any]]:
+    names = sorted({event.name for event in events})
+    times = {name: [event.time for event in events if event.name == name] for name in names}
+    return [{"name": name, "events": len(t), "first": min(t), "last": max(t)} for name, t in times.items()]
+
+
+def columns(rows: list[tuple[int, Event]]) -> dict[str, pa.Array]:
+    texts = [[(name, None if value is None else str(value)) for name, value in e.values.items()] for _, e in rows]
+    return {
+        "part": pa.array([[] for _ in rows], pa.list_(pa.string())),
+        "position": pa.array([e.position for _, e in rows], pa.int64()),
+        "time": pa.array([e.time for _, e in rows], pa.timestamp("us", "UTC")),
+        "step": pa.nulls(len(rows), pa.int64()),
+        "key": pa.nulls(len(rows), pa.string()),
+        "name": pa.array([e.name for _, e in rows], pa.string()),
+        "probability": pa.nulls(len(rows), pa.float64()),
+        "attributes": pa.array(texts, pa.map_(pa.string(), pa.string())),
+        "rank": pa.array([rank for rank, _ in rows], pa.int64()),
+    }
+
+
+def answered(text: str, events: list[Event], policy: str) -> tuple[list[Row], int]:
+    """Rows of all portions, and how many portions there were."""
+    asked = asking.ask({"stream": "s", "pattern": text, "policy": policy}, publication(), ["s"], counts(events))
+    assert asked.get("error") is None, asked
+    question = asking.asked(asked["text"])
+    ordered = sorted(events, key=lambda event: (event.time, event.position))
+    found = []
+    for portion in range(asked["low"], asked["high"] + 1):
+        rows = list(enumerate(ordered))
+        if question.width is not None:
+            span = np.array([rank if asked["counted"] else event.time for rank, event in rows])
+            first, last = ((span + sign * asked["within"]) // question.width for sign in (-1, 1))
+            low, high = np.clip(first, asked["low"], asked["high"]), np.clip(last, asked["low"], asked["high"])
+            rows = [row for row, inside in zip(rows, (low <= portion) & (portion <= high), strict=True) if inside]
+        part = match_part(question, portion, columns(rows)).as_py()
+        assert part["error"] is None
+        found += [row for rows in rows_of(part["chunks"], ROW_TYPE).to_pylist() for row in rows]
+    found.sort(key=lambda row: row["places"])
+    bound = [{name: tuple(positions) for name, positions in row["bindings"] if positions} for row in found]
+    return bound, asked["high"] - asked["low"] + 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocks_give_the_rows_of_the_whole_stream(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "TASK_EVENTS", 2)
+    monkeypatch.setattr(asking, "MARGINS", 1)
+    rng = random.Random(seed)
+    divided = 0
+    while divided < 25:
+        policy = rng.choice(["skip_till_any", "skip_till_any", "skip_till_next", "strict"])
+        text = Pattern(rng, scan=policy != "skip_till_any", most=3).text
+        events = random_events(rng, 12)
+        try:
+            found, portions = answered(text, events, policy)
+        except (AssertionError, PatternError) as refused:
+            if "error" not in str(refused):
+                raise
+            continue
+        expected = matches(text, events, TYPES, policy=policy)
+        assert sorted(map(str, found)) == sorted(map(str, expected)), text
+        divided += portions > 1
