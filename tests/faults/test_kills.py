@@ -11,20 +11,14 @@ from pyspark.sql import SparkSession
 from tests.faults.interrupted import KilledError, Writes
 from tests.faults.lakes import STEPS, History, Lake
 
-FAST = {
-    ("ingest", "append publications"),
-    ("sketch", "append publications"),
-    ("trends", "append publications"),
-}
+FAST = {("sketch", "append publications")}
 # A stop before a write is also one after the write before it; `end` is the stop after the last one.
 STOPS = [
     pytest.param(step, stop, id=f"{step}: {stop}", marks=[] if (step, stop) in FAST else [pytest.mark.slow])
     for step, given in STEPS.items()
     for stop in (*given.writes, "end")
 ]
-SLOW_STEPS = [
-    pytest.param(step, marks=[] if step in ("ingest", "sketch") else [pytest.mark.slow], id=step) for step in STEPS
-]
+SLOW_STEPS = [pytest.param(step, marks=[] if step == "sketch" else [pytest.mark.slow], id=step) for step in STEPS]
 
 
 @pytest.fixture(scope="module")

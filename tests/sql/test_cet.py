@@ -54,11 +54,13 @@ def test_values_that_more_than_double(lake: TrendLake) -> None:
     assert lake.trends("double") == [(1,), (2, 3, 4), (2, 3, 5), (2, 4), (2, 5), (2, 6)]
 
 
+@pytest.mark.slow
 def test_sequences_of_types(lake: TrendLake) -> None:
     lake.stream("letters", {"aba": "PATTERN A ; B ; A"}, events("ABABA"))
     assert lake.trends("aba") == [(1, 2, 3), (1, 2, 5), (1, 4, 5), (3, 4, 5)]
 
 
+@pytest.mark.slow
 def test_one_event_does_not_follow_another_of_its_time(lake: TrendLake) -> None:
     lake.stream(
         "ties",
@@ -93,6 +95,7 @@ def test_sliding_windows_are_final_below_the_watermark(lake: TrendLake) -> None:
     assert lake.trends("slides", from_time=moment(2000), to_time=moment(8000)) == [(2, 3), (3, 4)]
 
 
+@pytest.mark.slow
 def test_windows_of_events_run_over_all_positions_and_show_their_times(lake: TrendLake) -> None:
     made = events("exeexe", [1, 2, 3, 4, 5, 6])
     lake.stream("counted", {"pairs": "PATTERN e+ e[] WITHIN 2 EVENTS"}, made[:3], made[3:])

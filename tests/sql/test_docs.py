@@ -37,7 +37,7 @@ LETTERS = "ABCBAACBADCBABCB"
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_PATTERN = re.compile(r"match_(?:seq|exists)\('[^']*', '((?:[^']|'')*)'")
+_PATTERN = re.compile(r"(?:match_(?:seq|exists|pattern)|explain_pattern)\('[^']*', '((?:[^']|'')*)'")
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,27 @@ MATCH_EXISTS = [
     ("to_time", "TIMESTAMP", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
 ]
+MATCH_PATTERN = [
+    ("stream", "STRING", REQUIRED),
+    ("pattern", "STRING", REQUIRED),
+    ("policy", "STRING", "'skip_till_any'"),
+    ("after_match", "STRING", "'next'"),
+    ("key", "STRING", "NULL"),
+    ("from_time", "TIMESTAMP", "NULL"),
+    ("to_time", "TIMESTAMP", "NULL"),
+    ("params", "MAP<STRING, STRING>", "NULL"),
+    ("plan", "STRING", "NULL"),
+    ("max_matches", "BIGINT", "1000000"),
+    ("truncate", "BOOLEAN", "false"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
+EXPLAIN_PATTERN = [
+    ("stream", "STRING", REQUIRED),
+    ("pattern", "STRING", REQUIRED),
+    ("params", "MAP<STRING, STRING>", "NULL"),
+    ("plan", "STRING", "NULL"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
 CET_COUNT = [
     ("query", "STRING", REQUIRED),
     ("key", "STRING", "NULL"),
@@ -53,7 +74,14 @@ CET_TRENDS = [
     ("truncate", "BOOLEAN", "false"),
     CET_COUNT[4],
 ]
-PARAMETERS = {"match_seq": MATCH_SEQ, "match_exists": MATCH_EXISTS, "cet_count": CET_COUNT, "cet_trends": CET_TRENDS}
+PARAMETERS = {
+    "match_seq": MATCH_SEQ,
+    "match_exists": MATCH_EXISTS,
+    "match_pattern": MATCH_PATTERN,
+    "explain_pattern": EXPLAIN_PATTERN,
+    "cet_count": CET_COUNT,
+    "cet_trends": CET_TRENDS,
+}
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +128,26 @@ def test_result_columns_are_pinned(lake: SketchLake) -> None:
         ("fp_bound", "double"),
         ("truncated", "boolean"),
     ]
+    columns = [
+        (field.name, field.dataType.simpleString())
+        for field in lake.spark.sql("SELECT * FROM match_pattern('worked', 'A ; B')").schema
+    ]
+    assert columns == [
+        ("match_no", "bigint"),
+        ("key", "string"),
+        ("first_position", "bigint"),
+        ("last_position", "bigint"),
+        ("first_time", "timestamp"),
+        ("last_time", "timestamp"),
+        ("bindings", "map<string,array<bigint>>"),
+        ("final", "boolean"),
+        ("truncated", "boolean"),
+    ]
+    columns = [
+        (field.name, field.dataType.simpleString())
+        for field in lake.spark.sql("SELECT * FROM explain_pattern('worked', 'A ; B')").schema
+    ]
+    assert columns == [("line", "int"), ("plan", "string"), ("cost", "double"), ("rows", "double")]
     (exists,) = lake.spark.sql("SELECT match_exists('worked', 'A ; B') AS said").schema
     assert exists.dataType.simpleString() == "boolean"
 
