@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables.event_statistics import ATTRIBUTES
 from patternlake.delta_tables.quoting import literal
 from patternlake.udfs.errors import StateError
 
@@ -20,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -29,7 +30,14 @@ def _smaller_blocks(database: Database) -> None:
     database.spark.sql(f"UPDATE {database.log('events')} SET block = {block} WHERE block <> {block}")
 
 
-MIGRATIONS: dict[int, Callable[[Database], None]] = {2: _smaller_blocks}
+def _described_attributes(database: Database) -> None:
+    """Version 3: `event_statistics` tells how the values of attributes lie."""
+    table = database.log("event_statistics")
+    if "attributes" not in database.table("event_statistics").columns:
+        database.spark.sql(f"ALTER TABLE {table} ADD COLUMNS (attributes {ATTRIBUTES})")
+
+
+MIGRATIONS: dict[int, Callable[[Database], None]] = {2: _smaller_blocks, 3: _described_attributes}
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.event_statistics import ATTRIBUTES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,7 +32,8 @@ def totals(by_name: DataFrame) -> dict[str | None, tuple[int, int | None]]:
 def statistics(by_name: DataFrame, batch: Batch) -> DataFrame:
     """Rows of `event_statistics`, of what `counted` gives."""
     columns = ("name", "events", "first_time", "last_time")
-    return by_name.where(F.col("reason").isNull()).select(*_batch_columns(batch), *columns)
+    untold = F.lit(None).cast(ATTRIBUTES).alias("attributes")
+    return by_name.where(F.col("reason").isNull()).select(*_batch_columns(batch), *columns, untold)
 
 
 def quarantine(prepared: DataFrame, batch: Batch) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The job `maintain`: ageing of a stream's sketch, forgetting what no askable moment needs, merging small files."""
+"""The job `maintain`: ageing of a sketch, forgetting what no askable moment needs, what planners know, small files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from patternlake.delta_tables.publications import PublicationsReader
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
 from patternlake.delta_tables.standing import look
+from patternlake.jobs.attribute_counts import describe
 from patternlake.jobs.configuration import AgeRule, Configuration
 from patternlake.jobs.summary import Summary
 
@@ -31,7 +32,7 @@ HISTORY = timedelta(days=30)
 
 
 def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
-    """Age the sketch of stream `name`, move its horizons, and compact its files.
+    """Age the sketch of stream `name`, move its horizons, describe its attributes, and compact its files.
 
     Safe to run at any time and beside the other jobs. Everything that readers may still ask for stays: a horizon is
     recorded before the rows behind it go, and ageing is published before nodes are removed.
@@ -56,6 +57,9 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
         forget(db, job=job, object=object, horizon=horizon)
     reader = PublicationsReader(db)
     stream = reader.latest("ingest", name)
+    if stream is not None:
+        types = {attribute: each["type"] for attribute, each in stream.configuration["attributes"].items()}
+        describe(db, stream, types)
     for table in TABLES.values():
         partitions = None
         if "stream_id" in table.partitions:

@@ -19,9 +19,10 @@ def question(db: Database, function: str, parameters: Sequence[Parameter], pytho
 ),
 published AS (SELECT struct(p, known) AS s FROM publication),
 statistics AS (
-  SELECT collect_list(struct(name, events, first, last)) AS counts
+  SELECT collect_list(struct(name, events, first, last, attributes)) AS counts
   FROM (
-    SELECT name, sum(events) AS events, unix_micros(min(first_time)) AS first, unix_micros(max(last_time)) AS last
+    SELECT name, sum(events) AS events, unix_micros(min(first_time)) AS first, unix_micros(max(last_time)) AS last,
+      max_by(attributes, batch_id) FILTER (WHERE attributes IS NOT NULL) AS attributes
     FROM {db.log("event_statistics")} JOIN (SELECT (SELECT s FROM published) AS s)
       ON batch_id BETWEEN s.p.at.base_batch AND s.p.at.batch_id
     WHERE stream_id = {stream_id(function)}

@@ -243,6 +243,29 @@ def test_the_plan_is_shown_with_its_steps_and_never_changes_the_rows(lake: Sketc
     assert all(answer == answers[0] for answer in answers)
 
 
+def test_conditions_are_estimated_from_what_maintain_found(lake: SketchLake) -> None:
+    rng = random.Random(5)
+    events = [E(n * 1000, "AB"[n % 2], f"k{n % 4}", {"x": rng.random(), "s": "uvwxy"[n % 5]}) for n in range(400)]
+    stream = ingested(lake, "kleene estimates", events, key="who", attributes={"x": "double", "s": "string"})
+    asked = [
+        (f"A ; B WHERE {condition} WITHIN 2 EVENTS", share)
+        for condition, share in [("B.x > 0.9", 0.1), ("B.x > A.x", 0.5), ("B.s = A.s", 0.2)]
+    ]
+    plain = call("explain_pattern", stream.name, "A ; B WITHIN 2 EVENTS")
+    calls = [f"SELECT rows FROM {plain} WHERE line = 1"]
+    calls += [f"SELECT rows FROM {call('explain_pattern', stream.name, text)} WHERE line = 1" for text, _ in asked]
+    before = [rows[0][0] for rows in lake.ask(calls)]
+    stream.run("maintain")
+    whole, *after = [rows[0][0] for rows in lake.ask(calls)]
+    # Nothing was known of them before: shares were guessed.
+    assert [one / before[0] for one in before[1:]] == pytest.approx([1 / 3, 1 / 3, 0.1])
+    assert [one / whole for one in after] == pytest.approx([share for _, share in asked], rel=0.25)
+    (row,) = lake.rows(
+        f"SELECT count(*) AS n, sum(events) AS events FROM {DATABASE}.event_statistics WHERE stream = '{stream.name}'"
+    )
+    assert (row["n"], row["events"]) == (2, 400)
+
+
 # --- random patterns ------------------------------------------------------------------------------------------------
 
 

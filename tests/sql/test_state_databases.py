@@ -79,7 +79,7 @@ def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
-    with pytest.raises(StateError, match="has schema version 2, but this PatternLake knows versions up to 0"):
+    with pytest.raises(StateError, match="has schema version 3, but this PatternLake knows versions up to 0"):
         Database.open(lake.spark, lake.name, lake.location)
 
 
@@ -89,13 +89,14 @@ def test_an_older_database_is_migrated_step_by_step(
     place = str(tmp_path / "older")
     older = Database.open(spark, "state_older", place)
     done: list[int] = []
-    monkeypatch.setattr(migrations, "MIGRATIONS", {3: lambda _: done.append(3), 4: lambda _: done.append(4)})
-    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 4)
+    later = [migrations.SCHEMA_VERSION + 1, migrations.SCHEMA_VERSION + 2]
+    monkeypatch.setattr(migrations, "MIGRATIONS", {v: lambda _, v=v: done.append(v) for v in later})
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", later[-1])
     Database.open(spark, "state_older", place)
-    assert done == [3, 4]
-    assert migrations.version_of(older) == 4
+    assert done == later
+    assert migrations.version_of(older) == later[-1]
     Database.open(spark, "state_older", place)
-    assert done == [3, 4]
+    assert done == later
 
 
 def test_events_of_version_1_are_put_into_smaller_blocks(spark: SparkSession, tmp_path: Path) -> None:
@@ -109,6 +110,19 @@ def test_events_of_version_1_are_put_into_smaller_blocks(spark: SparkSession, tm
     rows = database.table("events").orderBy("position").select("position", "block").collect()
     assert [tuple(row) for row in rows] == list(zip(positions, [0, 0, 1, 7, 8], strict=True))
     assert migrations.version_of(database) == migrations.SCHEMA_VERSION
+    _forget(database)
+
+
+def test_statistics_of_version_2_get_room_for_attributes(spark: SparkSession, tmp_path: Path) -> None:
+    database = Database.open(spark, "state_version_2", str(tmp_path / "version_2"))
+    statistics = database.log("event_statistics")
+    spark.sql(f"ALTER TABLE {statistics} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql(f"ALTER TABLE {statistics} DROP COLUMN attributes")
+    publications = database.log(migrations.CARRIER)
+    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '2')")
+    Database.open(spark, database.name, database.location)
+    assert "attributes" in database.table("event_statistics").columns
+    assert spark.table(database.view("event_statistics")).columns[-1] == "attributes"
     _forget(database)
 
 

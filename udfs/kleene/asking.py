@@ -17,6 +17,8 @@ from patternlake.udfs.kleene.costs import Statistics
 from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
 from patternlake.udfs.kleene.planning import Planned, explained, planned
 from patternlake.udfs.kleene.plans import Plan, forced_plan, plan_text
+from patternlake.udfs.kleene.selectivity import AttributeCounts, selectivities
+from patternlake.udfs.language.columns import value_type
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.sketch.hits import check_arguments
@@ -118,7 +120,8 @@ def ask(
     known
         Names of all streams.
     counts
-        ``name``, ``events``, ``first``, ``last`` (microseconds) of the stream's names.
+        ``name``, ``events``, ``first``, ``last`` (microseconds) and ``attributes`` (NULL where nothing is told of them)
+        of the stream's names.
 
     Returns
     -------
@@ -136,7 +139,7 @@ def explain(
     """The plan of a pattern as lines of text, with costs and rows; parameters as of `ask`."""
     try:
         check = _checked(arguments, publication, known)
-        lines = explained(check.pattern, _choice(check, arguments, _statistics(counts)))
+        lines = explained(check.pattern, _choice(check, arguments, _statistics(check, counts)))
     except PatternLakeError as error:
         return {"error": str(error)}
     rows = [
@@ -211,7 +214,7 @@ def _question(
 ) -> dict[str, Any]:
     check = _checked(arguments, publication, known)
     pattern, at = check.pattern, publication["at"]
-    statistics = _statistics(counts)
+    statistics = _statistics(check, counts)
     choice = _choice(check, arguments, statistics)
     names = pattern.names
     taking = sum(count for name, count in statistics.counts.items() if names is None or name in names)
@@ -293,7 +296,24 @@ def _choice(check: _Compiled, arguments: Mapping[str, Any], statistics: Statisti
     return planned(check.pattern, statistics, None if hint is None else forced_plan(check.pattern, hint))
 
 
-def _statistics(counts: Sequence[Mapping[str, Any]]) -> Statistics:
+def _statistics(check: _Compiled, counts: Sequence[Mapping[str, Any]]) -> Statistics:
     times = [row[end] for row in counts for end in ("first", "last") if row[end] is not None]
-    duration = max(times) - min(times) if times else 0
-    return Statistics({row["name"]: float(row["events"]) for row in counts}, duration=float(duration))
+    known = {
+        row["name"]: {
+            each["attribute"]: AttributeCounts(
+                each["events"], each["known"], each["distinct"], tuple(each["quantiles"]) if each["quantiles"] else None
+            )
+            for each in row["attributes"]
+        }
+        for row in counts
+        if row["attributes"] is not None
+    }
+    types = {name: value_type(type_) or "" for name, type_ in check.types.items()}
+    partition = check.pattern.partition
+    keys = [of[column].distinct for of in known.values() for column in partition if column in of]
+    return Statistics(
+        counts={row["name"]: float(row["events"]) for row in counts},
+        keys=max([1.0, *keys]),
+        duration=float(max(times) - min(times)) if times else 0.0,
+        selectivities=selectivities(check.pattern, known, types),
+    )

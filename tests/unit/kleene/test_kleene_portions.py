@@ -28,7 +28,10 @@ def publication(watermark: int | None = None) -> dict[str, Any]:
 def counts(events: list[Event]) -> list[dict[str, Any]]:
     names = sorted({event.name for event in events})
     times = {name: [event.time for event in events if event.name == name] for name in names}
-    return [{"name": name, "events": len(t), "first": min(t), "last": max(t)} for name, t in times.items()]
+    return [
+        {"name": name, "events": len(t), "first": min(t), "last": max(t), "attributes": None}
+        for name, t in times.items()
+    ]
 
 
 def columns(rows: list[tuple[int, Event]]) -> dict[str, pa.Array]:
