@@ -1,4 +1,4 @@
-"""`make demo`: a year of real flights, delivered month by month, and seven questions about their order in time."""
+"""`make demo`: a year of real flights, delivered month by month, and ten questions about their order in time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from chains import CHAIN_QUESTIONS, ChainQuestion
 from deliver import LATE_REPORTER, MONTHS, Deliveries
+from patterns import PATTERN_QUESTIONS, PatternQuestion
 from picture import draw
 from questions import QUESTIONS, TIRED, Question, RowQuestion
 from rich.console import Console
@@ -55,7 +56,11 @@ def main() -> None:
         for number, chains in enumerate(CHAIN_QUESTIONS, start=len(QUESTIONS) + 2):
             answer_chains(spark, number, chains)
         draw(spark, OUTPUT / "delays_that_double.png")
-        console.print("One window of the last question as a picture: demo/output/delays_that_double.png")
+        console.print("One window of this question as a picture: demo/output/delays_that_double.png")
+        # What the planner knows of the values of attributes, maintain tells it.
+        patternlake.run(spark, str(CONFIGURATION), job="maintain")
+        for number, pattern in enumerate(PATTERN_QUESTIONS, start=len(QUESTIONS) + len(CHAIN_QUESTIONS) + 2):
+            answer_pattern(spark, number, pattern)
     finally:
         spark.stop()
     console.print(f"\nDone in {time.monotonic() - begun:.0f} s. All rows: demo/output; the lake: demo/lake.")
@@ -153,6 +158,19 @@ def answer_chains(spark: SparkSession, number: int, question: ChainQuestion) -> 
     print_rows(question.counted, counts)
     print_rows(question.listed, chains, number)
     console.print(question.means.format(listed=len(chains)))
+
+
+def answer_pattern(spark: SparkSession, number: int, question: PatternQuestion) -> None:
+    """Ask an exact question of the events, and for the plan."""
+    headline(number, question.title, question.asked)
+    console.print(f"  PATTERN {question.pattern}", markup=False)
+    rows, seconds = timed(spark, question.rows)
+    table = tally("matches")
+    table.add_row("match_pattern", f"{len(rows)}", f"{seconds:.2f} s")
+    console.print(table)
+    print_rows("The matches", rows, number)
+    print_rows("Its plan", spark.sql(question.plan).collect())
+    console.print(question.means.format(matches=len(rows)))
 
 
 def timed(spark: SparkSession, query: str) -> tuple[list[Row], float]:

@@ -1,0 +1,188 @@
+"""The kernels of exact patterns on one core: the workloads of FAEM's Figures 7 to 11 by plan, and sequences by key.
+
+    python benchmarks/kernel_kleene.py [--quick]
+
+- **stream**: Behravesh et al., Table 1: a million events, of which the four classes have as many as there, placed
+  uniformly (seeded); t147073, t56437, t189820 and t531386 are called G, M, D and I. Only these events are given, with
+  their ranks among all.
+- **plans**: for each query of a figure the seconds and the partial matches of the plans that it names, and of the
+  planner's choice by the counts of names (and, in Figure 9, by the selectivity that was asked for). *x best* is the
+  planner's time beside the best plan's; the goal is 1.2.
+- **keys**: 20 names by Zipf's law, 1,000 keys, one attribute: sequences and rising repetitions within 100 events of a
+  key, listed under skip_till_next and counted under skip_till_any, in million events a second.
+
+Seconds are medians of the repeats, in turn; compiled before the clock starts. They are from arrays to rows, or to the
+number of rows where more than `MOST_ROWS` would be listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from patternlake.udfs.kleene.costs import Statistics
+from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.kleene.matching import Work, count_matches, match_events
+from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.planning import planned
+from patternlake.udfs.kleene.plans import NAMED, Plan, forced_plan, named_plan, plan_text
+from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
+
+SEED = 2015
+POPULATIONS = {"G": 1661, "M": 1350, "D": 1325, "I": 1268}
+MOST_ROWS = 2_000_000
+SCOPE = Scope(attributes={"x": "double"})
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query of a figure; `share`: of a condition, how often it holds."""
+
+    figure: str
+    text: str
+    share: float | None = None
+
+
+def queries() -> list[Query]:
+    plain = ["G ; M ; D ; I+", "G+ ; M ; D ; I", "G ; M ; D ; I"]
+    found = [Query("7", f"{text} WITHIN 5000 UNIT") for text in plain]
+    sizes = ["I ; D ; M ; G+", "I+ ; D ; M ; G", "G+ ; M ; D ; I", "G ; M ; D"]
+    found += [Query("8", f"{text} WITHIN 5000 UNIT") for text in sizes]
+    for share in (0.1, 0.5, 0.9):
+        found.append(Query("9", f"G ; M ; D ; I+ WHERE M.x < {share} + 0 * G.x WITHIN 5000 UNIT", share))
+        found.append(Query("9", f"G ; M ; D ; I+ WHERE I.x < {share} + 0 * D.x WITHIN 5000 UNIT", share))
+    found += [Query("10", f"{text} WITHIN {within} UNIT") for text in plain for within in (2500, 10_000)]
+    for form in ("[3]", "+", "*"):
+        for place in range(4):
+            names = [name + (form if at == place else "") for at, name in enumerate("GMDI")]
+            found.append(Query("11", f"{' ; '.join(names)} WITHIN 10000 UNIT"))
+    return found
+
+
+def populations(n: int) -> dict[str, int]:
+    """Table 1 for n events."""
+    return {name: count * n // 1_000_000 for name, count in POPULATIONS.items()}
+
+
+def table_one(n: int) -> Events:
+    rng = np.random.default_rng(SEED)
+    names = np.full(n, len(POPULATIONS))
+    places = rng.permutation(n)
+    begin = 0
+    for code, count in enumerate(populations(n).values()):
+        names[places[begin : begin + count]] = code
+        begin += count
+    rank = np.flatnonzero(names < len(POPULATIONS))
+    values = Column(rng.random(len(rank)), np.ones(len(rank), np.bool_), "double")
+    zeros = np.zeros(len(rank), np.int64)
+    return Events(zeros, rank * 1000, rank + 1, names[rank].astype(np.int64), [*POPULATIONS], {"x": values}, rank)
+
+
+def zipf(n: int, keys: int = 1000) -> Events:
+    rng = np.random.default_rng(SEED)
+    shares = 1 / np.arange(1, 21)
+    names = rng.choice(20, n, p=shares / shares.sum())
+    key, position = rng.integers(0, keys, n), np.arange(1, n + 1)
+    order = np.lexsort((position, key))
+    key = key[order].astype(np.int64)
+    begins = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    rank = np.arange(n) - np.repeat(begins, np.diff(np.append(begins, n)))
+    values = Column(rng.random(n), np.ones(n, np.bool_), "double")
+    vocabulary = [chr(65 + code) for code in range(20)]
+    return Events(key, position[order] * 1000, position[order], names[order], vocabulary, {"x": values}, rank)
+
+
+def seconds(actions: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Medians of actions that take turns."""
+    taken: dict[str, list[float]] = {name: [] for name in actions}
+    for action in actions.values():
+        action()
+    for _ in range(repeats):
+        for name, action in actions.items():
+            start = time.perf_counter()
+            action()
+            taken[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def runner(pattern: KleenePattern, events: Events, plan: Plan, listed: bool) -> Callable[[], object]:
+    if listed:
+        return lambda: match_events(pattern, events, plan=plan, max_matches=MOST_ROWS)
+    return lambda: count_matches(pattern, events, plan=plan)
+
+
+def by_plan(n: int, repeats: int) -> None:
+    events = table_one(n)
+    print(f"FAEM's queries on {n:,} events: seconds and thousand partial matches by plan")
+    print(
+        f"{'fig':>3} {'query':<62}{'rows':>11}" + "".join(f"{name:>17}" for name in NAMED) + f"{'planner':>17} x best"
+    )
+    worst = 0.0
+    for query in queries():
+        pattern = compile_pattern(parse(query.text), SCOPE)
+        known = {} if query.share is None else {c.predicate.sql(): query.share for c in pattern.conditions}
+        choice = planned(pattern, Statistics(populations(n), events=n, selectivities=known)).plan
+        rows = count_matches(pattern, events)
+        plans = {name: named_plan(name, pattern.positive) for name in NAMED} | {"planner": choice}
+        listed = rows <= MOST_ROWS
+        taken = seconds({name: runner(pattern, events, plan, listed) for name, plan in plans.items()}, repeats)
+        best = min(taken[name] for name in NAMED)
+        worst = max(worst, taken["planner"] / best)
+        partial = {name: partial_matches(pattern, events, plan) if listed else "-" for name, plan in plans.items()}
+        cells = [f"{taken[name]:>9.3f}{partial[name]:>8}" for name in plans]
+        ratio = f"{taken['planner'] / best:>7.2f}"
+        print(f"{query.figure:>3} {query.text:<62}{rows:>11,}{''.join(cells)}{ratio} {plan_text(pattern, choice)}")
+    print(f"planner beside the best plan, at worst: {worst:.2f} (goal 1.2)\n")
+
+
+def partial_matches(pattern: KleenePattern, events: Events, plan: Plan) -> str:
+    """Partial matches of a plan, of all nodes, in thousands."""
+    work = Work()
+    match_events(pattern, events, plan=plan, max_matches=MOST_ROWS, work=work)
+    return f"{sum(work.rows.values()) / 1e3:,.0f}k"
+
+
+def by_key(n: int, repeats: int) -> None:
+    events = zipf(n)
+    sequence = "A ; B ; C PARTITION BY key WITHIN 100 EVENTS"
+    rising = "A ; B+ b[] ; C WHERE b[i].x > b[i-1].x PARTITION BY key WITHIN 100 EVENTS"
+    print(f"{n:,} events in 1,000 keys, within 100 events of a key: million events a second")
+    for text in (sequence, rising):
+        scanned = compile_pattern(parse(text), SCOPE, policy="skip_till_next")
+        pattern = compile_pattern(parse(text), SCOPE)
+        plan = forced_plan(pattern, "left")
+        found = match_events(scanned, events, policy="skip_till_next", max_matches=n)
+        total = count_matches(pattern, events, plan=plan)
+        taken = seconds(
+            {
+                "skip_till_next": lambda p=scanned: match_events(p, events, policy="skip_till_next", max_matches=n),
+                "counted": lambda p=pattern, q=plan: count_matches(p, events, plan=q),
+            },
+            repeats,
+        )
+        scan, count = (n / taken[name] / 1e6 for name in ("skip_till_next", "counted"))
+        print(f"  {text.split(' PARTITION')[0]}")
+        print(f"    skip_till_next, listed: {scan:6.2f} ({len(found):,} rows)")
+        print(f"    skip_till_any, counted: {count:6.2f} ({total:,} rows)")
+    print(f"  peak resident memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer events and repeats: does it work?")
+    quick = parser.parse_args().quick
+    by_plan(100_000 if quick else 1_000_000, 1 if quick else 5)
+    for n in (100_000,) if quick else (1_000_000, 10_000_000):
+        by_key(n, 1 if quick else 3)
+
+
+if __name__ == "__main__":
+    main()
