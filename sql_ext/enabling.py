@@ -10,8 +10,10 @@ from patternlake.sql_ext import (
     cet_count,
     cet_trends,
     explain_pattern,
+    group_udfs,
     kleene_udfs,
     match_exists,
+    match_groups,
     match_pattern,
     match_seq,
     sketch_udfs,
@@ -28,6 +30,7 @@ FUNCTIONS = (
     match_exists.function,
     match_pattern.function,
     explain_pattern.function,
+    match_groups.function,
     cet_count.function,
     cet_trends.function,
 )
@@ -60,6 +63,7 @@ def enable(spark: SparkSession, database: str = "patternlake", location: str | N
     sketch_udfs.register(spark)
     trend_udfs.register(spark)
     kleene_udfs.register(spark)
+    group_udfs.register(spark)
     for make in FUNCTIONS:
         make(db).create(spark)
     logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS), database, db.location)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from patternlake.delta_tables.database import Database
 from patternlake.sql_ext import exact_steps
-from patternlake.sql_ext.pattern_steps import question
+from patternlake.sql_ext.pattern_steps import SHOWN, partition_values, question
 from patternlake.sql_ext.registration import Parameter, SqlFunction
 from patternlake.sql_ext.steps import stream_id
 from patternlake.sql_ext.trend_steps import floored
@@ -55,13 +55,7 @@ def _body(db: Database) -> str:
     conditional = f"({f}.pattern RLIKE '(?i)DEFINE|WHERE|PARTITION')"
     ranked = f"({f}.pattern RLIKE '(?i)EVENTS|UNIT' OR {f}.policy = 'strict')"
     several = f"({f}.pattern RLIKE '(?i)PARTITION|WITHIN')"
-    part = (
-        "transform(q.partition, c -> CASE c WHEN 'key' THEN e.key WHEN 'name' THEN e.name "
-        "WHEN 'time' THEN CAST(e.time AS STRING) WHEN 'position' THEN CAST(e.position AS STRING) "
-        "WHEN 'step' THEN CAST(e.step AS STRING) WHEN 'probability' THEN CAST(e.probability AS STRING) "
-        "ELSE try_element_at(e.attributes, c) END)"
-    )
-    shown = "CASE WHEN size(part) = 1 THEN part[0] ELSE array_join(part, ',', 'NULL') END"
+    part = partition_values("q.partition")
     span = "CASE WHEN q.counted THEN r.rank ELSE unix_micros(r.time) END"
     first, last = (floored(f"({span} {sign} coalesce(q.within, 0))", "q.width") for sign in "-+")
     return f"""
@@ -79,7 +73,7 @@ mine AS (
 ),
 chosen AS (
   SELECT * FROM mine
-  WHERE {f}.key IS NULL OR {f}.key = CASE WHEN {by_key} THEN {shown} ELSE key END
+  WHERE {f}.key IS NULL OR {f}.key = CASE WHEN {by_key} THEN {SHOWN} ELSE key END
 ),
 before AS (
   SELECT map_from_entries(collect_list(struct(bucket, before))) AS b

@@ -1,4 +1,4 @@
-"""SQL text that `match_pattern` and `explain_pattern` share: from a call to the question, with the counts of names."""
+"""SQL text that the functions over events share: from a call to the question, with the counts of names; partitions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from patternlake.sql_ext.steps import named_arguments, publication, stream_id
 
 MOST_NAMES = 10_000
 """So many names, the most frequent, are known to the planner."""
+
+
+SHOWN = "CASE WHEN size(part) = 1 THEN part[0] ELSE array_join(part, ',', 'NULL') END"
+"""SQL text: the values ``part`` of a partition as ``key`` shows them."""
+
+
+def partition_values(columns: str) -> str:
+    """SQL text: of an event `e` the values of columns, as texts; given a list of their names."""
+    cast = ("time", "position", "step", "probability")
+    built_in = " ".join(f"WHEN '{name}' THEN CAST(e.{name} AS STRING)" for name in cast)
+    return (
+        f"transform({columns}, c -> CASE c WHEN 'key' THEN e.key WHEN 'name' THEN e.name {built_in} "
+        "ELSE try_element_at(e.attributes, c) END)"
+    )
 
 
 def question(db: Database, function: str, parameters: Sequence[Parameter], python: str) -> str:

@@ -34,10 +34,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 DATABASE = "docs"
 LETTERS = "ABCBAACBADCBABCB"
+SENSOR = [
+    (step, name, p)
+    for name, chances in {"a": [1, 0.3, 0.1, 0.1], "b": [0, 0.7, 0.8, 0.7, 0.9], "c": [0, 0, 0.1, 0.2, 0.1, 1]}.items()
+    for step, p in enumerate(chances, start=1)
+    if p
+]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_PATTERN = re.compile(r"(?:match_(?:seq|exists|pattern)|explain_pattern)\('[^']*', '((?:[^']|'')*)'")
+_PATTERN = re.compile(r"(?:match_(?:seq|exists|pattern|groups)|explain_pattern)\('[^']*', '((?:[^']|'')*)'")
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,9 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     (folder / "data").mkdir()
     rows = [f"2024-01-01 00:{minute:02}:00,{name},{minute + 1}" for minute, name in enumerate(LETTERS)]
     (folder / "data" / "letters.csv").write_text("\n".join(["time,name,x", *rows]) + "\n")
+    (folder / "sensor").mkdir()
+    readings = [f"2024-01-01 00:{step:02}:00,{step},{name},{p}" for step, name, p in SENSOR]
+    (folder / "sensor" / "sensor.csv").write_text("\n".join(["time,t,name,p", *readings]) + "\n")
     tree = {
         "database": DATABASE,
         "location": str(folder / "lake"),
@@ -114,7 +123,14 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
                 "time": "time",
                 "name": "name",
                 "attributes": {"x": "double"},
-            }
+            },
+            "sensor": {
+                "source": {"format": "csv", "path": str(folder / "sensor"), "options": {"header": True}},
+                "time": "time",
+                "name": "name",
+                "step": "CAST(t AS INT)",
+                "probability": "CAST(p AS DOUBLE)",
+            },
         },
         "trends": {"ab": {"stream": "letters", "query": "PATTERN A ; B WITHIN 4 MIN SLIDE 2 MIN"}},
         "sketches": {"letters": {"events_per_leaf": 1, "levels": 3, "fpq": 0.0001, "expected_events": 100}},

@@ -61,6 +61,17 @@ EXPLAIN_PATTERN = [
     ("plan", "STRING", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
 ]
+MATCH_GROUPS = [
+    ("stream", "STRING", REQUIRED),
+    ("pattern", "STRING", REQUIRED),
+    ("overlap", "STRING", "'single'"),
+    ("threshold", "DOUBLE", "0"),
+    ("within", "BIGINT", "NULL"),
+    ("key", "STRING", "NULL"),
+    ("from_step", "BIGINT", "NULL"),
+    ("to_step", "BIGINT", "NULL"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
 CET_COUNT = [
     ("query", "STRING", REQUIRED),
     ("key", "STRING", "NULL"),
@@ -79,6 +90,7 @@ PARAMETERS = {
     "match_exists": MATCH_EXISTS,
     "match_pattern": MATCH_PATTERN,
     "explain_pattern": EXPLAIN_PATTERN,
+    "match_groups": MATCH_GROUPS,
     "cet_count": CET_COUNT,
     "cet_trends": CET_TRENDS,
 }
@@ -146,6 +158,18 @@ def test_result_columns_are_pinned(lake: SketchLake) -> None:
     columns = [
         (field.name, field.dataType.simpleString())
         for field in lake.spark.sql("SELECT * FROM explain_pattern('worked', 'A ; B')").schema
+    ]
+    columns_of_groups = [
+        (field.name, field.dataType.simpleString())
+        for field in lake.spark.sql("SELECT * FROM match_groups('worked', 'A', within => 1)").schema
+    ]
+    assert columns_of_groups == [
+        ("key", "string"),
+        ("t_start", "bigint"),
+        ("t_first", "bigint"),
+        ("t_end", "bigint"),
+        ("probability", "double"),
+        ("final", "boolean"),
     ]
     assert columns == [("line", "int"), ("plan", "string"), ("cost", "double"), ("rows", "double")]
     (exists,) = lake.spark.sql("SELECT match_exists('worked', 'A ; B') AS said").schema

@@ -5,17 +5,15 @@ Source: Sugiura et al. 2015, section 2 (query pattern) and SPEC section 4.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.errors import ArgumentError, PredicateError
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.alphabet import Alphabet, Letter
 from patternlake.udfs.groups.positions import Positions, positions_of
 from patternlake.udfs.language import engines, operands
 from patternlake.udfs.language.expressions import EqualAlong
-from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.partitions import partition_columns
 from patternlake.udfs.language.predicates import Predicate, Scope, bind, conjunction, parse_predicate
-from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.language.tree import Query
 
 OVERLAPS = ("single", "complete")
@@ -104,7 +102,7 @@ def compile_query(
         letter = Letter(name, defined.get(name), conjunction(parts) if parts else None)
         numbers.append(letters.setdefault(letter, len(letters)))
     alphabet = Alphabet.of(tuple(letters), query)
-    partition = tuple(_partition_column(query, column, scope) for column in query.partition)
+    partition = partition_columns(query, scope)
     return GroupQuestion(
         alphabet=alphabet,
         positions=positions_of(query, numbers),
@@ -158,20 +156,3 @@ def _filters(query: Query, scope: Scope) -> dict[str, list[Predicate]]:
         for operand in conjunct.operands or scope.operands:
             found.setdefault(operand, []).append(conjunct)
     return found
-
-
-def _partition_column(query: Query, column: str, scope: Scope) -> str:
-    """A PARTITION BY column as events call it."""
-    if column in scope.attributes or column in BUILT_IN:
-        return column
-    if column == scope.key:
-        return "key"
-    clause = max((found.end() for found in re.finditer(r"\bPARTITION\s+BY\b", query.text, re.IGNORECASE)), default=0)
-    start = max(query.text.find(column, clause), 0)
-    known = ", ".join([*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN])
-    raise PredicateError(
-        f"PARTITION BY {quoted(column)}: not an attribute of the stream (in scope: {known})",
-        query.text,
-        start,
-        start + len(column),
-    )

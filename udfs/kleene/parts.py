@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from patternlake.udfs.kleene.asking import WHOLE_EVENTS, KleeneAsked, asked, too
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.matching import match_events
 from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.partitions import partitions
 from patternlake.udfs.sketch.hits import too_many
 
 IntArray = NDArray[np.int64]
@@ -64,7 +64,9 @@ def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]
 
 
 def _matched(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) -> pa.StructScalar:
-    codes, shown = _partitions(question, rows["part"])
+    codes, shown = partitions(rows["part"], len(question.pattern.partition))
+    if not question.pattern.partition:
+        shown = [question.key]
     times = pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
     positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((positions, times, codes))
@@ -103,32 +105,6 @@ def _matched(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) 
 def _too_many(question: KleeneAsked, total: int) -> str:
     # Counting ends where a row too many is found.
     return str(too_many(total, question.max_matches, complete=False))
-
-
-def _partitions(question: KleeneAsked, values: pa.Array) -> tuple[IntArray, list[str | None]]:
-    """The number of each row's partition, in ascending order of what is shown of it, and that."""
-    if not question.pattern.partition:
-        return np.zeros(len(values), np.int64), [question.key]
-    width = len(question.pattern.partition)
-    flat = pc.list_flatten(values)
-    codes = np.zeros(len(values), np.int64)
-    for column in range(width):
-        words = flat.take(pa.array(np.arange(len(values), dtype=np.int64) * width + column)).dictionary_encode()
-        code = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        _, codes = np.unique(codes * (len(words.dictionary) + 1) + code + 1, return_inverse=True)
-    _, first = np.unique(codes, return_index=True)
-    values_of = values.take(pa.array(first)).to_pylist()
-    texts = [_shown(one) for one in values_of]
-    order = sorted(range(len(texts)), key=lambda place: (texts[place] is not None, texts[place] or "", place))
-    rank = np.empty(len(texts), np.int64)
-    rank[order] = np.arange(len(texts))
-    return rank[codes], [texts[place] for place in order]
-
-
-def _shown(values: list[Any]) -> str | None:
-    if len(values) == 1:
-        return None if values[0] is None else str(values[0])
-    return ",".join("NULL" if value is None else value for value in values)
 
 
 def _may_begin(question: KleeneAsked, portion: int, events: Events) -> NDArray[np.bool_] | None:

@@ -12,16 +12,15 @@ belongs to one place:
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
+from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.orders import Line, lines_of
 from patternlake.udfs.language import engines, operands, tree
 from patternlake.udfs.language.expressions import EqualAlong
 from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.partitions import partition_columns
 from patternlake.udfs.language.predicates import Predicate, Scope, bind, conjunction, names_admitted, parse_predicate
-from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.language.tree import Extent, Query
 
 MOST_OPERANDS = 64
@@ -245,7 +244,7 @@ class _Compiler:
         made = tuple(self.operand(operand) for operand in self.named)
         nodes = {id(operand.event): operand.number - 1 for operand in self.named}
         repeated = frozenset(n for n, operand in enumerate(made) if operand.repeated and not operand.negated)
-        partition = tuple(_partition_column(self.query, column, self.scope) for column in self.query.partition)
+        partition = partition_columns(self.query, self.scope)
         return KleenePattern(
             operands=made,
             lines=lines_of(self.query, nodes, repeated),
@@ -332,20 +331,3 @@ class _Compiler:
         if any(operand.define is None for operand in made):
             read.add("name")
         return frozenset(read | set(self.along) | set(partition)) - {"position", "time"}
-
-
-def _partition_column(query: Query, column: str, scope: Scope) -> str:
-    """A PARTITION BY column as events call it."""
-    if column in scope.attributes or column in BUILT_IN:
-        return column
-    if column == scope.key:
-        return "key"
-    clause = max((found.end() for found in re.finditer(r"\bPARTITION\s+BY\b", query.text, re.IGNORECASE)), default=0)
-    start = max(query.text.find(column, clause), 0)
-    known = ", ".join([*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN])
-    raise PredicateError(
-        f"PARTITION BY {quoted(column)}: not an attribute of the stream (in scope: {known})",
-        query.text,
-        start,
-        start + len(column),
-    )

@@ -14,12 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.partitions import shown
 from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.asking import TrendsAsked
 from patternlake.udfs.trends.cells import Blocks
 from patternlake.udfs.trends.extraction import Batch
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.rows import shown, vertices_from
+from patternlake.udfs.trends.rows import vertices_from
 
 IntArray = NDArray[np.int64]
 _MOMENT = pa.timestamp("us", "UTC")

@@ -13,15 +13,12 @@ from each term to the following one. WHERE is cut into its conjuncts, and each b
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language import engines, operands
 from patternlake.udfs.language.expressions import Expression
-from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.partitions import partition_columns
 from patternlake.udfs.language.predicates import Predicate, Scope, bind, conjunction, parse_predicate
-from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.language.tree import Extent, Query, Repetition
 from patternlake.udfs.trends.conjuncts import Place, Splitter, TermName
 
@@ -186,7 +183,7 @@ def compile_query(query: Query, scope: Scope | None = None) -> TrendQuestion:
     )
     comparisons, steps = _steps(names, splitter)
     carried = {ref.column for step in steps if step.remainder is not None for ref in step.remainder.references}
-    partition = tuple(_partition_column(query, column, scope) for column in query.partition)
+    partition = partition_columns(query, scope)
     return TrendQuestion(
         terms=terms,
         steps=steps,
@@ -233,20 +230,3 @@ def _columns(terms: tuple[Term, ...], splitter: Splitter, partition: tuple[str, 
     if any(term.define is None for term in terms):
         read.add("name")
     return frozenset(read | set(splitter.along) | set(partition)) - {"position", "time"}
-
-
-def _partition_column(query: Query, column: str, scope: Scope) -> str:
-    """A PARTITION BY column as events call it."""
-    if column in scope.attributes or column in BUILT_IN:
-        return column
-    if column == scope.key:
-        return "key"
-    clause = max((found.end() for found in re.finditer(r"\bPARTITION\s+BY\b", query.text, re.IGNORECASE)), default=0)
-    start = max(query.text.find(column, clause), 0)
-    known = ", ".join([*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN])
-    raise PredicateError(
-        f"PARTITION BY {quoted(column)}: not an attribute of the stream (in scope: {known})",
-        query.text,
-        start,
-        start + len(column),
-    )

@@ -154,13 +154,6 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
     )
 
 
-def shown(part: Part) -> str | None:
-    """A partition as the column ``key`` of an answer has it: values joined by a comma; None without PARTITION BY."""
-    if len(part) < 2:
-        return part[0] if part else None
-    return ",".join("NULL" if value is None else value for value in part)
-
-
 def _partitions(
     question: TrendQuestion, rows: Mapping[str, pa.Array], columns: Mapping[str, Column]
 ) -> tuple[IntArray, list[Part]]:

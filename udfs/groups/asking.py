@@ -1,0 +1,134 @@
+"""The first step of `match_groups`: from arguments and a publication to a checked question, or an error."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from patternlake.udfs.asking import check_bounds, check_moment
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.groups.answering import Groups
+from patternlake.udfs.groups.question import compile_query
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
+
+TASK_EVENTS = 200_000
+"""Events that one portion has, about; the events of a key are never divided."""
+MOST_PORTIONS = 1000
+
+QUESTION_TYPE = pa.struct(
+    [
+        ("error", pa.string()),
+        ("text", pa.string()),
+        ("base", pa.int64()),
+        ("batch", pa.int64()),
+        ("partition", pa.list_(pa.string())),
+        ("portions", pa.int32()),
+    ]
+)
+"""A question, or the error, and the batches, partition columns and number of portions that choose what is read."""
+
+
+@dataclass(frozen=True)
+class GroupsAsked:
+    """What the portions of an answer need to know.
+
+    Attributes
+    ----------
+    groups
+        The engine for the question; it holds the compiled pattern.
+    types
+        Spark type of each of the stream's attributes.
+    from_step, to_step
+        Bounds of t_end, or None.
+    """
+
+    groups: Groups
+    types: Mapping[str, str]
+    from_step: int | None
+    to_step: int | None
+
+
+def ask(
+    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Check a call, and say what is to be read for it.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    publication
+        ``at``: what `ingest` published of the stream at `as_of`, or None; ``first``, ``horizon``: microseconds or None.
+    known
+        Names of all streams.
+    counts
+        ``name`` and ``events`` of the stream's names.
+
+    Returns
+    -------
+    The fields of `QUESTION_TYPE`.
+    """
+    try:
+        return _question(arguments, publication, known, counts)
+    except PatternLakeError as error:
+        return {"error": str(error)}
+
+
+def _question(
+    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    for name, what in (("stream", "the name of a stream"), ("pattern", "a pattern")):
+        if arguments.get(name) is None:
+            raise ArgumentError(f"{name} is NULL; give {what}")
+    stream = arguments["stream"]
+    check_moment(f"the stream {stream!r}", arguments.get("as_of"), publication)
+    at = publication["at"]
+    if at is None:
+        near = difflib.get_close_matches(stream, known, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        names = ", ".join(map(repr, known)) or "none yet; run `ingest`"
+        raise ArgumentError(f"there is no stream {stream!r}{hint}; streams: {names}")
+    check_bounds(arguments, ("from_step", "to_step"))
+    configuration = json.loads(at["configuration"])
+    missing = [name for name in ("step", "probability") if configuration[name] is None]
+    if missing:
+        raise ArgumentError(
+            f"the stream {stream!r} has no {' and no '.join(missing)}; configure `step` and `probability` for it"
+        )
+    text = json.dumps({"arguments": dict(arguments), "configuration": configuration}, sort_keys=True)
+    question = asked(text).groups.question
+    if arguments.get("key") is not None and not question.partition and configuration["key"] is None:
+        raise ArgumentError(f"key => {arguments['key']!r}: the stream {stream!r} has no key; configure `key` for it")
+    # The automaton may be too large: refused before anything is read.
+    _ = asked(text).groups.automaton
+    events = sum(int(row["events"]) for row in counts)
+    return {
+        "text": text,
+        "base": at["base_batch"],
+        "batch": at["batch_id"],
+        "partition": list(question.partition) or ["key"],
+        "portions": max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))),
+    }
+
+
+@lru_cache(maxsize=64)
+def asked(text: str) -> GroupsAsked:
+    """What the text of a question says."""
+    parts = json.loads(text)
+    arguments, configuration = parts["arguments"], parts["configuration"]
+    types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
+    question = compile_query(
+        parse(arguments["pattern"]),
+        Scope(attributes=types, key=configuration["key"]),
+        overlap=arguments.get("overlap"),
+        threshold=arguments.get("threshold"),
+        within=arguments.get("within"),
+    )
+    return GroupsAsked(Groups(question), types, arguments.get("from_step"), arguments.get("to_step"))

@@ -1,0 +1,37 @@
+"""The columns of PARTITION BY, as events call them."""
+
+from __future__ import annotations
+
+import re
+
+from patternlake.udfs.errors import PredicateError
+from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.scopes import BUILT_IN, Scope
+from patternlake.udfs.language.tree import Query
+
+
+def partition_columns(query: Query, scope: Scope) -> tuple[str, ...]:
+    """The columns that a query partitions by; the stream's key is called ``key``.
+
+    Raises
+    ------
+    PredicateError
+        A column is neither an attribute nor built in, with its place.
+    """
+    return tuple(_column(query, column, scope) for column in query.partition)
+
+
+def _column(query: Query, column: str, scope: Scope) -> str:
+    if column in scope.attributes or column in BUILT_IN:
+        return column
+    if column == scope.key:
+        return "key"
+    clause = max((found.end() for found in re.finditer(r"\bPARTITION\s+BY\b", query.text, re.IGNORECASE)), default=0)
+    start = max(query.text.find(column, clause), 0)
+    known = ", ".join([*scope.attributes, *([scope.key] if scope.key else []), *BUILT_IN])
+    raise PredicateError(
+        f"PARTITION BY {quoted(column)}: not an attribute of the stream (in scope: {known})",
+        query.text,
+        start,
+        start + len(column),
+    )

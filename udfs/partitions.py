@@ -1,0 +1,49 @@
+"""Partitions of events, from the values that a query partitions by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+
+def partitions(values: pa.Array, width: int) -> tuple[NDArray[np.int64], list[str | None]]:
+    """Number the partitions of events.
+
+    Parameters
+    ----------
+    values
+        List array of n lists of `width` texts: the values of the columns that partition the events.
+    width
+        How many columns.
+
+    Returns
+    -------
+    int64[n]
+        The number of each event's partition.
+    list of str or None
+        What is shown of each partition, by number: its value, of several columns the values joined by a comma; they
+        ascend, NULL first.
+    """
+    flat = pc.list_flatten(values)
+    codes = np.zeros(len(values), np.int64)
+    for column in range(width):
+        words = flat.take(pa.array(np.arange(len(values), dtype=np.int64) * width + column)).dictionary_encode()
+        code = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        _, codes = np.unique(codes * (len(words.dictionary) + 1) + code + 1, return_inverse=True)
+    _, first = np.unique(codes, return_index=True)
+    texts = [shown(one) for one in values.take(pa.array(first)).to_pylist()]
+    order = sorted(range(len(texts)), key=lambda place: (texts[place] is not None, texts[place] or "", place))
+    rank = np.empty(len(texts), np.int64)
+    rank[order] = np.arange(len(texts))
+    return rank[codes], [texts[place] for place in order]
+
+
+def shown(values: Sequence[str | None]) -> str | None:
+    """A partition as the column ``key`` of an answer has it."""
+    if len(values) < 2:
+        return values[0] if values else None
+    return ",".join("NULL" if value is None else value for value in values)
