@@ -12,8 +12,9 @@ import pytest
 from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, compiled, keys_of, random_events, random_query, vertices
 
+from patternlake.udfs.partitions import shown
 from patternlake.udfs.trends.answering import Trends
-from patternlake.udfs.trends.rows import VERTEX_SCHEMA, Layout, shown, vertex_rows, vertices_from
+from patternlake.udfs.trends.rows import VERTEX_SCHEMA, Layout, vertex_rows, vertices_from
 
 
 def table_rows(events: Sequence[naive.Event]) -> dict[str, pa.Array]:
