@@ -16,6 +16,7 @@ from patternlake.delta_tables import batches, intents, stream_names, streams, wr
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.event_statistics import ATTRIBUTES
 from patternlake.delta_tables.intents import IntentsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.standing import look
@@ -50,6 +51,7 @@ def _statistics(batch: Batch, name: str = "a", events: int = 3) -> DataFrame:
         F.lit(events).cast("bigint").alias("events"),
         F.timestamp_micros(F.lit(1)).alias("first_time"),
         F.timestamp_micros(F.lit(2)).alias("last_time"),
+        F.lit(None).cast(ATTRIBUTES).alias("attributes"),
     )
 
 
