@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +61,80 @@ def check_moment(what: str, as_of: int | None, publication: Mapping[str, Any]) -
             f"as_of {moment(as_of)} lies before the horizon of {what}; the earliest moment that can be asked is "
             f"{moment(horizon)}"
         )
+
+
+def check_given(arguments: Mapping[str, Any]) -> None:
+    """Refuse a call without a stream or a pattern.
+
+    Raises
+    ------
+    ArgumentError
+        Naming what is NULL.
+    """
+    for name, what in (("stream", "the name of a stream"), ("pattern", "a pattern")):
+        if arguments.get(name) is None:
+            raise ArgumentError(f"{name} is NULL; give {what}")
+
+
+def unknown(what: str, name: str, plural: str, known: Sequence[str], none: str) -> ArgumentError:
+    """The error for an object that was never published.
+
+    Parameters
+    ----------
+    what, plural
+        The kind of object, of one and of several.
+    name
+        What was asked for.
+    known
+        Names of all objects of the kind.
+    none
+        What to do where there are none.
+    """
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    names = ", ".join(map(repr, known)) or f"none yet; {none}"
+    return ArgumentError(f"there is no {what} {name!r}{hint}; {plural}: {names}")
+
+
+def stream_configuration(
+    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: Sequence[str]
+) -> dict[str, Any]:
+    """The configuration of the stream that a function over events is asked for.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    publication
+        ``at``: what `ingest` published of the stream at `as_of`, or None; ``first``, ``horizon``: microseconds or None.
+    known
+        Names of all streams.
+
+    Raises
+    ------
+    ArgumentError
+        The stream or the pattern is NULL, there is no such stream, or nothing of it at that moment.
+    """
+    check_given(arguments)
+    stream = arguments["stream"]
+    check_moment(f"the stream {stream!r}", arguments.get("as_of"), publication)
+    if publication["at"] is None:
+        raise unknown("stream", stream, "streams", known, "run `ingest`")
+    configuration: dict[str, Any] = json.loads(publication["at"]["configuration"])
+    return configuration
+
+
+def check_key(arguments: Mapping[str, Any], configuration: Mapping[str, Any], *, partitioned: bool) -> None:
+    """Refuse a key of a stream that has none, unless the pattern says what partitions it.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the key and the stream.
+    """
+    if arguments.get("key") is not None and not partitioned and configuration["key"] is None:
+        stream = arguments["stream"]
+        raise ArgumentError(f"key => {arguments['key']!r}: the stream {stream!r} has no key; configure `key` for it")
 
 
 def moment(micros: int) -> str:

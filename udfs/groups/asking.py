@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from patternlake.udfs.asking import check_bounds, check_moment
+from patternlake.udfs.asking import check_bounds, check_key, stream_configuration
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.groups.answering import Groups
 from patternlake.udfs.groups.question import compile_query
@@ -84,35 +83,22 @@ def ask(
 def _question(
     arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    for name, what in (("stream", "the name of a stream"), ("pattern", "a pattern")):
-        if arguments.get(name) is None:
-            raise ArgumentError(f"{name} is NULL; give {what}")
-    stream = arguments["stream"]
-    check_moment(f"the stream {stream!r}", arguments.get("as_of"), publication)
-    at = publication["at"]
-    if at is None:
-        near = difflib.get_close_matches(stream, known, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        names = ", ".join(map(repr, known)) or "none yet; run `ingest`"
-        raise ArgumentError(f"there is no stream {stream!r}{hint}; streams: {names}")
+    configuration = stream_configuration(arguments, publication, known)
     check_bounds(arguments, ("from_step", "to_step"))
-    configuration = json.loads(at["configuration"])
     missing = [name for name in ("step", "probability") if configuration[name] is None]
     if missing:
-        raise ArgumentError(
-            f"the stream {stream!r} has no {' and no '.join(missing)}; configure `step` and `probability` for it"
-        )
+        stream, without = arguments["stream"], " and no ".join(missing)
+        raise ArgumentError(f"the stream {stream!r} has no {without}; configure `step` and `probability` for it")
     text = json.dumps({"arguments": dict(arguments), "configuration": configuration}, sort_keys=True)
     question = asked(text).groups.question
-    if arguments.get("key") is not None and not question.partition and configuration["key"] is None:
-        raise ArgumentError(f"key => {arguments['key']!r}: the stream {stream!r} has no key; configure `key` for it")
+    check_key(arguments, configuration, partitioned=bool(question.partition))
     # The automaton may be too large: refused before anything is read.
     _ = asked(text).groups.automaton
     events = sum(int(row["events"]) for row in counts)
     return {
         "text": text,
-        "base": at["base_batch"],
-        "batch": at["batch_id"],
+        "base": publication["at"]["base_batch"],
+        "batch": publication["at"]["batch_id"],
         "partition": list(question.partition) or ["key"],
         "portions": max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))),
     }

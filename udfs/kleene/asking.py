@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from patternlake.udfs.asking import check_bounds, check_moment, given
+from patternlake.udfs.asking import check_bounds, check_key, given, stream_configuration
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.kleene.costs import Statistics
 from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
@@ -190,22 +189,10 @@ def _compiled(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) ->
 
 def _checked(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> _Compiled:
     """The compiled pattern of a call whose other arguments are right."""
-    for name, what in (("stream", "the name of a stream"), ("pattern", "a pattern")):
-        if arguments.get(name) is None:
-            raise ArgumentError(f"{name} is NULL; give {what}")
-    stream = arguments["stream"]
-    check_moment(f"the stream {stream!r}", arguments.get("as_of"), publication)
-    at = publication["at"]
-    if at is None:
-        near = difflib.get_close_matches(stream, known, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        names = ", ".join(map(repr, known)) or "none yet; run `ingest`"
-        raise ArgumentError(f"there is no stream {stream!r}{hint}; streams: {names}")
+    configuration = stream_configuration(arguments, publication, known)
     check_bounds(arguments, ("from_time", "to_time"))
-    configuration = json.loads(at["configuration"])
     check = _compiled(arguments, configuration)
-    if arguments.get("key") is not None and not check.pattern.partition and configuration["key"] is None:
-        raise ArgumentError(f"key => {arguments['key']!r}: the stream {stream!r} has no key; configure `key` for it")
+    check_key(arguments, configuration, partitioned=bool(check.pattern.partition))
     return check
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.asking import check_bounds, given
+from patternlake.udfs.asking import check_bounds, check_given, given
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.scopes import Scope
@@ -128,9 +128,7 @@ def question_text(arguments: Mapping[str, Any], sketch: Mapping[str, Any] | None
     ArgumentError, PatternError
         Naming the argument and what would be right.
     """
-    for name in ("stream", "pattern"):
-        if arguments.get(name) is None:
-            raise ArgumentError(f"{name} is NULL; give {'the name of a stream' if name == 'stream' else 'a pattern'}")
+    check_given(arguments)
     if sketch is None:
         streams = ", ".join(repr(name) for name in known) or "none yet; run `ingest` and `sketch`"
         raise ArgumentError(f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}")

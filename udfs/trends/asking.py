@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from patternlake.udfs.asking import check_bounds, check_moment, given
+from patternlake.udfs.asking import check_bounds, check_moment, given, unknown
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.trends.configured import layout_of
 from patternlake.udfs.trends.panes import Windows
@@ -108,10 +107,7 @@ def _question(arguments: Mapping[str, Any], publication: Mapping[str, Any], know
     check_moment(f"the trend query {name!r}", arguments.get("as_of"), publication)
     at = publication["at"]
     if at is None:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        names = ", ".join(map(repr, known)) or "none yet; configure `trends`, and run the job"
-        raise ArgumentError(f"there is no trend query {name!r}{hint}; trend queries: {names}")
+        raise unknown("trend query", name, "trend queries", known, "configure `trends`, and run the job")
     check_bounds(arguments, ("from_time", "to_time"))
     max_trends = given(arguments, "max_trends", 1_000_000)
     if max_trends < 0:
