@@ -1,39 +1,72 @@
-"""What a batch of rows amounts to: counts by reason and name, and the rows of the tables that keep them."""
+"""What a batch of rows amounts to: counts by reason, range and name, and the rows of the tables that keep them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.event_statistics import ATTRIBUTES
+from patternlake.jobs import ordering
+from patternlake.jobs.ordering import Ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def counted(prepared: DataFrame) -> DataFrame:
-    """Rows and span of every reason and name; of refused rows the name says nothing."""
-    name = F.when(F.col("reason").isNull(), F.col("name"))
-    return prepared.groupBy("reason", name.alias("name")).agg(
+@dataclass(frozen=True)
+class Total:
+    """What the rows of one reason amount to.
+
+    Parameters
+    ----------
+    rows
+        How many.
+    greatest
+        Their greatest time in microseconds; None where none has one.
+    quantiles
+        Of their times, by `ordering.times`.
+    """
+
+    rows: int = 0
+    greatest: int | None = None
+    quantiles: tuple[int, ...] = ()
+
+
+def totals(prepared: DataFrame) -> dict[str | None, Total]:
+    """By reason; None stands for the accepted rows."""
+    found = prepared.groupBy("reason").agg(
+        F.count("*").alias("rows"),
+        F.unix_micros(F.max("time")).alias("greatest"),
+        ordering.times("time").alias("quantiles"),
+    )
+    return {
+        row["reason"]: Total(row["rows"], row["greatest"], tuple(row["quantiles"] or ())) for row in found.collect()
+    }
+
+
+def counted(accepted: DataFrame, cut: Ranges) -> DataFrame:
+    """Rows and span of every name in every range: ``range, name, events, first_time, last_time``."""
+    return accepted.groupBy(cut.number.alias("range"), "name").agg(
         F.count("*").alias("events"), F.min("time").alias("first_time"), F.max("time").alias("last_time")
     )
 
 
-def totals(by_name: DataFrame) -> dict[str | None, tuple[int, int | None]]:
-    """Count and greatest time (microseconds) by reason; None stands for the accepted rows."""
-    sums = by_name.groupBy("reason").agg(
-        F.sum("events").alias("events"), F.unix_micros(F.max("last_time")).alias("greatest")
-    )
-    return {row["reason"]: (row["events"], row["greatest"]) for row in sums.collect()}
+def by_range(counts: DataFrame) -> dict[int, int]:
+    """Rows of each range, of what `counted` gives."""
+    sums = counts.groupBy("range").agg(F.sum("events").alias("rows"))
+    return {row["range"]: row["rows"] for row in sums.collect()}
 
 
-def statistics(by_name: DataFrame, batch: Batch) -> DataFrame:
+def statistics(counts: DataFrame, batch: Batch) -> DataFrame:
     """Rows of `event_statistics`, of what `counted` gives."""
-    columns = ("name", "events", "first_time", "last_time")
+    by_name = counts.groupBy("name").agg(
+        F.sum("events").alias("events"), F.min("first_time").alias("first_time"), F.max("last_time").alias("last_time")
+    )
     untold = F.lit(None).cast(ATTRIBUTES).alias("attributes")
-    return by_name.where(F.col("reason").isNull()).select(*_batch_columns(batch), *columns, untold)
+    return by_name.select(*_batch_columns(batch), *by_name.columns, untold)
 
 
 def quarantine(prepared: DataFrame, batch: Batch) -> DataFrame:

@@ -121,7 +121,7 @@ class EventColumns:
         -------
         DataFrame
             ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``. Reason and detail are
-            NULL for a good row; row is NULL too, unless a later look at a whole step can still turn the row down.
+            NULL for a good row; row and origin too, unless a later look at a whole step can still turn it down.
         """
         columns = [column for column in source.columns if column != ORIGIN]
         # Under names of their own, since an attribute hides the source's column of its name.
@@ -150,8 +150,11 @@ class EventColumns:
             F.col("__hash").alias("hash"),
             reason.alias("reason"),
             F.when(reason.isNotNull(), detail).alias("detail"),
-            (shown if self.stream.probabilistic else F.when(reason.isNotNull(), shown)).alias("row"),
-            F.col(ORIGIN).alias("origin"),
+            *[
+                # A later look at a whole step may still turn a good row of a probabilistic stream down.
+                (value if self.stream.probabilistic else F.when(reason.isNotNull(), value)).alias(column)
+                for column, value in (("row", shown), ("origin", F.col(ORIGIN)))
+            ],
         )
         return rows
 

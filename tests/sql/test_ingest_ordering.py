@@ -27,7 +27,10 @@ ROWS = [
 
 def _numbered(spark: SparkSession, rows: list[Any], first: int = 1) -> list[tuple[Any, ...]]:
     frame = spark.createDataFrame(rows, "time timestamp, name string, key string, hash bigint").repartition(3)
-    found = ordering.number(frame, len(rows), first, parallelism=2).collect()
+    quantiles = frame.select(ordering.times("time")).collect()[0][0]
+    cut = ordering.ranges(frame, len(rows), quantiles, parallelism=2)
+    sizes = {row["range"]: row["count"] for row in frame.groupBy(cut.number.alias("range")).count().collect()}
+    found = ordering.number(frame, cut, sizes, first).collect()
     return [(row["position"], row["time"], row["name"], row["key"], row["hash"]) for row in found]
 
 
@@ -48,6 +51,22 @@ def test_positions_follow_time_name_key_and_hash(
     assert [(time, name, key, hashed) for _, time, name, key, hashed in found] == [
         (_as_spark_shows(spark, time), *rest) for time, *rest in local
     ]
+
+
+def test_rows_of_many_times_are_cut_evenly_without_reading_them_again(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "RANGE_ROWS", 100)
+    monkeypatch.setattr(ordering, "_sampled", None)
+    rows = [(EPOCH + timedelta(seconds=n * n), "a", None, n) for n in range(600)]
+    frame = spark.createDataFrame(rows, "time timestamp, name string, key string, hash bigint")
+    quantiles = frame.select(ordering.times("time")).collect()[0][0]
+    cut = ordering.ranges(frame, len(rows), quantiles)
+    sizes = [row["count"] for row in frame.groupBy(cut.number).count().collect()]
+    assert len(sizes) == len(cut) == 6
+    assert min(sizes) >= 90
+    assert max(sizes) <= 110
+    assert [row[4] for row in sorted(_numbered(spark, rows))] == list(range(600))
 
 
 def test_rows_that_are_all_equal_are_numbered_all_the_same(
