@@ -57,4 +57,4 @@ bench-large: $(VENV)/.jars
 	$(BIN)/python -m benchmarks --large
 
 clean:
-	rm -rf $(VENV) build demo/lake demo/data demo/output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build demo/lake demo/data demo/weather demo/output .pytest_cache .mypy_cache .ruff_cache .hypothesis

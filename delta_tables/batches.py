@@ -220,6 +220,30 @@ class Batch:
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
         writes.update(self.database.spark, self.database.log(table), mine & older & wanted, values)
 
+    def close_partitions(self, table: str, parts: DataFrame, condition: str = "true") -> None:
+        """End the rows of earlier batches in some partitions: from this batch on they are not seen.
+
+        Parameters
+        ----------
+        table
+            Plain name of a table with from_batch, to_batch and part.
+        parts
+            A column ``part``, distinct.
+        condition
+            SQL text over the table's columns, called ``t``; other rows are left alone.
+        """
+        self._check_open()
+        mine = f"t.stream_id = {self.stream_id} AND t.{TABLES[table].object_column} = {stream_id(self.object)}"
+        older = f"t.to_batch IS NULL AND t.from_batch < {self.batch_id}"
+        values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
+        writes.update_matching(
+            self.database.spark,
+            self.database.log(table),
+            parts.select("part"),
+            f"{mine} AND {older} AND ({condition}) AND t.part <=> k.part",
+            values,
+        )
+
     def discard(self, table: str, condition: Column | str) -> None:
         """Delete rows of this batch that a part wrote and that a later part writes anew.
 

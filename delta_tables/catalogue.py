@@ -5,6 +5,8 @@ from __future__ import annotations
 from patternlake.delta_tables import (
     event_statistics,
     events,
+    group_matches,
+    group_state,
     intents,
     publications,
     quarantine,
@@ -24,6 +26,8 @@ _MODULES = (
     sketch_nodes,
     trend_vertices,
     trend_edges,
+    group_state,
+    group_matches,
     publications,
 )
 TABLES: dict[str, Table] = {module.TABLE.name: module.TABLE for module in _MODULES}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.visibility import visible_text
 
 
 def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, p.object AS trend, e.kind, e.pane, array_join(e.part, ',', 'NULL') AS partition, e.step,
+    return f"""SELECT p.stream, p.object AS trend, e.kind, e.pane, {shown_text("e.part")} AS partition, e.step,
   e.first, e.last, e.position, e.term, e.from_batch
 FROM {log("trend_edges")} e JOIN ({current(log, "trends")}) p ON {visible_text(TABLE, "e", "p")}"""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.visibility import visible, visible_text
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.publications import Publication
 
 EVENT, ATTRIBUTE, PANE = "event", "attribute", "pane"
 
 
 def _view(log: LogName) -> str:
-    return f"""SELECT p.stream, p.object AS trend, v.kind, v.pane, array_join(v.part, ',', 'NULL') AS partition, v.key,
+    return f"""SELECT p.stream, p.object AS trend, v.kind, v.pane, {shown_text("v.part")} AS partition, v.key,
   v.position, v.time, v.last_time, v.greatest_time, v.term, v.left, v.right, v.along, v.carried, v.step,
   v.number, v.low, v.high,
   v.holds_low, v.holds_high, v.from_batch

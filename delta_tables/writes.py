@@ -105,6 +105,32 @@ def update(spark: SparkSession, table: str, condition: Column, values: Mapping[s
     _retrying(f"update of {table}", lambda: DeltaTable.forName(spark, table).update(condition, dict(values)))
 
 
+def update_matching(
+    spark: SparkSession, table: str, rows: DataFrame, condition: str, values: Mapping[str, Column]
+) -> None:
+    """Set columns of the rows that belong to one of some given rows.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    table
+        Quoted name of the Delta table, ``t`` in the condition.
+    rows
+        The given rows, ``k`` in the condition; no two of them may belong to one row of the table.
+    condition
+        SQL text.
+    values
+        The columns to set.
+    """
+
+    def write() -> None:
+        merge = DeltaTable.forName(spark, table).alias("t").merge(rows.alias("k"), condition)
+        merge.whenMatchedUpdate(set=dict(values)).execute()
+
+    _retrying(f"update of {table}", write)
+
+
 def delete(spark: SparkSession, table: str, condition: Column) -> None:
     """Delete the rows that satisfy a condition."""
     _retrying(f"delete from {table}", lambda: DeltaTable.forName(spark, table).delete(condition))

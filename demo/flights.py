@@ -1,4 +1,4 @@
-"""`make demo`: a year of real flights, delivered month by month, and ten questions about their order in time."""
+"""`make demo`: a year of real flights and weather, delivered month by month, and eleven questions about their order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from chains import CHAIN_QUESTIONS, ChainQuestion
 from deliver import LATE_REPORTER, MONTHS, Deliveries
+from front_picture import draw_front
 from patterns import PATTERN_QUESTIONS, PatternQuestion
 from picture import draw
 from questions import QUESTIONS, TIRED, Question, RowQuestion
 from rich.console import Console
 from rich.table import Table
+from sky import FRONTS, FrontQuestion, Weather
 
 import patternlake
 
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 CONFIGURATION = HERE.parent / "conf" / "demo.yaml"
-DATA, LAKE, OUTPUT = HERE / "data", HERE / "lake", HERE / "output"
+DATA, WEATHER, LAKE, OUTPUT = HERE / "data", HERE / "weather", HERE / "lake", HERE / "output"
 
 AS_OF_MONTH = 6
 TREND_MONTHS = (6, 12)
-"""After these months' files the job `trends` runs, each time on what came since it last ran."""
+"""After these months' files the jobs of `LATER` run, each time on what came since they last ran."""
+LATER = ("trends", "groups")
 
 SHOWN_ROWS = 10
 
@@ -39,7 +42,7 @@ console = Console(highlight=False)
 def main() -> None:
     """Run the demo from an empty lake."""
     begun = time.monotonic()
-    for folder in (DATA, LAKE, OUTPUT):
+    for folder in (DATA, WEATHER, LAKE, OUTPUT):
         shutil.rmtree(folder, ignore_errors=True)
     OUTPUT.mkdir()
     console.print("Starting Spark …")
@@ -48,7 +51,7 @@ def main() -> None:
     )
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        as_of = deliver_and_run(spark, Deliveries())
+        as_of = deliver_and_run(spark, Deliveries(), Weather())
         show_state(spark)
         for number, question in enumerate(QUESTIONS, start=1):
             answer(spark, number, question, as_of)
@@ -61,28 +64,39 @@ def main() -> None:
         patternlake.run(spark, str(CONFIGURATION), job="maintain")
         for number, pattern in enumerate(PATTERN_QUESTIONS, start=len(QUESTIONS) + len(CHAIN_QUESTIONS) + 2):
             answer_pattern(spark, number, pattern)
+        last = len(QUESTIONS) + len(CHAIN_QUESTIONS) + len(PATTERN_QUESTIONS) + 2
+        answer_fronts(spark, last, FRONTS)
+        draw_front(spark, OUTPUT / "a_front.png")
+        console.print("The most probable one as a picture: demo/output/a_front.png")
     finally:
         spark.stop()
     console.print(f"\nDone in {time.monotonic() - begun:.0f} s. All rows: demo/output; the lake: demo/lake.")
 
 
-def deliver_and_run(spark: SparkSession, deliveries: Deliveries) -> str:
+def deliver_and_run(spark: SparkSession, deliveries: Deliveries, weather: Weather) -> str:
     """Deliver each month and run the jobs on it; the moment at which June's file was published."""
     console.rule("Twelve files arrive, one a month")
+    titles = ("ingest", "sketch", *LATER)
     console.print(
-        f"{'month':10}{'rows in':>10}{'events':>10}{'quarantined':>13}{'ingest':>10}{'sketch':>10}{'trends':>10}"
+        f"{'month':10}{'rows in':>10}{'events':>10}{'quarantined':>13}" + "".join(f"{title:>10}" for title in titles)
     )
-    as_of = ""
+    as_of, delivered = "", 0
     for month in MONTHS:
         deliveries.write(month, DATA)
-        ingest, sketch = (patternlake.run(spark, str(CONFIGURATION), job=job)[0] for job in ("ingest", "sketch"))
+        ingest, sketch = (
+            patternlake.run(spark, str(CONFIGURATION), job=job, object="flights")[0] for job in ("ingest", "sketch")
+        )
         line = (
             f"2013-{month:02}   {ingest.rows_in:>10,}{ingest.rows_out:>10,}{ingest.rows_quarantined:>13,}"
             f"{ingest.seconds:>8.1f} s{sketch.seconds:>8.1f} s"
         )
         if month in TREND_MONTHS:
-            trends = patternlake.run(spark, str(CONFIGURATION), job="trends")
-            line += f"{sum(summary.seconds for summary in trends):>8.1f} s"
+            weather.write(range(delivered + 1, month + 1), WEATHER)
+            delivered = month
+            patternlake.run(spark, str(CONFIGURATION), job="ingest", object="sky")
+            for job in LATER:
+                summaries = patternlake.run(spark, str(CONFIGURATION), job=job)
+                line += f"{sum(summary.seconds for summary in summaries):>8.1f} s"
         console.print(line)
         if month == AS_OF_MONTH:
             latest = "SELECT CAST(max(published_at) AS STRING) AS at FROM patternlake.publications"
@@ -93,7 +107,9 @@ def deliver_and_run(spark: SparkSession, deliveries: Deliveries) -> str:
 def show_state(spark: SparkSession) -> None:
     """Show what the twelve runs left: events, their sketch, and the rows that were turned down."""
     console.rule("What is in the lake now")
-    events = spark.sql("SELECT name, count(*) AS events FROM patternlake.events GROUP BY name ORDER BY events DESC")
+    events = spark.sql(
+        "SELECT stream, name, count(*) AS events FROM patternlake.events GROUP BY ALL ORDER BY stream, events DESC"
+    )
     print_rows("Events by name", events.collect())
     turned_down = spark.sql(
         "SELECT reason, get_json_object(`row`, '$.carrier') AS carrier, count(*) AS rows, any_value(detail) AS such_as "
@@ -171,6 +187,18 @@ def answer_pattern(spark: SparkSession, number: int, question: PatternQuestion) 
     print_rows("The matches", rows, number)
     print_rows("Its plan", spark.sql(question.plan).collect())
     console.print(question.means.format(matches=len(rows)))
+
+
+def answer_fronts(spark: SparkSession, number: int, question: FrontQuestion) -> None:
+    """Ask where something may have happened, and how probably."""
+    headline(number, question.title, question.asked)
+    console.print(f"  {question.call}", markup=False)
+    groups, seconds = timed(spark, f"SELECT * FROM {question.call}")
+    table = tally("groups")
+    table.add_row("match_groups, kept by the job", f"{len(groups)}", f"{seconds:.2f} s")
+    console.print(table)
+    print_rows("The groups, the most probable first", spark.sql(question.rows).collect(), number)
+    console.print(question.means.format(groups=len(groups)))
 
 
 def timed(spark: SparkSession, query: str) -> tuple[list[Row], float]:

@@ -40,7 +40,7 @@ def totals(prepared: DataFrame) -> dict[str | None, Total]:
     found = prepared.groupBy("reason").agg(
         F.count("*").alias("rows"),
         F.unix_micros(F.max("time")).alias("greatest"),
-        ordering.times("time").alias("quantiles"),
+        ordering.times().alias("quantiles"),
     )
     return {
         row["reason"]: Total(row["rows"], row["greatest"], tuple(row["quantiles"] or ())) for row in found.collect()

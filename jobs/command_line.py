@@ -62,7 +62,8 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log, and 
 @app.command()
 def run(
     job: Annotated[
-        str, typer.Argument(metavar="JOB", help="ingest, sketch, trends, maintain, or all of them in this order.")
+        str,
+        typer.Argument(metavar="JOB", help="ingest, sketch, trends, groups, maintain, or all of them in this order."),
     ],
     conf: Conf,
     object: Annotated[str | None, typer.Option("--object", metavar="NAME", help="Only this object.")] = None,

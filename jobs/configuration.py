@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 
 from patternlake.delta_tables.stream_names import stream_id
 from patternlake.jobs import configuration_values as values
+from patternlake.jobs.configuration_groups import GroupConfiguration
 from patternlake.jobs.configuration_sketches import AgeRule, SketchConfiguration
 from patternlake.jobs.configuration_streams import (
     Attribute,
@@ -30,6 +31,7 @@ __all__ = [
     "AgeRule",
     "Attribute",
     "Configuration",
+    "GroupConfiguration",
     "SketchConfiguration",
     "Source",
     "StreamConfiguration",
@@ -54,6 +56,7 @@ class Configuration(Section):
     streams: dict[ObjectName, StreamConfiguration] = Field(default_factory=dict)
     sketches: dict[ObjectName, SketchConfiguration] = Field(default_factory=dict)
     trends: dict[ObjectName, TrendConfiguration] = Field(default_factory=dict)
+    groups: dict[ObjectName, GroupConfiguration] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _streams_exist(self) -> Configuration:
@@ -64,17 +67,21 @@ class Configuration(Section):
                 raise problem(
                     f"no stream {name!r}{hint}; a sketch is named after its stream: {known}", "sketches", name
                 )
-        for name, trend in self.trends.items():
-            if trend.stream not in self.streams:
-                known = ", ".join(map(repr, self.streams)) or "none"
-                hint = values.suggest(trend.stream, self.streams)
-                raise problem(f"no stream {trend.stream!r}{hint}; streams are {known}", "trends", name, "stream")
+        for section in ("trends", "groups"):
+            self._check_queries(section)
+        return self
+
+    def _check_queries(self, section: str) -> None:
+        queries: dict[str, TrendConfiguration | GroupConfiguration] = getattr(self, section)
         numbers: dict[int, str] = {}
-        for name in self.trends:
+        for name, query in queries.items():
+            if query.stream not in self.streams:
+                known = ", ".join(map(repr, self.streams)) or "none"
+                hint = values.suggest(query.stream, self.streams)
+                raise problem(f"no stream {query.stream!r}{hint}; streams are {known}", section, name, "stream")
             twin = numbers.setdefault(stream_id(name), name)
             if twin != name:
-                raise problem(f"has the same number as {twin!r}; give one of them another name", "trends", name)
-        return self
+                raise problem(f"has the same number as {twin!r}; give one of them another name", section, name)
 
     @classmethod
     def load(cls, path: str | Path) -> Configuration:

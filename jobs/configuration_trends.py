@@ -7,16 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from patternlake.jobs.configuration_streams import ObjectName, Section, Text
-
-
-def _parameters(value: Any) -> Any:
-    """Parameters as texts: a number or a truth value stands for what is written."""
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, int | float) else given
-        for name, given in value.items()
-    }
+from patternlake.jobs.configuration_values import parameters
 
 
 class TrendConfiguration(Section):
@@ -24,7 +15,7 @@ class TrendConfiguration(Section):
 
     stream: ObjectName
     query: Text
-    params: Annotated[dict[str, str], BeforeValidator(_parameters)] = Field(default_factory=dict)
+    params: Annotated[dict[str, str], BeforeValidator(parameters)] = Field(default_factory=dict)
 
     @property
     def meaning(self) -> dict[str, Any]:

@@ -145,6 +145,16 @@ def timezone(value: str) -> str:
     return value
 
 
+def parameters(value: Any) -> Any:
+    """Parameters of predicates as texts: a number or a truth value stands for what is written."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, int | float) else given
+        for name, given in value.items()
+    }
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` where a known word is close, else nothing."""
     lower = {candidate.lower(): candidate for candidate in known}

@@ -52,7 +52,8 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
         removed = _age(db, name, configuration.sketches[name].age)
     horizon = moments.now() - HISTORY
     kept = [("ingest", name), ("sketch", name)]
-    kept += [("trends", trend) for trend, each in configuration.trends.items() if each.stream == name]
+    kept += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
+    kept += [("groups", query) for query, each in configuration.groups.items() if each.stream == name]
     for job, object in kept:
         forget(db, job=job, object=object, horizon=horizon)
     reader = PublicationsReader(db)

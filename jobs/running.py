@@ -68,6 +68,12 @@ def _trends(database: Database, name: str, configuration: Configuration, rebuild
     return trends(database, name, configuration.trends[name], rebuild=rebuild)
 
 
+def _groups(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.groups import groups
+
+    return groups(database, name, configuration.groups[name], rebuild=rebuild)
+
+
 def _maintain(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.maintain import maintain
 
@@ -78,6 +84,7 @@ JOBS: dict[str, Job] = {
     "ingest": Job(lambda configuration: configuration.streams, _ingest),
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
     "trends": Job(lambda configuration: configuration.trends, _trends),
+    "groups": Job(lambda configuration: configuration.groups, _groups),
     "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False),
 }
 """Jobs by name, in the order in which they depend on each other."""

@@ -140,7 +140,7 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
 
 def _configured_stream(job: str, object: str, configuration: Configuration) -> str:
     """The stream that an object is to read; most bear its name."""
-    query = configuration.trends.get(object) if job == "trends" else None
+    query = {"trends": configuration.trends.get(object), "groups": configuration.groups.get(object)}.get(job)
     return object if query is None else query.stream
 
 

@@ -31,8 +31,10 @@ def register(spark: SparkSession) -> None:
         spark.udf.register(name, function)
 
 
-def _question(arguments: pa.Array, publication: pa.Array, known: pa.Array, counts: pa.Array) -> pa.Array:
-    rows = zip(*(column.to_pylist() for column in (arguments, publication, known, counts)), strict=True)
+def _question(
+    arguments: pa.Array, publication: pa.Array, known: pa.Array, counts: pa.Array, queries: pa.Array
+) -> pa.Array:
+    rows = zip(*(column.to_pylist() for column in (arguments, publication, known, counts, queries)), strict=True)
     return pa.array([ask(*row) for row in rows], QUESTION_TYPE)
 
 

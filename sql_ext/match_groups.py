@@ -1,8 +1,12 @@
-"""The SQL function `match_groups`: groups of overlapping matches in a probabilistic stream, from its events."""
+"""The SQL function `match_groups`: groups of overlapping matches in a probabilistic stream.
+
+From what the job `groups` keeps, where it keeps the query and is up to date; else from the events.
+"""
 
 from __future__ import annotations
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.stream_names import stream_id_text
 from patternlake.sql_ext.pattern_steps import SHOWN, partition_values, question
 from patternlake.sql_ext.registration import Parameter, SqlFunction
 from patternlake.sql_ext.steps import stream_id
@@ -40,12 +44,12 @@ def _body(db: Database) -> str:
     conditional = f"({f}.pattern RLIKE '(?i)DEFINE|WHERE|PARTITION')"
     return f"""
 WITH
-{question(db, f, PARAMETERS, "_patternlake_groups_question")},
+{question(db, f, PARAMETERS, "_patternlake_groups_question", queries="groups")},
 asked AS (SELECT (SELECT q FROM question) AS q),
 mine AS (
   SELECT e.position, e.time, e.step, e.key, e.name, e.probability, q.portions,
     CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes, {partition_values("q.partition")} AS part
-  FROM {db.log("events")} e JOIN asked ON e.batch_id BETWEEN q.base AND q.batch
+  FROM {db.log("events")} e JOIN (SELECT q FROM asked WHERE q.text IS NOT NULL) ON e.batch_id BETWEEN q.base AND q.batch
   WHERE e.stream_id = {stream_id(f)}
 ),
 dealt AS (
@@ -69,4 +73,14 @@ SELECT m.* FROM (
   SELECT _patternlake_groups_rows(chunk) AS rows
   FROM answer, LATERAL explode(CASE WHEN error IS NOT NULL THEN raise_error(error) ELSE chunks END) AS c (chunk)
 ), LATERAL inline(rows) AS m
+UNION ALL
+SELECT * FROM (
+  SELECT {SHOWN} AS key, g.t_start, g.t_first, g.t_end, g.probability, g.final
+  FROM {db.log("group_matches")} g JOIN (SELECT q FROM asked WHERE q.query IS NOT NULL)
+    ON g.group_id = {stream_id_text("q.query")} AND g.from_batch BETWEEN q.query_base AND q.query_batch
+      AND (g.to_batch IS NULL OR g.to_batch > q.query_batch)
+  WHERE g.stream_id = {stream_id(f)}
+)
+WHERE ({f}.key IS NULL OR key = {f}.key)
+  AND t_end BETWEEN coalesce({f}.from_step, t_end) AND coalesce({f}.to_step, t_end)
 """

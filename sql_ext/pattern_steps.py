@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.parts import shown_text
 from patternlake.sql_ext.registration import Parameter
 from patternlake.sql_ext.steps import named_arguments, publication, stream_id
 
 MOST_NAMES = 10_000
 """So many names, the most frequent, are known to the planner."""
 
-
-SHOWN = "CASE WHEN size(part) = 1 THEN part[0] ELSE array_join(part, ',', 'NULL') END"
+SHOWN = shown_text("part")
 """SQL text: the values ``part`` of a partition as ``key`` shows them."""
 
 
@@ -26,8 +26,34 @@ def partition_values(columns: str) -> str:
     )
 
 
-def question(db: Database, function: str, parameters: Sequence[Parameter], python: str) -> str:
-    """The first steps: `question`, one row `q` of what a Python function makes of arguments, publication and counts."""
+def question(db: Database, function: str, parameters: Sequence[Parameter], python: str, *, queries: str = "") -> str:
+    """The first steps: `question`, one row `q` of what a Python function makes of arguments, publication and counts.
+
+    Parameters
+    ----------
+    db
+        The database.
+    function, parameters
+        The SQL function.
+    python
+        The Python function.
+    queries
+        A job; the Python function is also given what it published, at `as_of`, for each query over the stream.
+    """
+    beside, more = "", ""
+    if queries:
+        beside = f""",
+beside AS (
+  SELECT collect_list(struct(object, at.*)) AS queries
+  FROM (
+    SELECT object, max_by(struct(batch_id, base_batch, source, configuration), struct(batch_id, published_at)) AS at
+    FROM {db.log("publications")}
+    WHERE job = '{queries}' AND stream_id = {stream_id(function)}
+      AND published_at <= coalesce({function}.as_of, published_at)
+    GROUP BY object
+  )
+)"""
+        more = " CROSS JOIN beside"
     return f"""publication AS (
 {publication(db, function, job="ingest", more=", unix_micros(watermark) AS watermark")}
 ),
@@ -42,8 +68,8 @@ statistics AS (
     WHERE stream_id = {stream_id(function)}
     GROUP BY name ORDER BY events DESC, name LIMIT {MOST_NAMES}
   )
-),
+){beside},
 question AS (
-  SELECT {python}({named_arguments(function, parameters)}, s.p, s.known, counts) AS q
-  FROM statistics CROSS JOIN (SELECT (SELECT s FROM published) AS s)
+  SELECT {python}({named_arguments(function, parameters)}, s.p, s.known, counts{", queries" if queries else ""}) AS q
+  FROM statistics{more} CROSS JOIN (SELECT (SELECT s FROM published) AS s)
 )"""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.stream_names import stream_id_text
 from patternlake.delta_tables.trend_vertices import EVENT, PANE
 from patternlake.sql_ext.registration import Parameter
@@ -42,7 +43,7 @@ vertices AS (
     FROM {db.log("trend_vertices")} v JOIN asked
       ON {visible("q")} AND v.pane BETWEEN q.low_pane AND q.high_pane
     WHERE {mine} AND v.kind = '{EVENT}' AND ({function}.key IS NULL OR {function}.key =
-      CASE WHEN NOT q.by_part THEN v.key WHEN size(v.part) = 1 THEN v.part[0] ELSE array_join(v.part, ',', 'NULL') END)
+      CASE WHEN NOT q.by_part THEN v.key ELSE {shown_text("v.part")} END)
   )
 ),
 portions AS (

@@ -11,7 +11,7 @@ from typing import Any
 
 from patternlake.delta_tables import writes
 
-OPERATIONS = ("append", "replace", "update", "delete")
+OPERATIONS = ("append", "replace", "update", "update_matching", "delete")
 
 
 class KilledError(Exception):

@@ -47,6 +47,8 @@ streams:
     name: what
     key: who
     attributes: {{x: double}}
+    step: floor(x / 3)
+    probability: "0.5"
     allowed_lateness: 1 hour
 sketches:
   s: {{events_per_leaf: 16, levels: 3, expected_events: 1000, memory: 1MB}}
@@ -54,6 +56,8 @@ trends:
   t:
     stream: s
     query: PATTERN a+ s[] WHERE s[i].x > s[i-1].x + 20 WITHIN 100 EVENTS SLIDE 50 EVENTS
+groups:
+  g: {{stream: s, pattern: "d, c, b+", within: 3}}
 """
 
 QUESTIONS = (
@@ -62,6 +66,7 @@ QUESTIONS = (
     "SELECT match_exists('s', 'n30')",
     "SELECT * FROM cet_count('t')",
     "SELECT * FROM cet_trends('t')",
+    "SELECT * FROM match_groups('s', 'd, c, b+', within => 3)",
 )
 
 # What may differ between two runs with the same result.
@@ -106,18 +111,23 @@ _TRENDS = (
 # The second file goes on with the pane that the first one ends in.
 _PANE_REPLACED = ("update trend_vertices", "update trend_edges", "update trend_vertices (2)")
 
+_GROUPS = ("append intents", "append group_matches", "append group_state")
+_GROUPS_REPLACED = ("update_matching group_matches", "update_matching group_state")
+
 STEPS = {
     "ingest": Step(None, "ingest", ("a",), (*_INGEST, "append publications")),
     "sketch": Step("ingest", "sketch", ("a",), ("append intents", *_REFITTED, *_SKETCHED_ANEW)),
     "trends": Step("sketch", "trends", ("a",), (*_TRENDS, "append publications")),
+    "groups": Step("trends", "groups", ("a",), (*_GROUPS, "append publications")),
     "ingest more": Step(
-        "trends",
+        "groups",
         "ingest",
         ("a", "b"),
         tuple(write for write in (*_INGEST, "append publications") if write != "append streams"),
     ),
     "sketch more": Step("ingest more", "sketch", ("a", "b"), ("append intents", *_REFITTED, *_SKETCHED)),
     "trends more": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, *_PANE_REPLACED, "append publications")),
+    "groups more": Step("ingest more", "groups", ("a", "b"), (*_GROUPS, *_GROUPS_REPLACED, "append publications")),
     "trends anew": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, "append publications"), rebuild=True),
     "ingest anew": Step("sketch more", "ingest", ("a", "b"), (*_INGEST, "append publications"), rebuild=True),
     "sketch what was ingested anew": Step(
@@ -203,7 +213,8 @@ class History:
         for store in (self.data, folder / "kept"):
             store.mkdir()
         lines = [f"2013-01-01 12:{n // 60:02}:{n % 60:02},{name},k{n % 3},{n}" for n, name in enumerate(_NAMES)]
-        bad = ["never,a,k1,1", "2013-01-01 12:00:00,,k1,1"]
+        # Bad rows spoil their whole step, so they have steps of their own.
+        bad = ["never,a,k1,3000", "2013-01-01 12:00:00,,k1,6000"]
         late = ["2013-01-01 09:00:00,a,k1,1"]
         for file, content in (("a", lines[:_CUT] + bad), ("b", lines[_CUT:] + bad + late)):
             (folder / "kept" / f"{file}.csv").write_text("\n".join(["at,what,who,x", *content]) + "\n")

@@ -39,6 +39,7 @@ def lost(said: str) -> bool:
         pytest.param("sketch", "append intents", marks=pytest.mark.slow),
         pytest.param("sketch more", "append sketch_nodes (2)", marks=pytest.mark.slow),
         pytest.param("trends more", "append trend_edges", marks=pytest.mark.slow),
+        pytest.param("groups more", "append group_state", marks=pytest.mark.slow),
     ],
 )
 def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, step: str, stop: str) -> None:
@@ -70,6 +71,8 @@ def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, st
         ("sketch more", "append publications"),
         ("trends", "append trend_vertices"),
         ("trends more", "update trend_vertices"),
+        ("groups", "append group_matches"),
+        ("groups more", "update_matching group_state"),
     ],
 )
 def test_of_two_processes_at_the_same_write_one_wins(history: History, tmp_path: Path, step: str, stop: str) -> None:

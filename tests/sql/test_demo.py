@@ -14,7 +14,9 @@ from zoneinfo import ZoneInfo
 import pytest
 import yaml
 from matplotlib.image import imread
+from naive import groups
 from naive.flight_chains import HOUR, Departure, chains, doubled, later_and_later
+from naive.group_cases import is_named
 
 import patternlake
 from patternlake.jobs.configuration import Configuration
@@ -41,8 +43,9 @@ def demo() -> Iterator[tuple[ModuleType, ...]]:
     import deliver
     import picture
     import questions
+    import sky
 
-    yield deliver, questions, chains, picture
+    yield deliver, questions, chains, picture, sky
     sys.path.remove(str(ROOT / "demo"))
 
 
@@ -67,13 +70,14 @@ def batches(deliveries):
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory, deliveries, batches):
+def lake(spark: SparkSession, tmp_path_factory, demo, deliveries, batches):
     """A session over the three batches, and the moments at which their sketches were published."""
     folder = tmp_path_factory.mktemp("demo")
     tree = yaml.safe_load((ROOT / "conf" / "demo.yaml").read_text())
     tree["database"] = DATABASE
     tree["location"] = str(folder / "lake")
     tree["streams"]["flights"]["source"]["path"] = str(folder / "data")
+    tree["streams"]["sky"]["source"]["path"] = str(folder / "weather")
     configuration = folder / "demo.yaml"
     configuration.write_text(yaml.safe_dump(tree))
     moments = []
@@ -81,9 +85,14 @@ def lake(spark: SparkSession, tmp_path_factory, deliveries, batches):
         deliveries.write_rows(rows, folder / "data" / f"{number}.csv")
         # The job trends takes the first two batches at once, then the third, as the demo's takes months.
         for job in ("ingest", "sketch") if number == 0 else ("ingest", "sketch", "trends"):
-            patternlake.run(spark, str(configuration), job=job)
+            patternlake.run(spark, str(configuration), job=job, object="flights" if job == "ingest" else None)
         latest = spark.sql(f"SELECT CAST(max(published_at) AS STRING) AS at FROM {DATABASE}.publications").collect()
         moments.append(latest[0]["at"])
+    weather = demo[4].Weather()
+    for months in (range(1, 2), range(2, 4)):
+        weather.write(months, folder / "weather")
+        patternlake.run(spark, str(configuration), job="ingest", object="sky")
+        patternlake.run(spark, str(configuration), job="groups")
     yield patternlake.enable(spark, DATABASE, str(folder / "lake")), moments
     spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
 
@@ -106,6 +115,7 @@ def test_the_full_example_has_every_key():
     assert {key for stream in streams for key in stream["source"]} == keys(configuration.streams["flights"].source)
     assert set(tree["sketches"]["flights"]) == keys(configuration.sketches["flights"])
     assert set(tree["trends"]["growing_delays"]) == keys(configuration.trends["growing_delays"])
+    assert set(tree["groups"]["fronts"]) == keys(configuration.groups["fronts"])
 
 
 def test_every_flight_of_the_year_is_delivered_once(demo, deliveries):
@@ -124,7 +134,7 @@ def test_only_the_late_reporter_arrives_in_another_month_than_it_was_planned_for
 
 def test_every_row_is_an_event_or_in_quarantine(lake, batches):
     spark, _ = lake
-    events = spark.table(f"{DATABASE}.events").count()
+    events = spark.table(f"{DATABASE}.events").where("stream = 'flights'").count()
     turned_down = [(row["reason"], "N978SW" in row["row"]) for row in spark.table(f"{DATABASE}.quarantine").collect()]
     assert turned_down == [("late", True)]
     assert events + len(turned_down) == sum(map(len, batches))
@@ -135,7 +145,8 @@ def test_a_departure_at_2400_is_an_event_at_midnight_of_new_york(lake):
     # Planned for 19:50 on 7 July, 250 minutes late: dep_time is 2400.
     rows = spark.sql(
         f"SELECT date_format(from_utc_timestamp(time, 'America/New_York'), 'MM-dd HH:mm') AS at "
-        f"FROM {DATABASE}.events WHERE date_format(from_utc_timestamp(time, 'America/New_York'), 'HH:mm') = '00:00'"
+        f"FROM {DATABASE}.events WHERE stream = 'flights' "
+        f"AND date_format(from_utc_timestamp(time, 'America/New_York'), 'HH:mm') = '00:00'"
     ).collect()
     assert [row["at"] for row in rows] == ["07-08 00:00"]
 
@@ -297,3 +308,40 @@ def test_the_picture_shows_a_graph_whose_edges_carry_every_step_of_its_trends(la
     pixels = imread(tmp_path / "picture.png")
     assert pixels.shape[1] > 1000
     assert pixels.std() > 0.05
+
+
+def test_fronts_are_those_of_the_definition(lake, demo):
+    spark, _ = lake
+    sky = demo[4]
+    steps: dict[int, list[groups.Row]] = {}
+    for row in spark.sql(f"SELECT step, name, probability FROM {DATABASE}.events WHERE stream = 'sky'").collect():
+        steps.setdefault(row["step"], []).append(groups.Row(row["name"], row["probability"]))
+    assert all(sum(row.probability for row in rows) < 1 + 1e-6 for rows in steps.values())
+    query = groups.Query(
+        "c(c|b)*w+r",
+        {name[0]: is_named(name) for name in ("calm", "breeze", "wind", "rain")},
+        "calm, (calm | breeze)*, wind+, rain",
+        12,
+        threshold=0.05,
+    )
+    rows = spark.sql(f"SELECT t_start, t_end, probability FROM {sky.CALL}").collect()
+    # The oracle goes through all worlds.
+    found = {(row["t_start"], row["t_end"]): row["probability"] for row in rows if row["t_end"] - row["t_start"] < 9}
+    assert len(found) >= 3
+    for (first, last), probability in found.items():
+        nearby = {step: rows for step, rows in steps.items() if first <= step <= last}
+        (expected,) = groups.groups(query, nearby)
+        assert (expected.t_start, expected.t_end) == (first, last)
+        assert probability == pytest.approx(expected.probability)
+
+
+def test_the_scene_of_fronts_tells_of_the_flights_that_left_then(lake, demo, tmp_path):
+    import front_picture
+
+    spark, _ = lake
+    shown = spark.sql(here(demo[4].FRONTS.rows)).collect()
+    assert len(shown) == spark.sql(f"SELECT * FROM {demo[4].CALL}").count()
+    assert [row["probability"] for row in shown] == sorted((row["probability"] for row in shown), reverse=True)
+    front_picture.SKY = here(front_picture.SKY)
+    front_picture.draw_front(spark, tmp_path / "front.png")
+    assert imread(tmp_path / "front.png").std() > 0.05

@@ -18,6 +18,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.columns import REASONS
 from patternlake.jobs.configuration import AgeRule, Attribute, Configuration, SketchConfiguration, Source
+from patternlake.jobs.configuration_groups import GroupConfiguration
 from patternlake.jobs.configuration_streams import StreamConfiguration
 from patternlake.jobs.configuration_trends import TrendConfiguration
 from patternlake.jobs.messages import message
@@ -133,11 +134,12 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
             },
         },
         "trends": {"ab": {"stream": "letters", "query": "PATTERN A ; B WITHIN 4 MIN SLIDE 2 MIN"}},
+        "groups": {"abc": {"stream": "sensor", "pattern": "a, b+, c", "within": 6}},
         "sketches": {"letters": {"events_per_leaf": 1, "levels": 3, "fpq": 0.0001, "expected_events": 100}},
     }
     configuration = folder / "letters.yaml"
     configuration.write_text(yaml.safe_dump(tree))
-    for job in ("ingest", "sketch", "trends"):
+    for job in ("ingest", "sketch", "trends", "groups"):
         patternlake.run(spark, str(configuration), job=job)
     before = spark.catalog.currentDatabase()
     patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
@@ -205,6 +207,7 @@ def test_a_wrong_configuration_is_refused_as_the_page_shows(example: Example) ->
         ("Its source", Source),
         ("Its attributes", Attribute),
         ("A trend query", TrendConfiguration),
+        ("A query for groups", GroupConfiguration),
     ],
 )
 def test_the_page_of_the_configuration_describes_every_key(heading: str, model: type[BaseModel]) -> None:

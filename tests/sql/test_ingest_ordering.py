@@ -27,7 +27,7 @@ ROWS = [
 
 def _numbered(spark: SparkSession, rows: list[Any], first: int = 1) -> list[tuple[Any, ...]]:
     frame = spark.createDataFrame(rows, "time timestamp, name string, key string, hash bigint").repartition(3)
-    quantiles = frame.select(ordering.times("time")).collect()[0][0]
+    quantiles = frame.select(ordering.times()).collect()[0][0] or ()
     cut = ordering.ranges(frame, len(rows), quantiles, parallelism=2)
     sizes = {row["range"]: row["count"] for row in frame.groupBy(cut.number.alias("range")).count().collect()}
     found = ordering.number(frame, cut, sizes, first).collect()
@@ -58,9 +58,10 @@ def test_rows_of_many_times_are_cut_evenly_without_reading_them_again(
 ) -> None:
     monkeypatch.setattr(ordering, "RANGE_ROWS", 100)
     monkeypatch.setattr(ordering, "_sampled", None)
+    monkeypatch.setattr(ordering, "_LOOKED_AT", 1)
     rows = [(EPOCH + timedelta(seconds=n * n), "a", None, n) for n in range(600)]
     frame = spark.createDataFrame(rows, "time timestamp, name string, key string, hash bigint")
-    quantiles = frame.select(ordering.times("time")).collect()[0][0]
+    quantiles = frame.select(ordering.times()).collect()[0][0] or ()
     cut = ordering.ranges(frame, len(rows), quantiles)
     sizes = [row["count"] for row in frame.groupBy(cut.number).count().collect()]
     assert len(sizes) == len(cut) == 6

@@ -13,9 +13,7 @@ import pyarrow as pa
 from patternlake.udfs.asking import check_bounds, check_key, stream_configuration
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.groups.answering import Groups
-from patternlake.udfs.groups.question import compile_query
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.groups.configured import question_of, same_query, types_of
 
 TASK_EVENTS = 200_000
 """Events that one portion has, about; the events of a key are never divided."""
@@ -29,9 +27,13 @@ QUESTION_TYPE = pa.struct(
         ("batch", pa.int64()),
         ("partition", pa.list_(pa.string())),
         ("portions", pa.int32()),
+        ("query", pa.string()),
+        ("query_base", pa.int64()),
+        ("query_batch", pa.int64()),
     ]
 )
-"""A question, or the error, and the batches, partition columns and number of portions that choose what is read."""
+"""A question, or the error; and either the batches, partition columns and number of portions that choose what events
+are read, or the query and batches whose rows of `group_matches` are the answer."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,11 @@ class GroupsAsked:
 
 
 def ask(
-    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+    arguments: Mapping[str, Any],
+    publication: Mapping[str, Any],
+    known: list[str],
+    counts: Sequence[Mapping[str, Any]],
+    configured: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
@@ -69,19 +75,26 @@ def ask(
         Names of all streams.
     counts
         ``name`` and ``events`` of the stream's names.
+    configured
+        ``object``, ``batch_id``, ``base_batch``, ``source`` and ``configuration`` (JSON texts) of what `groups`
+        published at `as_of` for queries over the stream.
 
     Returns
     -------
     The fields of `QUESTION_TYPE`.
     """
     try:
-        return _question(arguments, publication, known, counts)
+        return _question(arguments, publication, known, counts, configured)
     except PatternLakeError as error:
         return {"error": str(error)}
 
 
 def _question(
-    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+    arguments: Mapping[str, Any],
+    publication: Mapping[str, Any],
+    known: list[str],
+    counts: Sequence[Mapping[str, Any]],
+    configured: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     configuration = stream_configuration(arguments, publication, known)
     check_bounds(arguments, ("from_step", "to_step"))
@@ -89,11 +102,20 @@ def _question(
     if missing:
         stream, without = arguments["stream"], " and no ".join(missing)
         raise ArgumentError(f"the stream {stream!r} has no {without}; configure `step` and `probability` for it")
-    text = json.dumps({"arguments": dict(arguments), "configuration": configuration}, sort_keys=True)
+    same = same_query(arguments, configured)
+    params = {} if same is None else json.loads(same["configuration"])["params"]
+    given = {**arguments, "params": params}
+    text = json.dumps({"arguments": given, "configuration": configuration}, sort_keys=True)
     question = asked(text).groups.question
     check_key(arguments, configuration, partitioned=bool(question.partition))
     # The automaton may be too large: refused before anything is read.
     _ = asked(text).groups.automaton
+    if same is not None and _up_to_date(same, publication["at"]):
+        return {
+            "query": same["object"],
+            "query_base": same["base_batch"],
+            "query_batch": same["batch_id"],
+        }
     events = sum(int(row["events"]) for row in counts)
     return {
         "text": text,
@@ -109,12 +131,11 @@ def asked(text: str) -> GroupsAsked:
     """What the text of a question says."""
     parts = json.loads(text)
     arguments, configuration = parts["arguments"], parts["configuration"]
-    types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
-    question = compile_query(
-        parse(arguments["pattern"]),
-        Scope(attributes=types, key=configuration["key"]),
-        overlap=arguments.get("overlap"),
-        threshold=arguments.get("threshold"),
-        within=arguments.get("within"),
-    )
-    return GroupsAsked(Groups(question), types, arguments.get("from_step"), arguments.get("to_step"))
+    question = question_of({**arguments, "stream": configuration})
+    return GroupsAsked(Groups(question), types_of(configuration), arguments.get("from_step"), arguments.get("to_step"))
+
+
+def _up_to_date(query: Mapping[str, Any], stream: Mapping[str, Any]) -> bool:
+    """Whether a query's publication is of all events that a stream's publication shows."""
+    source = json.loads(query["source"])
+    return (source["ingest_base"], source["ingest_batch"]) == (stream["base_batch"], stream["batch_id"])

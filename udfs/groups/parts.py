@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.exact_parts import part, refused
 from patternlake.udfs.groups.asking import GroupsAsked
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.groups.reading import read
 from patternlake.udfs.partitions import partitions
 
 ROW_TYPE = pa.struct(
@@ -44,24 +42,9 @@ def groups_part(question: GroupsAsked, rows: Mapping[str, pa.Array]) -> pa.Struc
     """
     compiled = question.groups.question
     keys, shown = partitions(rows["part"], max(1, len(compiled.partition)))
-    names = rows["name"].dictionary_encode()
-    positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
-    times = pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
-    known = np.ones(len(positions), np.bool_)
     try:
-        columns = event_columns(rows, compiled.columns - {"name", "position", "time"}, question.types)
-        columns |= {"position": Column(positions, known, "bigint"), "time": Column(times, known, "timestamp")}
-        classes = compiled.alphabet.classes(
-            names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64),
-            names.dictionary.to_pylist(),
-            columns,
-        )
-        found = question.groups.answer(
-            keys,
-            rows["step"].to_numpy(zero_copy_only=False).astype(np.int64),
-            classes,
-            rows["probability"].to_numpy(zero_copy_only=False).astype(np.float64),
-        )
+        events = read(compiled, question.types, rows)
+        found = question.groups.answer(keys, events.steps, events.classes, events.probabilities)
     except PatternLakeError as error:
         return refused(str(error))
     wanted = np.ones(len(found), np.bool_)

@@ -1,0 +1,61 @@
+"""Draws the sky of some days: how probable each kind was, hour by hour, and the fronts that were found."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MultipleLocator
+from sky import CALL
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLOURS = {"calm": "#aed6f1", "breeze": "#d5d8dc", "wind": "#f0b27a", "rain": "#2e86c1", "fog": "#b2a2c7"}
+MARK = "#c0392b"
+AROUND = 36
+"""Hours that are shown before and after the most probable front."""
+
+SKY = """
+SELECT step, name, sum(probability) AS share FROM patternlake.events
+WHERE stream = 'sky' AND step BETWEEN {low} AND {high} GROUP BY step, name
+"""
+
+
+def draw_front(spark: SparkSession, path: Path) -> None:
+    """Draw the hours around the most probable group into a PNG file."""
+    best = spark.sql(f"SELECT * FROM {CALL} ORDER BY probability DESC, t_start LIMIT 1").collect()[0]
+    low, high = best["t_start"] - AROUND, best["t_end"] + AROUND
+    shares = {(row["step"], row["name"]): row["share"] for row in spark.sql(SKY.format(low=low, high=high)).collect()}
+    groups = spark.sql(f"SELECT * FROM {CALL} WHERE t_end >= {low} AND t_start <= {high} ORDER BY t_start").collect()
+    day = datetime(2013, 1, 1) + timedelta(hours=best["t_start"])
+    figure = Figure(figsize=(13, 6), dpi=130)
+    axes = figure.add_axes((0.07, 0.17, 0.9, 0.65))
+    steps = list(range(low, high + 1))
+    below = [0.0] * len(steps)
+    for name, colour in COLOURS.items():
+        heights = [shares.get((step, name), 0.0) for step in steps]
+        axes.bar(steps, heights, bottom=below, width=1.0, align="edge", color=colour, label=name, lw=0)
+        below = [one + other for one, other in zip(below, heights, strict=True)]
+    for row in groups:
+        axes.axvspan(row["t_start"], row["t_end"] + 1, ymax=1, fill=False, ec=MARK, lw=2.2, zorder=4)
+        axes.annotate(
+            f"{row['probability']:.2f}", xy=((row["t_start"] + row["t_end"] + 1) / 2, 1.0), xytext=(0, 6),
+            textcoords="offset points", ha="center", fontsize=11, weight="bold", color=MARK, annotation_clip=False,
+        )  # fmt: skip
+    axes.set_xlim(low, high + 1)
+    axes.set_ylim(0, 1)
+    axes.set_ylabel("share of the three airports")
+    axes.xaxis.set_major_locator(MultipleLocator(6))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{int(step) % 24:02}:00"))
+    axes.set_xlabel("hour, UTC")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.text(0.07, 0.93, f"A front over New York, {day:%-d %B %Y}", fontsize=16, weight="bold")
+    figure.text(
+        0.07, 0.885, "Framed: groups of matches of calm, (calm | breeze)*, wind+, rain within 12 hours, with the "
+        "probability that one of them happened.", fontsize=11, color=MARK,
+    )  # fmt: skip
+    figure.legend(loc="lower center", ncols=len(COLOURS), fontsize=10, frameon=False)
+    figure.savefig(path)

@@ -1,0 +1,77 @@
+"""A query for groups as a configuration holds it, and which configured one a call of `match_groups` means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from patternlake.udfs.groups.question import GroupQuestion, compile_query
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.tree import Query
+
+
+def question_of(configuration: Mapping[str, Any]) -> GroupQuestion:
+    """Compile the query of a configuration.
+
+    Parameters
+    ----------
+    configuration
+        ``pattern``, ``overlap``, ``threshold``, ``within``, ``params``, and ``stream``: the stream's own
+        configuration, with ``attributes`` and ``key``. What is missing or None has its default.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the query, with its place.
+    """
+    stream = configuration["stream"]
+    return compile_query(
+        parse(configuration["pattern"]),
+        Scope(attributes=types_of(stream), parameters=dict(configuration.get("params") or {}), key=stream["key"]),
+        overlap=configuration.get("overlap"),
+        threshold=configuration.get("threshold"),
+        within=configuration.get("within"),
+    )
+
+
+def types_of(stream: Mapping[str, Any]) -> dict[str, str]:
+    """Spark type of each attribute of a stream's configuration."""
+    return {name: entry["type"] for name, entry in stream["attributes"].items()}
+
+
+def same_query(arguments: Mapping[str, Any], configured: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The configured query that a call asks for in other words, if there is one.
+
+    Parameters
+    ----------
+    arguments
+        ``pattern``, ``overlap``, ``threshold`` and ``within`` of a call, a valid pattern.
+    configured
+        Publications of `groups`: their ``configuration`` as JSON text.
+
+    Notes
+    -----
+    Parameters of predicates can't be given to the function: a pattern with some means the query that has them.
+    """
+    asked = _meaning(arguments)
+    return next((one for one in configured if _meaning_of(one["configuration"]) == asked), None)
+
+
+_Meaning = tuple[Query, str, float, int | None]
+
+
+def _meaning(given: Mapping[str, Any]) -> _Meaning:
+    query = parse(given["pattern"])
+    within = given.get("within")
+    if within is None and query.within is not None:
+        within = query.within.amount
+    return replace(query, within=None), given.get("overlap") or "single", float(given.get("threshold") or 0), within
+
+
+@lru_cache(maxsize=64)
+def _meaning_of(configuration: str) -> _Meaning:
+    return _meaning(json.loads(configuration))
