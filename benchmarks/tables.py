@@ -16,7 +16,14 @@ MB = 1e6
 
 def shown(part: str, figures: Sequence[dict[str, Any]]) -> RenderableType:
     """The tables of a part of the benchmark, from its figures at all sizes."""
-    makers = {"jobs": _jobs, "queries": _queries, "accuracy": _accuracy, "warm": _warm, "trends": _trends}
+    makers = {
+        "jobs": _jobs,
+        "queries": _queries,
+        "accuracy": _accuracy,
+        "warm": _warm,
+        "trends": _trends,
+        "groups": _groups,
+    }
     return Group(*makers[part](figures))
 
 
@@ -289,3 +296,32 @@ def _trends(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:
                 str(len(one)),
             )
     return [table, cores]
+
+
+def _groups(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    table = _table(
+        "Groups through Spark, 1,000 keys: on two cores beside one, and beside the kernels on one core",
+        ("what", "events", "speed-up", "goal", "one core s", "two cores s", "kernels s", "all processes MB", "n"),
+        "speed-up: time on one core / time on two; medians. Memory: of the job on two cores.",
+    )
+    for each in figures:
+        one, two = each["cores"]["1"], each["cores"]["2"]
+        kernels = median(each["kernels"]["seconds"])
+        rows = [("the job, all events", one["job"], two["job"])]
+        rows += [
+            (f"match_groups, {name}", call["seconds"], two["calls"][name]["seconds"])
+            for name, call in one["calls"].items()
+        ]
+        for name, alone, together in rows:
+            table.add_row(
+                name,
+                f"{each['events']:,}",
+                f"{median(alone) / median(together):.2f}x",
+                "1.7x",
+                f"{median(alone):.2f}",
+                f"{median(together):.2f}",
+                f"{kernels:.2f}",
+                f"{two['memory']['total'] / MB:,.0f}",
+                str(len(alone)),
+            )
+    return [table]

@@ -163,6 +163,17 @@ class Batch:
         """The object's configuration."""
         return self.intent.configuration
 
+    def marks(self, table: str) -> list[Column]:
+        """The columns of a table with from_batch and to_batch that say whose rows they are: those of this batch."""
+        values: dict[str, int | None] = {
+            TABLES[table].object_column: stream_id(self.object),
+            "stream_id": self.stream_id,
+            "from_batch": self.batch_id,
+            "to_batch": None,
+        }
+        kinds = {column.name: column.type for column in TABLES[table].columns}
+        return [F.lit(value).cast(kinds[name]).alias(name) for name, value in values.items() if name]
+
     def append(self, table: str, rows: DataFrame, part: str = "") -> None:
         """Append rows of this batch, once: a replay writes nothing.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -18,7 +17,6 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.group_state import GroupStateReader
 from patternlake.delta_tables.publications import Publication
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.jobs.configuration import GroupConfiguration
 from patternlake.jobs.contexts import kept
 from patternlake.jobs.following import Work, followed, next_batch
@@ -150,20 +148,11 @@ class _Builder:
     def _matches(self, found: DataFrame) -> DataFrame:
         rows = found.where(F.col("kind") != REMEMBERED).withColumn("closed", F.col("kind") == CLOSED)
         columns = ("part", "t_start", "t_first", "t_end", "probability", "final", "closed")
-        return rows.select(*columns, *self._of_batch())
+        return rows.select(*columns, *self.batch.marks(MATCHES))
 
     def _states(self, found: DataFrame) -> DataFrame:
         columns = ("part", "last_step", "live_starts", "open_groups", STATE)
-        return found.where(F.col("kind") == REMEMBERED).select(*columns, *self._of_batch())
-
-    def _of_batch(self) -> list[Column]:
-        values: dict[str, Any] = {
-            "group_id": F.lit(stream_id(self.batch.object)).cast("int"),
-            "stream_id": F.lit(self.batch.stream_id).cast("int"),
-            "from_batch": F.lit(self.batch.batch_id).cast("bigint"),
-            "to_batch": F.lit(None).cast("bigint"),
-        }
-        return [value.alias(name) for name, value in values.items()]
+        return found.where(F.col("kind") == REMEMBERED).select(*columns, *self.batch.marks(STATES))
 
 
 if __name__ == "__main__":

@@ -8,18 +8,16 @@ to a pane that later ones follow, and lateness bounds how many.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.trend_vertices import ATTRIBUTE, EVENT, PANE, TABLE, TrendVerticesReader
 from patternlake.jobs.configuration import TrendConfiguration
 from patternlake.jobs.contexts import kept
@@ -165,7 +163,7 @@ class _Builder:
 
     def _edge_rows(self, graph: DataFrame) -> DataFrame:
         columns = ("kind", "pane", "part", "step", "first", "last", "position", "term")
-        return graph.where(F.col("kind") != ATTRIBUTE).select(*columns, *self._of_batch())
+        return graph.where(F.col("kind") != ATTRIBUTE).select(*columns, *self.batch.marks(EDGES))
 
     def _pane_rows(self, first_pane: int) -> DataFrame:
         """First and last event of panes that count events; of all events, taken by the query or not."""
@@ -185,20 +183,12 @@ class _Builder:
 
     def _row(self, kind: str, rows: DataFrame) -> DataFrame:
         """Rows of `trend_vertices` of one kind: what the others have is NULL."""
+        marks = self.batch.marks(VERTICES)
         given = {*rows.columns, "kind", *_BATCH_COLUMNS}
         missing = [
             F.lit(None).cast(column.type).alias(column.name) for column in TABLE.columns if column.name not in given
         ]
-        return rows.select("*", F.lit(kind).alias("kind"), *self._of_batch(), *missing)
-
-    def _of_batch(self) -> list[Column]:
-        values: Mapping[str, Any] = {
-            "trend_id": F.lit(stream_id(self.batch.object)).cast("int"),
-            "stream_id": F.lit(self.batch.stream_id).cast("int"),
-            "from_batch": F.lit(self.batch.batch_id).cast("bigint"),
-            "to_batch": F.lit(None).cast("bigint"),
-        }
-        return [value.alias(name) for name, value in values.items()]
+        return rows.select("*", F.lit(kind).alias("kind"), *marks, *missing)
 
 
 def _extreme(choose: Callable[..., int], *values: int | None) -> int | None:
