@@ -87,6 +87,9 @@ class _Bench:
             "verify": question.sketch_sql(events, key, verify=True),
             "duckdb": question.exact_sql(TABLE, "", events, key, "duckdb"),
         }
+        if self.lake.events >= LARGE and question.axis == "names":
+            # Without a key one task verifies: 22 million events and 11 million rows end a JVM of 12 GB.
+            texts["verify"] = None
         return {name: text for name, text in texts.items() if text is not None}
 
     def _write(self, question: Question, texts: dict[str, str]) -> None:
