@@ -21,6 +21,7 @@ from rich.table import Table
 from sky import FRONTS, FrontQuestion, Weather
 
 import patternlake
+from patternlake.jobs.local_spark import spark_output
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -30,7 +31,7 @@ CONFIGURATION = HERE.parent / "conf" / "demo.yaml"
 DATA, WEATHER, LAKE, OUTPUT = HERE / "data", HERE / "weather", HERE / "lake", HERE / "output"
 
 AS_OF_MONTH = 6
-TREND_MONTHS = (6, 12)
+LATER_MONTHS = (6, 12)
 """After these months' files the jobs of `LATER` run, each time on what came since they last ran."""
 LATER = ("trends", "groups")
 
@@ -46,9 +47,8 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     OUTPUT.mkdir()
     console.print("Starting Spark …")
-    spark = patternlake.session(
-        location=str(LAKE), settings={"spark.sql.warehouse.dir": str(LAKE / "warehouse"), "spark.log.level": "ERROR"}
-    )
+    with spark_output(verbose=False):
+        spark = patternlake.session(location=str(LAKE), settings={"spark.sql.warehouse.dir": str(LAKE / "warehouse")})
     spark.sparkContext.setLogLevel("ERROR")
     try:
         as_of = deliver_and_run(spark, Deliveries(), Weather())
@@ -78,7 +78,7 @@ def deliver_and_run(spark: SparkSession, deliveries: Deliveries, weather: Weathe
     console.rule("Twelve files arrive, one a month")
     titles = ("ingest", "sketch", *LATER)
     console.print(
-        f"{'month':10}{'rows in':>10}{'events':>10}{'quarantined':>13}" + "".join(f"{title:>10}" for title in titles)
+        f"{'month':8}{'rows in':>9}{'events':>9}{'quarantined':>13}" + "".join(f"{title:>10}" for title in titles)
     )
     as_of, delivered = "", 0
     for month in MONTHS:
@@ -87,10 +87,10 @@ def deliver_and_run(spark: SparkSession, deliveries: Deliveries, weather: Weathe
             patternlake.run(spark, str(CONFIGURATION), job=job, object="flights")[0] for job in ("ingest", "sketch")
         )
         line = (
-            f"2013-{month:02}   {ingest.rows_in:>10,}{ingest.rows_out:>10,}{ingest.rows_quarantined:>13,}"
+            f"2013-{month:02} {ingest.rows_in:>9,}{ingest.rows_out:>9,}{ingest.rows_quarantined:>13,}"
             f"{ingest.seconds:>8.1f} s{sketch.seconds:>8.1f} s"
         )
-        if month in TREND_MONTHS:
+        if month in LATER_MONTHS:
             weather.write(range(delivered + 1, month + 1), WEATHER)
             delivered = month
             patternlake.run(spark, str(CONFIGURATION), job="ingest", object="sky")

@@ -54,7 +54,7 @@ def draw_front(spark: SparkSession, path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     figure.text(0.07, 0.93, f"A front over New York, {day:%-d %B %Y}", fontsize=16, weight="bold")
     figure.text(
-        0.07, 0.885, "Framed: groups of matches of calm, (calm | breeze)*, wind+, rain within 12 hours, with the "
+        0.07, 0.885, "Framed: groups of matches of (calm | breeze), wind+, rain within 12 hours, with the "
         "probability that one of them happened.", fontsize=11, color=MARK,
     )  # fmt: skip
     figure.legend(loc="lower center", ncols=len(COLOURS), fontsize=10, frameon=False)

@@ -74,7 +74,7 @@ def moment(step: str) -> str:
     return f"timestampadd(HOUR, CAST({step} AS INT), {BEGIN})"
 
 
-CALL = "match_groups('sky', 'calm, (calm | breeze)*, wind+, rain', within => 12, threshold => 0.05)"
+CALL = "match_groups('sky', '(calm | breeze), wind+, rain', within => 12, threshold => 0.05)"
 
 
 @dataclass(frozen=True)
@@ -102,15 +102,16 @@ class FrontQuestion:
 
 FRONTS = FrontQuestion(
     title="Fronts",
-    asked="When did the wind rise over New York after calm, and bring rain, within twelve hours, and how late were the "
-    "flights that left then?",
+    asked="When did the wind rise over New York and bring rain, within twelve hours, and how late were the flights "
+    "that left then?",
     call=CALL,
     rows=f"""
 WITH front AS (
-  SELECT *, {moment("t_start")} AS begins, {moment("t_end + 1")} AS ends FROM {CALL}
+  SELECT t_start, t_first, t_end, probability AS likely, {moment("t_start")} AS begins, {moment("t_end + 1")} AS ends
+  FROM {CALL}
 )
-SELECT date_format({LOCAL.format("begins")}, 'd MMM HH:mm') AS calm_from, t_end - t_start + 1 AS hours,
-  round(any_value(probability), 3) AS probability, count(e.position) AS flights,
+SELECT date_format({LOCAL.format("begins")}, 'd MMM HH:mm') AS begins, t_end - t_start + 1 AS hours,
+  round(any_value(likely), 3) AS probability, count(e.position) AS flights,
   concat(round(100 * avg(CASE WHEN e.name <> 'on_time' THEN 1 ELSE 0 END)), ' %') AS late_or_worse
 FROM front LEFT JOIN patternlake.events e ON e.stream = 'flights' AND e.time >= begins AND e.time < ends
 GROUP BY begins, t_start, t_first, t_end

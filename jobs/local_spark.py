@@ -57,7 +57,7 @@ def spark_for(configuration: Configuration, *, verbose: bool = False) -> Iterato
         yield patternlake.enable(spark, database=configuration.database, location=configuration.location)
         return
     master = os.environ.get(_MASTER, "local[*]")
-    with _spark_output(verbose):
+    with spark_output(verbose):
         spark = patternlake.session(configuration.location, master, database=configuration.database)
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
     try:
@@ -77,8 +77,8 @@ def hush() -> None:
 
 
 @contextmanager
-def _spark_output(verbose: bool) -> Iterator[None]:
-    """Start processes whose output goes to a file; they keep it when this ends."""
+def spark_output(verbose: bool) -> Iterator[None]:
+    """Start processes whose output goes to a file, however long they live; it is kept if Spark does not start."""
     if verbose:
         yield
         return
