@@ -114,8 +114,8 @@ def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixt
 
 
 def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("run", "groups", "--conf", str(conf)) == 1
-    assert capsys.readouterr().err == "there is no job 'groups'; jobs are ingest, sketch, trends, maintain, all\n"
+    assert command("run", "predict", "--conf", str(conf)) == 1
+    assert capsys.readouterr().err == "there is no job 'predict'; jobs are ingest, sketch, trends, groups, maintain, all\n"
 
 
 def test_an_unknown_object_is_refused_with_the_known_ones(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,7 @@ def test_each_job_is_a_command_of_its_own(job: str) -> None:
 def test_maintenance_has_nothing_to_rebuild(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "maintain", "--conf", str(conf), "--rebuild") == 1
     assert (
-        "the job 'maintain' has nothing to rebuild; jobs that have: ingest, sketch, trends, all"
+        "the job 'maintain' has nothing to rebuild; jobs that have: ingest, sketch, trends, groups, all"
         in capsys.readouterr().err
     )
 
