@@ -165,7 +165,8 @@ def test_names_follow_the_delay(lake, deliveries, batches):
             delay = int(column(deliveries, row, "dep_delay"))
             name = "very_late" if delay > 60 else "late" if delay > 15 else "on_time"
         expected[name] = expected.get(name, 0) + 1
-    found = spark.sql(f"SELECT name, count(*) AS n FROM {DATABASE}.events GROUP BY name").collect()
+    flights = f"(SELECT * FROM {DATABASE}.events WHERE stream = 'flights')"
+    found = spark.sql(f"SELECT name, count(*) AS n FROM {flights} GROUP BY name").collect()
     assert {row["name"]: row["n"] for row in found} == expected
 
 
@@ -178,7 +179,9 @@ def test_the_story_of_every_aircraft_equals_that_of_a_loop_over_its_flights(lake
     )
     rows = spark.sql(f"SELECT * FROM {call}").collect()
     found = {(row["key"], row["first_position"], row["last_position"]) for row in rows}
-    events = spark.sql(f"SELECT position, unix_seconds(time) AS at, key, name FROM {DATABASE}.events").collect()
+    events = spark.sql(
+        f"SELECT position, unix_seconds(time) AS at, key, name FROM {DATABASE}.events WHERE stream = 'flights'"
+    ).collect()
     by_key: dict[str | None, list] = {}
     for event in sorted(events):
         by_key.setdefault(event["key"], []).append(event)
@@ -251,7 +254,7 @@ def test_chains_of_delays_are_those_that_loops_over_the_delivered_rows_find(
         row["position"]: (row["at"], row["flight"])
         for row in spark.sql(
             "SELECT position, unix_seconds(time) AS at, concat(attributes['carrier'], attributes['flight']) AS flight "
-            f"FROM {DATABASE}.events"
+            f"FROM {DATABASE}.events WHERE stream = 'flights'"
         ).collect()
     }
     listed = spark.sql(

@@ -115,7 +115,8 @@ def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixt
 
 def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "predict", "--conf", str(conf)) == 1
-    assert capsys.readouterr().err == "there is no job 'predict'; jobs are ingest, sketch, trends, groups, maintain, all\n"
+    said = "there is no job 'predict'; jobs are ingest, sketch, trends, groups, maintain, all\n"
+    assert capsys.readouterr().err == said
 
 
 def test_an_unknown_object_is_refused_with_the_known_ones(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
