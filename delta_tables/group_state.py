@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.parts import shown_text
-from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.publications import Publication
 
 
 def _view(log: LogName) -> str:

@@ -24,7 +24,7 @@ from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
 from patternlake.udfs.groups.answering import Groups
 from patternlake.udfs.groups.batches import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
-from patternlake.udfs.groups.configured import question_of, types_of
+from patternlake.udfs.groups.configured import question_of, types_of, unfit
 from patternlake.udfs.groups.reading import COLUMNS
 
 logger = logging.getLogger(__name__)
@@ -72,12 +72,9 @@ def groups(db: Database, name: str, configuration: GroupConfiguration, *, rebuil
 
 
 def _check(name: str, configuration: GroupConfiguration, stream: Publication) -> None:
-    missing = [part for part in ("step", "probability") if stream.configuration[part] is None]
-    if missing:
-        raise ConfigurationError(
-            f"groups.{name}: the stream {configuration.stream!r} has no {' and no '.join(missing)}; "
-            "configure `step` and `probability` for it"
-        )
+    wrong = unfit(configuration.stream, stream.configuration)
+    if wrong is not None:
+        raise ConfigurationError(f"groups.{name}: {wrong}")
     question = question_of({**configuration.meaning, "stream": stream.configuration})
     # Too large an automaton is refused here.
     _ = Groups(question).automaton

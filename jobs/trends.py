@@ -183,19 +183,13 @@ class _Builder:
 
     def _row(self, kind: str, rows: DataFrame) -> DataFrame:
         """Rows of `trend_vertices` of one kind: what the others have is NULL."""
-        marks = self.batch.marks(VERTICES)
-        given = {*rows.columns, "kind", *_BATCH_COLUMNS}
-        missing = [
-            F.lit(None).cast(column.type).alias(column.name) for column in TABLE.columns if column.name not in given
-        ]
-        return rows.select("*", F.lit(kind).alias("kind"), *marks, *missing)
+        marked = rows.select("*", F.lit(kind).alias("kind"), *self.batch.marks(VERTICES))
+        missing = [column for column in TABLE.columns if column.name not in marked.columns]
+        return marked.select("*", *[F.lit(None).cast(column.type).alias(column.name) for column in missing])
 
 
 def _extreme(choose: Callable[..., int], *values: int | None) -> int | None:
     return choose((value for value in values if value is not None), default=None)
-
-
-_BATCH_COLUMNS = ("trend_id", "stream_id", "from_batch", "to_batch")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pyarrow as pa
 from patternlake.udfs.asking import check_bounds, check_key, stream_configuration
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.groups.answering import Groups
-from patternlake.udfs.groups.configured import question_of, same_query, types_of
+from patternlake.udfs.groups.configured import question_of, same_query, types_of, unfit
 
 TASK_EVENTS = 200_000
 """Events that one portion has, about; the events of a key are never divided."""
@@ -98,10 +98,9 @@ def _question(
 ) -> dict[str, Any]:
     configuration = stream_configuration(arguments, publication, known)
     check_bounds(arguments, ("from_step", "to_step"))
-    missing = [name for name in ("step", "probability") if configuration[name] is None]
-    if missing:
-        stream, without = arguments["stream"], " and no ".join(missing)
-        raise ArgumentError(f"the stream {stream!r} has no {without}; configure `step` and `probability` for it")
+    wrong = unfit(arguments["stream"], configuration)
+    if wrong is not None:
+        raise ArgumentError(wrong)
     same = same_query(arguments, configured)
     params = {} if same is None else json.loads(same["configuration"])["params"]
     given = {**arguments, "params": params}

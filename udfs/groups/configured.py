@@ -38,6 +38,14 @@ def question_of(configuration: Mapping[str, Any]) -> GroupQuestion:
     )
 
 
+def unfit(name: str, stream: Mapping[str, Any]) -> str | None:
+    """What keeps a stream's configuration from having groups: it has no probabilities. None: nothing does."""
+    missing = [part for part in ("step", "probability") if stream[part] is None]
+    if not missing:
+        return None
+    return f"the stream {name!r} has no {' and no '.join(missing)}; configure `step` and `probability` for it"
+
+
 def types_of(stream: Mapping[str, Any]) -> dict[str, str]:
     """Spark type of each attribute of a stream's configuration."""
     return {name: entry["type"] for name, entry in stream["attributes"].items()}
