@@ -14,6 +14,18 @@ from patternlake.jobs.configuration import Configuration
 
 SECTION = {"step": "CAST(t AS INT)", "probability": "CAST(p AS DOUBLE)", "attributes": {"t": "int", "p": "double"}}
 
+Step = dict[str, float]
+"""Probability by name."""
+
+FIGURE_1: list[Step] = [
+    {"a": 1.0},
+    {"a": 0.3, "b": 0.7},
+    {"a": 0.1, "b": 0.8, "c": 0.1},
+    {"a": 0.1, "b": 0.7, "c": 0.2},
+    {"b": 0.9, "c": 0.1},
+    {"c": 1.0},
+]
+
 Row = tuple[Any, ...]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from naive.group_cases import random_stream
-from sql.group_lake import GroupStream, shown
+from sql.group_lake import FIGURE_1, GroupStream, shown
 from sql.sketch_lake import DATABASE, E, SketchLake, call, letters, shared
 
 from patternlake.jobs.configuration import Configuration
@@ -18,14 +18,6 @@ from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FIGURE_1 = [
-    {"a": 1.0},
-    {"a": 0.3, "b": 0.7},
-    {"a": 0.1, "b": 0.8, "c": 0.1},
-    {"a": 0.1, "b": 0.7, "c": 0.2},
-    {"b": 0.9, "c": 0.1},
-    {"c": 1.0},
-]
 QUERIES = {
     "fig single": {"pattern": "a, b+, c", "within": 6},
 }

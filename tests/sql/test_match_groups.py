@@ -10,23 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from naive import groups as naive
 from naive.group_cases import named, random_pattern, random_stream
+from sql.group_lake import FIGURE_1, SECTION, Step
 from sql.sketch_lake import E, SketchLake, Stream, call, letters, shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Step = dict[str, float]
-"""Probability by name."""
-SECTION = {"step": "CAST(t AS INT)", "probability": "CAST(p AS DOUBLE)", "attributes": {"t": "int", "p": "double"}}
-
-FIGURE_1: list[Step] = [
-    {"a": 1.0},
-    {"a": 0.3, "b": 0.7},
-    {"a": 0.1, "b": 0.8, "c": 0.1},
-    {"a": 0.1, "b": 0.7, "c": 0.2},
-    {"b": 0.9, "c": 0.1},
-    {"c": 1.0},
-]
 
 
 @pytest.fixture(scope="module")
