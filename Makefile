@@ -45,7 +45,7 @@ lint: $(VENV)/.installed build/types/patternlake
 	MYPYPATH=build/types $(BIN)/mypy -p patternlake
 
 test: lint $(VENV)/.jars
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
 
 test-all: lint $(VENV)/.jars
 	$(BIN)/python -m pytest

@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 from tests.faults.interrupted import KilledError, Writes
 from tests.faults.lakes import STEPS, History, Lake
 
-FAST = {("sketch", "append publications")}
+FAST = {("ingest", "append publications")}
 # A stop before a write is also one after the write before it; `end` is the stop after the last one.
 STOPS = [
     pytest.param(step, stop, id=f"{step}: {stop}", marks=[] if (step, stop) in FAST else [pytest.mark.slow])
     for step, given in STEPS.items()
     for stop in (*given.writes, "end")
 ]
-SLOW_STEPS = [pytest.param(step, marks=[] if step == "sketch" else [pytest.mark.slow], id=step) for step in STEPS]
+SLOW_STEPS = [pytest.param(step, marks=[] if step == "ingest" else [pytest.mark.slow], id=step) for step in STEPS]
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +54,17 @@ def test_a_run_that_dies_is_completed_by_the_next(history: History, step: str, s
     completed(history, step, lake, nothing_done=not writes.done)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "stop"),
     [
-        pytest.param("ingest", "append event_statistics", marks=pytest.mark.slow),
+        ("ingest", "append event_statistics"),
         ("sketch", "delete sketch_nodes"),
-        pytest.param("ingest more", "append publications", marks=pytest.mark.slow),
-        pytest.param("ingest more", "end", marks=pytest.mark.slow),
-        pytest.param("sketch more", "update sketch_nodes", marks=pytest.mark.slow),
-        pytest.param("sketch more", "append publications", marks=pytest.mark.slow),
-        pytest.param("trends more", "update trend_edges", marks=pytest.mark.slow),
+        ("ingest more", "append publications"),
+        ("ingest more", "end"),
+        ("sketch more", "update sketch_nodes"),
+        ("sketch more", "append publications"),
+        ("trends more", "update trend_edges"),
     ],
 )
 def test_a_process_that_is_killed_is_completed_by_the_next(history: History, step: str, stop: str) -> None:
