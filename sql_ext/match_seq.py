@@ -6,6 +6,8 @@ from patternlake.delta_tables.database import Database
 from patternlake.sql_ext import exact_steps
 from patternlake.sql_ext.registration import Parameter, SqlFunction
 from patternlake.sql_ext.steps import NODE, named_arguments, publication, stream_id, visible
+from patternlake.udfs.blocks import BLOCK_BITS
+from patternlake.udfs.exact_parts import WHOLE_EVENTS
 from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 PARAMETERS = (
@@ -28,6 +30,12 @@ PARAMETERS = (
 
 PARTS = 32
 """Tasks that the keys of an exact answer are spread over."""
+
+_TOO_LARGE = (
+    "about %s events carry names of the pattern in the parts that can hold a match, and without PARTITION BY one task "
+    f"would hold them all, {WHOLE_EVENTS:,} at most; partition the pattern, narrow the question with key, positions or "
+    "times, or ask without verify"
+)
 
 RETURNS = {
     "match_no": "BIGINT",
@@ -59,11 +67,13 @@ def _body(db: Database) -> str:
     # fold, and they are not read. So do those that put an exact answer of all keys together, with their windows.
     # Rows travel in chunks: Spark holds a value several times, so that all rows as one would be too large for it.
     # No WHERE on what a Python function gave: it would be evaluated for the filter, and again for the rows that pass.
-    nodes, events = db.log("sketch_nodes"), db.log("events")
+    # What one task would take in is judged by the counts of names, before it is read.
+    nodes, events, statistics = db.log("sketch_nodes"), db.log("events"), db.log("event_statistics")
     mine = f"stream_id = {stream_id('match_seq')}"
     by_key = "match_seq.pattern RLIKE '(?i)PARTITION'"
     conditional = "match_seq.pattern RLIKE '(?i)DEFINE|WHERE'"
     verify = "coalesce(match_seq.verify, false)"
+    too_large = f"coalesce((SELECT n FROM taken), 0) > {WHOLE_EVENTS}"
     in_parts = f"{verify} AND {by_key}"
     order = "key NULLS FIRST, first_position, match_no"
     return f"""
@@ -102,6 +112,13 @@ found AS (
 candidates AS (
   SELECT _patternlake_sketch_candidates(q.text, hits) AS c FROM found CROSS JOIN asked
 ),
+taken AS (
+  SELECT sum(s.events) FILTER (WHERE c.any_name OR array_contains(c.names, s.name))
+    * least(1, max(size(c.blocks)) * {1 << BLOCK_BITS} / sum(s.events)) AS n
+  FROM {statistics} s JOIN asked ON s.batch_id BETWEEN q.ingest_base AND q.ingest_batch
+    JOIN (SELECT (SELECT c FROM candidates) AS c)
+  WHERE {verify} AND NOT {by_key} AND match_seq.key IS NULL AND {mine}
+),
 exact AS (
   SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS part
   FROM (
@@ -113,7 +130,7 @@ exact AS (
       JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
       JOIN (SELECT (SELECT c FROM candidates) AS c)
         ON c.any_name OR array_contains(c.names, e.name) OR arrays_overlap(c.names, e.tokens)
-    WHERE {verify} AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block)
+    WHERE {verify} AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block) AND NOT {too_large}
       AND (match_seq.key IS NULL OR e.key = match_seq.key)
     UNION ALL
     SELECT explode(CASE WHEN {by_key} THEN sequence(0, {PARTS - 1}) ELSE array(0) END), q.text,
@@ -127,5 +144,8 @@ answer AS (
   FROM (SELECT _patternlake_sketch_answer(q.text, q.error, hits) AS r FROM asked CROSS JOIN found WHERE NOT {verify})
   UNION ALL
   {exact_steps.answer(engine="sketch", several=in_parts, asked_for=verify)}
+  UNION ALL
+  SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), format_string('{_TOO_LARGE}', format_number(n, 0))
+  FROM taken WHERE n > {WHOLE_EVENTS}
 ),
 {exact_steps.rows("match_seq", RETURNS, engine="sketch", several=in_parts, order=order)}"""

@@ -15,6 +15,9 @@ PART_TYPE = pa.struct([("error", pa.string()), ("total", pa.int64()), ("chunks",
 
 CHUNK_ROWS = 20_000
 
+WHOLE_EVENTS = 4_000_000
+"""Greatest number of events that one portion takes in where nothing divides them."""
+
 
 def chunks(rows: pa.StructArray) -> list[bytes]:
     """Rows as bytes, `CHUNK_ROWS` in each."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from patternlake.udfs.asking import check_bounds, check_key, given, stream_configuration
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.exact_parts import WHOLE_EVENTS
 from patternlake.udfs.kleene.costs import Statistics
 from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
 from patternlake.udfs.kleene.planning import Planned, explained, planned
@@ -25,8 +26,6 @@ from patternlake.udfs.sketch.hits import check_arguments
 TASK_EVENTS = 200_000
 """Events that one portion has, about; a partition, or a window, is never divided."""
 MOST_PORTIONS = 1000
-WHOLE_EVENTS = 4_000_000
-"""Greatest number of events that one portion takes in where nothing divides them."""
 MARGINS = 8
 """Widths of a window in one block of a stream without partitions, at least: a block reads one more on either side."""
 

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.exact_parts import part, refused
+from patternlake.udfs.exact_parts import WHOLE_EVENTS, part, refused
 from patternlake.udfs.kleene.answers import Matches
-from patternlake.udfs.kleene.asking import WHOLE_EVENTS, KleeneAsked, asked, too_many_events
+from patternlake.udfs.kleene.asking import KleeneAsked, asked, too_many_events
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.matching import match_events
 from patternlake.udfs.language.event_columns import event_columns
