@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from patternlake.udfs.language import durations
 from patternlake.udfs.language.coercion import OPEN
 from patternlake.udfs.language.expressions import (
     Call,
@@ -20,16 +19,11 @@ from patternlake.udfs.language.expressions import (
     Expression,
     Field,
     Literal,
-    Parameter,
 )
 from patternlake.udfs.language.inference import typed, typed_predicate
 from patternlake.udfs.language.predicates import Predicate, Reference, Scope, column_type
 from patternlake.udfs.language.references import quoted
-
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Comparisons, and what they are with their sides exchanged."""
-
-_UNBOUNDED = 2**62
+from patternlake.udfs.language.time_gaps import FLIPPED, bounds, gap
 
 Sides = tuple[str, Expression, Expression, str]
 """(operator, left, right, value type)."""
@@ -140,7 +134,7 @@ class Splitter:
             if (gap := self.gap(root, step)) is not None:
                 operator, microseconds = gap
                 if operator != "<>":
-                    place.gaps.append(_bounds(operator, microseconds))
+                    place.gaps.append(bounds(operator, microseconds))
                     return
                 root = self.unequal_gap(conjunct, step, microseconds)
             if (sides := self.sides(root, step)) is not None:
@@ -181,52 +175,17 @@ class Splitter:
 
     def gap(self, root: Call, step: tuple[int, int]) -> tuple[str, int] | None:
         """``t(later) - t(earlier) operator microseconds``, where a comparison says that in any form."""
-        left, right = (self.linear(argument, step) for argument in root.arguments)
-        if left is None or right is None:
+        found = gap(root, lambda reference: self.is_earlier(reference, step))
+        if found is None:
             return None
-        later, earlier, constant = (a - b for a, b in zip(left, right, strict=True))
-        if (later, earlier) == (1, -1):
-            return root.operator, -constant
-        return (FLIPPED[root.operator], constant) if (later, earlier) == (-1, 1) else None
-
-    def linear(self, part: Expression, step: tuple[int, int]) -> tuple[int, int, int] | None:
-        """An expression as a · t(later) + b · t(earlier) + c microseconds: (a, b, c)."""
-        match part:
-            case Field(reference=reference) if reference.column == "time":
-                return (0, 1, 0) if self.is_earlier(reference, step) else (1, 0, 0)
-            case Literal(type="interval", value=int(amount)):
-                return 0, 0, amount
-            case Parameter(text=text):
-                found = durations.read(text)
-                return None if found is None else (0, 0, found)
-            case Call(operator="NEGATE", arguments=(inner,)):
-                only = self.linear(inner, step)
-                return None if only is None else (-only[0], -only[1], -only[2])
-            case Call(operator="+" | "-" as sign, arguments=(first, second)):
-                left, right = self.linear(first, step), self.linear(second, step)
-                if left is None or right is None:
-                    return None
-                by = 1 if sign == "+" else -1
-                return left[0] + by * right[0], left[1] + by * right[1], left[2] + by * right[2]
-        return None
+        flipped = found.later is True
+        return (FLIPPED[found.operator], -found.microseconds) if flipped else (found.operator, found.microseconds)
 
     def unequal_gap(self, conjunct: Predicate, step: tuple[int, int], microseconds: int) -> Call:
         """``t(later) <> t(earlier) + microseconds``."""
         times = {self.is_earlier(part, step): Field(reference=part) for part in conjunct.references}
         amount = Literal(type="interval", value=microseconds)
         return Call(operator="<>", arguments=(times[False], Call(operator="+", arguments=(times[True], amount))))
-
-
-def _bounds(operator: str, microseconds: int) -> tuple[int, int]:
-    """The gaps for which ``gap operator microseconds`` holds, as inclusive bounds."""
-    at = max(-_UNBOUNDED, min(_UNBOUNDED - 1, microseconds))
-    return {
-        "=": (at, at),
-        "<": (-_UNBOUNDED, at - 1),
-        "<=": (-_UNBOUNDED, at),
-        ">": (at + 1, _UNBOUNDED),
-        ">=": (at, _UNBOUNDED),
-    }[operator]
 
 
 def _references(expression: Expression) -> Iterable[Reference]:

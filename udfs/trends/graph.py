@@ -173,7 +173,7 @@ def _indexed(question: TrendQuestion, step: Step, cells: Cells) -> tuple[IntArra
     for number in step.comparisons:
         if question.comparisons[number].operator == "=":
             left, right = _keys(cells, number, ordered=False)
-            block_t, block_s = paired((block_t, left[targets]), (block_s, right[sources]))
+            block_t, block_s = paired((block_t, left[targets]), (block_s, right[sources]), gaps=True)
         else:
             ranged.append(number)
     blocks = max(int(block_t.max(initial=-1)), int(block_s.max(initial=-1))) + 1

@@ -52,20 +52,28 @@ def _number_keys(column: Column) -> IntArray:
     return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
 
 
-def paired(left: tuple[IntArray, IntArray], right: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
+def paired(
+    left: tuple[IntArray, IntArray], right: tuple[IntArray, IntArray], *, gaps: bool = False
+) -> tuple[IntArray, IntArray]:
     """Codes of pairs (group, key) on two sides, so that equal pairs have equal codes.
 
     Parameters
     ----------
     left, right
         Group and key of each row: int64[n] and int64[n], int64[m] and int64[m].
+    gaps
+        Keys that could serve as codes may do so: fewer than twice as many as rows, none below 0.
 
     Returns
     -------
     (int64[n], int64[m])
-        Codes from 0, without gaps, in the order of their first row.
+        Codes from 0; without `gaps` each is somewhere, and they are in the order of their first row.
     """
     size = len(left[0])
+    if gaps and size and len(right[0]) and all((groups == left[0][0]).all() for groups in (left[0], right[0])):
+        most = 2 * (size + len(right[0]))
+        if all(keys.min() >= 0 and keys.max() < most for keys in (left[1], right[1])):
+            return left[1], right[1]
     groups, keys = (np.concatenate(sides) for sides in zip(left, right, strict=True))
     if len(groups) and (groups != groups[0]).any():
         groups, _ = pd.factorize(groups)

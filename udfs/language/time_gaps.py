@@ -1,0 +1,90 @@
+"""Comparisons that bound the time between two events, in whatever form they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+from patternlake.udfs.language import durations
+from patternlake.udfs.language.expressions import Call, Expression, Field, Literal, Parameter
+from patternlake.udfs.language.references import Reference
+
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Comparisons, and what they are with their sides exchanged."""
+
+UNBOUNDED = 2**62
+"""Stands for "no bound", in microseconds."""
+
+
+class Gap(NamedTuple):
+    """``t(later) - t(earlier) operator microseconds``; `later` and `earlier` are whatever names the two events."""
+
+    later: Hashable
+    earlier: Hashable
+    operator: str
+    microseconds: int
+
+
+def gap(root: Expression, event_of: Callable[[Reference], Hashable]) -> Gap | None:
+    """What a comparison says of the time between two events, or None where it says something else.
+
+    Parameters
+    ----------
+    root
+        A bound conjunct.
+    event_of
+        Which event a reference is to.
+    """
+    if not isinstance(root, Call) or root.operator not in FLIPPED:
+        return None
+    left, right = (_linear(argument, event_of) for argument in root.arguments)
+    if left is None or right is None:
+        return None
+    times, constant = _added(left, right, -1)
+    if sorted(times.values()) != [-1, 1]:
+        return None
+    later, earlier = sorted(times, key=lambda event: -times[event])
+    return Gap(later, earlier, root.operator, -constant)
+
+
+def bounds(operator: str, microseconds: int) -> tuple[int, int]:
+    """The gaps for which ``gap operator microseconds`` holds, as inclusive bounds; not for ``<>``."""
+    at = max(-UNBOUNDED, min(UNBOUNDED - 1, microseconds))
+    return {
+        "=": (at, at),
+        "<": (-UNBOUNDED, at - 1),
+        "<=": (-UNBOUNDED, at),
+        ">": (at + 1, UNBOUNDED),
+        ">=": (at, UNBOUNDED),
+    }[operator]
+
+
+_Linear = tuple[dict[Hashable, int], int]
+"""How often each event's time is added, and a constant in microseconds."""
+
+
+def _linear(part: Expression, event_of: Callable[[Reference], Hashable]) -> _Linear | None:
+    match part:
+        case Field(reference=reference) if reference.column == "time":
+            return {event_of(reference): 1}, 0
+        case Literal(type="interval", value=int(amount)):
+            return {}, amount
+        case Parameter(text=text):
+            found = durations.read(text)
+            return None if found is None else ({}, found)
+        case Call(operator="NEGATE", arguments=(inner,)):
+            only = _linear(inner, event_of)
+            return None if only is None else _added(({}, 0), only, -1)
+        case Call(operator="+" | "-" as sign, arguments=(first, second)):
+            left, right = _linear(first, event_of), _linear(second, event_of)
+            if left is None or right is None:
+                return None
+            return _added(left, right, 1 if sign == "+" else -1)
+    return None
+
+
+def _added(left: _Linear, right: _Linear, by: int) -> _Linear:
+    times = dict(left[0])
+    for event, often in right[0].items():
+        times[event] = times.get(event, 0) + by * often
+    return {event: often for event, often in times.items() if often}, left[1] + by * right[1]
