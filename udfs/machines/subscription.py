@@ -1,0 +1,316 @@
+"""A composite subscription, compiled: primitives, the tree of machines, time bounds, joins, window.
+
+Source: Muthusamy et al. 2010, sections 3.2 and 4, and SPEC section 6. A **primitive** takes single events: by name, or
+by a DEFINE predicate whose conjuncts ``col = $x`` are **joins**. A **chain** is what one state machine matches: items
+one after the other, each directly next to the one before (``,``) or later (``;``). An item is a primitive, or a Boolean
+machine over chains of its own (``&``, ``|``): its child machines.
+
+Departures from the paper: a time condition is kept as bounds of a difference in whole microseconds, so that several of
+them can be judged together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.language import engines, operands, tree
+from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.partitions import partition_columns
+from patternlake.udfs.language.predicates import (
+    Predicate,
+    Scope,
+    bind,
+    column_type,
+    conjunction,
+    names_admitted,
+    parse_predicate,
+)
+from patternlake.udfs.language.time_gaps import FLIPPED, bounds, gap
+from patternlake.udfs.language.tree import Extent, Query
+
+MOST_OPERANDS = 62
+"""Greatest number of operands of one subscription: a set of them is one integer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """An operand of a subscription.
+
+    Attributes
+    ----------
+    name
+        What conditions and bindings call it.
+    takes
+        The event name, or the DEFINE primitive, that it takes.
+    define
+        What its events must satisfy alone, joins apart; None: the name is enough.
+    joins
+        (variable, column) of each ``col = $variable``.
+    """
+
+    name: str
+    takes: str
+    define: Predicate | None
+    joins: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One step of a chain: a primitive by number, or a Boolean machine.
+
+    Attributes
+    ----------
+    primitive
+        Number of the primitive, from 0 in text order; -1 for a Boolean machine.
+    every
+        Of a Boolean machine: True for ``&``, False for ``|``.
+    children
+        Its child machines.
+    """
+
+    primitive: int
+    every: bool = True
+    children: tuple[Chain, ...] = ()
+
+    def primitives(self) -> Iterator[int]:
+        """All primitives in text order."""
+        if self.primitive >= 0:
+            yield self.primitive
+        for child in self.children:
+            yield from child.primitives()
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A state machine's items; ``next_to[i]``: item i directly follows the one before. The first never does."""
+
+    items: tuple[Item, ...]
+    next_to: tuple[bool, ...]
+
+    def primitives(self) -> Iterator[int]:
+        """All primitives in text order."""
+        for item in self.items:
+            yield from item.primitives()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBound:
+    """``low <= t(later) - t(earlier) <= high`` in microseconds; `absolute`: of the difference without its sign.
+
+    Attributes
+    ----------
+    later, earlier
+        Numbers of primitives: the dependent and the referencing one.
+    """
+
+    later: int
+    earlier: int
+    low: int
+    high: int
+    absolute: bool
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A compiled subscription.
+
+    Attributes
+    ----------
+    primitives
+        In text order.
+    master
+        The master machine.
+    bounds
+        Time conditions.
+    variables
+        Join variables, in order.
+    partition
+        Columns of PARTITION BY; the stream's key is called ``key``.
+    within
+        Window, or None.
+    columns
+        All columns of events that matching reads, but for ``position`` and ``time``; those of `partition` too.
+    query
+        The query.
+    """
+
+    primitives: tuple[Primitive, ...]
+    master: Chain
+    bounds: tuple[TimeBound, ...]
+    variables: tuple[str, ...]
+    partition: tuple[str, ...]
+    within: Extent | None
+    columns: frozenset[str]
+    query: Query
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """Names of events that can take part; None where a DEFINE may hold for any name."""
+        found: set[str] = set()
+        for primitive in self.primitives:
+            admitted = frozenset({primitive.takes}) if primitive.define is None else names_admitted(primitive.define)
+            if admitted is None:
+                return None
+            found |= admitted
+        return frozenset(found)
+
+
+def compile_subscription(query: Query, scope: Scope | None = None) -> Subscription:
+    """Compile a query for the machines engine.
+
+    Parameters
+    ----------
+    query
+        The parsed query.
+    scope
+        Attributes, parameters and key column that predicates may use; its operands are replaced by the query's.
+
+    Raises
+    ------
+    UnsupportedOperatorError
+        Naming the operator and its place: what `engines.check` refuses, more than `MOST_OPERANDS` operands.
+    PatternSyntaxError, PredicateError
+        A name stands twice without aliases; a predicate is not allowed or names what is not in scope; a time condition
+        that does not bound the time between two operands; a join variable that stands once, is compared with columns
+        of different types, or stands outside of DEFINE; a PARTITION BY column that does not exist.
+    """
+    engines.check(query, "machines")
+    return _Compiler(query, scope or Scope()).subscription()
+
+
+class _Compiler:
+    def __init__(self, query: Query, scope: Scope) -> None:
+        self.query = query
+        self.scope = scope
+        self.named = operands.number(query)
+        if len(self.named) > MOST_OPERANDS:
+            span = self.named[MOST_OPERANDS].span
+            message = f"a subscription has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
+            raise UnsupportedOperatorError(message, query.text, span.start, span.end)
+        self.number_of = {operand.name: operand.number - 1 for operand in self.named}
+        self.number_at = {id(operand.event): operand.number - 1 for operand in self.named}
+        self.defined = {part.name: self.definition(part) for part in query.define}
+        self.siblings = self.under_and()
+
+    def definition(self, part: tree.Definition) -> Predicate:
+        read = parse_predicate(part.predicate, query_text=self.query.text or None, offset=part.predicate_span.start)
+        return bind(read, replace(self.scope, operands=()))
+
+    def subscription(self) -> Subscription:
+        """The compiled query."""
+        primitives = tuple(self.primitive(operand) for operand in self.named)
+        self.check_joins(primitives)
+        partition = partition_columns(self.query, self.scope)
+        read = {
+            reference.column
+            for primitive in primitives
+            if primitive.define is not None
+            for reference in primitive.define.references
+        }
+        read |= {column for primitive in primitives for _, column in primitive.joins}
+        if any(primitive.define is None for primitive in primitives):
+            read.add("name")
+        return Subscription(
+            primitives=primitives,
+            master=self.chain(self.query.pattern),
+            bounds=tuple(self.time_bounds()),
+            variables=tuple(dict.fromkeys(variable for primitive in primitives for variable, _ in primitive.joins)),
+            partition=partition,
+            within=self.query.within,
+            columns=frozenset(read | set(partition)) - {"position", "time"},
+            query=self.query,
+        )
+
+    def primitive(self, operand: operands.Operand) -> Primitive:
+        define = self.defined.get(operand.event.name)
+        if define is None:
+            return Primitive(operand.name, operand.event.name, None, ())
+        joins = tuple((join.variable, join.reference.column) for join in define.joins)
+        return Primitive(operand.name, operand.event.name, conjunction(define.ordinary), joins)
+
+    def check_joins(self, primitives: tuple[Primitive, ...]) -> None:
+        """Refuse join variables that join nothing, or values of different types."""
+        for name, define in self.defined.items():
+            for join in define.joins:
+                uses = [column for primitive in primitives for variable, column in primitive.joins
+                        if variable == join.variable]  # fmt: skip
+                if not any(primitive.takes == name for primitive in primitives):
+                    continue
+                if len(uses) < 2:
+                    raise define.error(
+                        f"${join.variable} stands for one operand only; a join variable joins two or more"
+                    )
+                types = {column_type(column, self.scope) or "" for column in uses}
+                if len(types) > 1:
+                    shown = " and ".join(sorted(types))
+                    raise define.error(f"${join.variable} is compared with {shown}; its columns must have one type")
+
+    def chain(self, node: tree.Node) -> Chain:
+        """The chain of a sub-pattern, sequences inside sequences opened."""
+        if isinstance(node, tree.Sequence | tree.Contiguous):
+            items: list[Item] = []
+            next_to: list[bool] = []
+            for number, child in enumerate(node.children()):
+                part = self.chain(child)
+                items += part.items
+                next_to += [number > 0 and isinstance(node, tree.Contiguous), *part.next_to[1:]]
+            return Chain(tuple(items), tuple(next_to))
+        if isinstance(node, tree.Event):
+            return Chain((Item(self.number_at[id(node)]),), (False,))
+        children = tuple(self.chain(child) for child in _opened(node))
+        return Chain((Item(-1, isinstance(node, tree.Conjunction), children),), (False,))
+
+    def under_and(self) -> set[tuple[int, int]]:
+        """Pairs of primitives that have no order: the lowest node above both is ``&``."""
+        found: set[tuple[int, int]] = set()
+        for node in self.query.pattern.walk():
+            if isinstance(node, tree.Conjunction):
+                groups = [
+                    [self.number_at[id(event)] for event in child.walk() if isinstance(event, tree.Event)]
+                    for child in node.children()
+                ]
+                found |= {
+                    (one, other)
+                    for group in groups
+                    for one in group
+                    for beside in groups
+                    if beside is not group
+                    for other in beside
+                }
+        return found
+
+    def time_bounds(self) -> Iterator[TimeBound]:
+        """The time conditions in text order."""
+        scope = replace(self.scope, operands=self.named.names)
+        for node in self.query.pattern.walk():
+            for condition in node.conditions:
+                read = parse_predicate(condition.text, query_text=self.query.text or None, offset=condition.span.start)
+                for conjunct in bind(read, scope).conjuncts:
+                    yield self.time_bound(conjunct)
+
+    def time_bound(self, conjunct: Predicate) -> TimeBound:
+        found = gap(conjunct.root, lambda reference: reference.operand)
+        if found is None or found.operator == "<>":
+            one, other = (quoted(name) for name in (self.named.names * 2)[:2])
+            raise conjunct.error(
+                "a time condition bounds the time between two operands with < <= = >= or >, "
+                f"as in t({other}) - t({one}) < 5 MIN"
+            )
+        later, earlier = self.number_of[str(found.later)], self.number_of[str(found.earlier)]
+        operator, amount = found.operator, found.microseconds
+        absolute = (later, earlier) in self.siblings
+        # Without a sign, the difference is at least or at most what is written, whichever operand comes first.
+        if absolute and amount < 0:
+            later, earlier, operator, amount = earlier, later, FLIPPED[operator], -amount
+        return TimeBound(later, earlier, *bounds(operator, amount), absolute)
+
+
+def _opened(node: tree.Node) -> Iterator[tree.Node]:
+    """The parts of ``&`` or ``|``, those of the same operator inside it opened."""
+    for child in node.children():
+        if type(child) is type(node):
+            yield from _opened(child)
+        else:
+            yield child
