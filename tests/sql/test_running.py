@@ -104,8 +104,9 @@ def test_run_takes_a_configuration_that_was_loaded(
 def test_run_refuses_unknown_jobs_objects_and_files(
     spark: SparkSession, conf: Path, done: list[tuple[str, str, bool]]
 ) -> None:
-    with pytest.raises(ArgumentError, match="there is no job 'groups'; jobs are ingest, sketch, trends, maintain, all"):
-        running.run(spark, conf, "groups")
+    jobs = "ingest, sketch, trends, groups, maintain, all"
+    with pytest.raises(ArgumentError, match=f"there is no job 'forecast'; jobs are {jobs}"):
+        running.run(spark, conf, "forecast")
     with pytest.raises(ArgumentError, match="nothing is configured for ingest under 'trains'; known: 'flights'"):
         running.run(spark, conf, "ingest", object="trains")
     with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: there is no such configuration file"):
