@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -515,8 +516,12 @@ def named_from(name: str, least: int) -> Callable[[Event], bool]:
 
 
 def random_subscription(rng: random.Random, most: int = 5, unit: tuple[int, str] = (SECOND, "SEC")) -> Subscription:
-    """One to `most` operands with nesting, conditions, joins, partitions and windows."""
-    return Growing(rng, unit).subscription(most)
+    """One to `most` operands with nesting, conditions, joins, partitions and windows; no variable stands once."""
+    while True:
+        made = Growing(rng, unit).subscription(most)
+        uses = Counter(variable for primitive in made.primitives.values() for _, variable in primitive.joins)
+        if all(often > 1 for often in uses.values()):
+            return made
 
 
 def random_events(rng: random.Random, longest: int = 12, unit: int = SECOND) -> list[Event]:

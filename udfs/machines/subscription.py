@@ -239,9 +239,7 @@ class _Compiler:
                 if not any(primitive.takes == name for primitive in primitives):
                     continue
                 if len(uses) < 2:
-                    raise define.error(
-                        f"${join.variable} stands for one operand only; a join variable joins two or more"
-                    )
+                    raise define.error(f"${join.variable} stands once; a join variable joins two operands or more")
                 types = {column_type(column, self.scope) or "" for column in uses}
                 if len(types) > 1:
                     shown = " and ".join(sorted(types))

@@ -1,0 +1,85 @@
+"""The states of subscriptions: what can follow what, and which states of several are one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import machines as naive
+from naive.machine_cases import ATTRIBUTES, random_subscription
+
+from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.machines.cuts import START, Cut, complete, moves, state_name
+from patternlake.udfs.machines.graph import Graph, graph_of
+from patternlake.udfs.machines.subscription import Subscription, compile_subscription
+
+
+def compiled(text: str) -> Subscription:
+    return compile_subscription(parse(text), Scope(attributes=ATTRIBUTES))
+
+
+def graph(*texts: str, merge: bool = True) -> Graph:
+    return graph_of([compiled(text) for text in texts], merge=merge)
+
+
+def orders(subscription: Subscription, cut: Cut = START) -> set[tuple[str, ...]]:
+    """All orders in which operands are bound on the way to the end."""
+    if complete(subscription.master, cut):
+        return {()}
+    return {
+        (subscription.primitives[move.primitive].name, *rest)
+        for move in moves(subscription.master, cut)
+        for rest in orders(subscription, move.target)
+    }
+
+
+@given(st.integers(0, 2**32))
+def test_operands_are_bound_in_the_orders_that_the_oracle_allows(seed: int) -> None:
+    case = random_subscription(random.Random(seed))
+    ranked = [(order, {name: rank for rank, name in enumerate(order)}) for order in naive.orders(case.root, {})]
+    assert orders(compiled(case.text)) == {order for order, ranks in ranked if naive.in_order(case.root, ranks)}
+
+
+def test_a_sequence_has_a_state_for_each_operand_and_one_more() -> None:
+    made = graph("F AS f1, F AS f2, F AS f3 @(t3 - t1 < 10 SEC), S")
+    assert [(link.source, link.target) for link in made.links] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert made.waits == [True, False, False, False, False]
+    # The third F is compared with the first, so the states between remember its time.
+    assert made.asked == [frozenset(), {0}, {0}, frozenset(), frozenset()]
+
+
+def test_boundaries_of_terms_wait() -> None:
+    made = graph("f1, f2, s1; f3, s2; f4, s3".replace("f", "F AS f").replace("s", "S AS s"))
+    assert [state for state, waits in enumerate(made.waits) if waits] == [0, 3, 5]
+
+
+def test_equal_prefixes_share_their_states() -> None:
+    texts = ("a ; b ; c", "a ; b ; d", "a")
+    merged, apart = graph(*texts), graph(*texts, merge=False)
+    assert (len(apart.waits), len(merged.waits)) == (8, 6)
+    assert len({tuple(states.values())[:3] for states in merged.states[:2]}) == 1
+    # The a that is a whole subscription does not wait.
+    assert merged.final[merged.states[2][Cut(1)]] == [2]
+    assert merged.states[2][Cut(1)] != merged.states[0][Cut(1)]
+
+
+@pytest.mark.parametrize("other", ["a , b", "a ; b @(t(b) - t(a) < 5 SEC)", "a ; b DEFINE b AS x > 1"])
+def test_states_that_are_reached_otherwise_are_not_one(other: str) -> None:
+    made = graph("a ; b", other)
+    assert made.states[0][Cut(2)] != made.states[1][Cut(2)]
+
+
+def test_states_are_named_with_those_of_child_machines() -> None:
+    made = compiled("s1 ; ((s2 ; s3) & (s4 , s5)) ; s6 ; (s7 | (s8 ; s9))")
+    names = {state_name(made.master, cut) for cut in graph_of([made]).states[0]}
+    inner = {"N1(N1, N0)", "N1(N0, N1)", "N1(N2, N0)", "N1(N1, N1)", "N1(N0, N2)", "N1(N2, N1)", "N1(N1, N2)"}
+    assert names == {"N0", "N1", *inner, "N2", "N3", "N3(2: N1)", "N4"}
+
+
+def test_too_many_states_are_refused_at_the_operator() -> None:
+    with pytest.raises(UnsupportedOperatorError, match=r"column 4: '&' gives this subscription more than 4,096 states"):
+        graph(" & ".join(f"a{number}" for number in range(13)))
