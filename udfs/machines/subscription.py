@@ -257,7 +257,7 @@ class _Compiler:
             return Chain(tuple(items), tuple(next_to))
         if isinstance(node, tree.Event):
             return Chain((Item(self.number_at[id(node)]),), (False,))
-        children = tuple(self.chain(child) for child in _opened(node))
+        children = tuple(self.chain(child) for child in node.children())
         return Chain((Item(-1, isinstance(node, tree.Conjunction), children),), (False,))
 
     def under_and(self) -> set[tuple[int, int]]:
@@ -303,12 +303,3 @@ class _Compiler:
         if absolute and amount < 0:
             later, earlier, operator, amount = earlier, later, FLIPPED[operator], -amount
         return TimeBound(later, earlier, *bounds(operator, amount), absolute)
-
-
-def _opened(node: tree.Node) -> Iterator[tree.Node]:
-    """The parts of ``&`` or ``|``, those of the same operator inside it opened."""
-    for child in node.children():
-        if type(child) is type(node):
-            yield from _opened(child)
-        else:
-            yield child

@@ -34,7 +34,8 @@ def test_boolean_machines_have_children() -> None:
     last = Item(-1, False, (chain(6), chain(7)))
     text = "s1 ; ((s2 ; s3) & (s4 , s5)) ; s6 ; (s7 | s8)"
     assert compiled(text).master == chain(0, inner, 5, last)
-    assert compiled("a & (b & c)").master == chain(Item(-1, True, (chain(0), chain(1), chain(2))))
+    nested = Item(-1, True, (chain(1), chain(2)))
+    assert compiled("a & (b & c)").master == chain(Item(-1, True, (chain(0), chain(nested))))
 
 
 @pytest.mark.parametrize(
