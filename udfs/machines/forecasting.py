@@ -134,7 +134,8 @@ class Forecaster:
     def _exactly(self, path: Path, chain: Chain, cut: Cut) -> FloatArray:
         passage = self.passages[path]
         if complete(chain, cut) or chain.items[cut.done].primitive >= 0:
-            return passage[cut.done]
+            onward: FloatArray = passage[cut.done]
+            return onward
         item = np.diff(self._item(path, chain, cut), prepend=0.0)
         return np.convolve(item, passage[cut.done + 1])[: self.lookahead + 1]
 
@@ -146,10 +147,11 @@ class Forecaster:
             for number, (child, part) in enumerate(zip(item.children, _cuts(item, cut), strict=True))
         ]
         if not item.every:
-            return 1.0 - np.prod([1.0 - chance for chance in chances], axis=0)
-        product: FloatArray = np.prod(chances, axis=0)
-        product[: _missing(item, cut)] = 0.0
-        return product
+            none: FloatArray = np.prod([1.0 - chance for chance in chances], axis=0)
+            return 1.0 - none
+        every: FloatArray = np.prod(chances, axis=0)
+        every[: _missing(item, cut)] = 0.0
+        return every
 
 
 def _cuts(item: Item, cut: Cut) -> list[Cut]:

@@ -123,7 +123,10 @@ class _Builder:
                 state = self.states[signature] = len(made.waits)
                 made.waits.append(waits)
                 made.final.append([])
-                made.links += [Link(source, state, *rest) for source, *rest in links]
+                made.links += [
+                    Link(source, state, primitive, operand, direct, bounds)
+                    for source, primitive, operand, direct, bounds in links
+                ]
             states[cut] = self.states[signature]
             if complete(chain, cut):
                 made.final[states[cut]].append(number)
