@@ -79,12 +79,12 @@ def _through_spark(spark: SparkSession, folder: Path, path: Path, repeats: int) 
     job: list[float] = []
     with PeakMemory(spark) as peak:
         for _ in range(repeats):
-            job.append(seconds(lambda: groups(db, QUERY, query, rebuild=True)))
+            job.append(seconds(lambda: groups(db, QUERY, query, rebuild=True), "job groups"))
     calls = {}
     for name, arguments in CALLS.items():
         text = f"SELECT count(*), sum(probability), sum(t_end) FROM match_groups('{STREAM}', {arguments})"
         answer = [float(value) for value in spark.sql(text).collect()[0]]
-        taken = [seconds(lambda text=text: spark.sql(text).collect()) for _ in range(repeats)]  # type: ignore[misc]
+        taken = [seconds(lambda text=text: spark.sql(text).collect(), name) for _ in range(repeats)]  # type: ignore[misc]
         calls[name] = {"seconds": taken, "answer": answer}
     return {"job": job, "memory": peak.peaks, "calls": calls}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -13,11 +14,14 @@ import psutil
 from pyspark.sql import SparkSession
 
 
-def seconds(action: Callable[[], Any]) -> float:
-    """Wall-clock time of one call."""
+def seconds(action: Callable[[], Any], name: str = "") -> float:
+    """Wall-clock time of one call; with a name, the log of the run tells it at once."""
     start = time.perf_counter()
     action()
-    return time.perf_counter() - start
+    taken = time.perf_counter() - start
+    if name:
+        print(f"{name}: {taken:.2f} s", file=sys.stderr, flush=True)
+    return taken
 
 
 def side_by_side(actions: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:

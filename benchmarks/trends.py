@@ -47,7 +47,7 @@ def measure(events: int, repeats: int) -> dict[str, Any]:
             lake = make_lake(spark, folder, events)
             _rising(lake.db, folder / "rising")
             figures["jobs"] = [_job(lake, folder / f"copy{number}") for number in range(repeats + 1)][1:]
-            figures["calls"] = {name: _call(spark, text, repeats) for name, text in _calls(events).items()}
+            figures["calls"] = {name: _call(spark, name, text, repeats) for name, text in _calls(events).items()}
             amounts = spark.read.parquet(str(folder / "source")).orderBy("at").select("amount").toArrow()["amount"]
         figures["kernels"] = [_kernels(amounts.to_numpy(), events) for _ in range(repeats + 1)][1:]
         figures["cores"] = {str(cores): _on_cores(folder, cores, events, repeats) for cores in (1, 2)}
@@ -65,10 +65,10 @@ def _rising(db: Database, path: Path) -> None:
 def _job(lake: Lake, copy: Path) -> dict[str, Any]:
     """One build of the graph, beside plain Spark that copies the events."""
     rows = lake.db.spark.table(lake.db.log("events")).where(lake.rows)
-    plain = seconds(lambda: rows.write.format("delta").save(str(copy)))
+    plain = seconds(lambda: rows.write.format("delta").save(str(copy)), "plain copy")
     asked = TrendConfiguration(stream=STREAM, query=STOCK)
     with PeakMemory(lake.db.spark) as peak:
-        taken = seconds(lambda: trends(lake.db, "stock", asked, rebuild=True))
+        taken = seconds(lambda: trends(lake.db, "stock", asked, rebuild=True), "job trends")
     return {"seconds": {"trends": taken, "plain": plain}, "memory": peak.peaks}
 
 
@@ -91,10 +91,10 @@ def _first_listed(events: int) -> int:
     return (_START + events // 2) // WINDOW
 
 
-def _call(spark: SparkSession, text: str, repeats: int) -> dict[str, Any]:
+def _call(spark: SparkSession, name: str, text: str, repeats: int) -> dict[str, Any]:
     answer = spark.sql(text).collect()[0]
     with PeakMemory(spark) as peak:
-        taken = [seconds(lambda: spark.sql(text).collect()) for _ in range(repeats)]
+        taken = [seconds(lambda: spark.sql(text).collect(), name) for _ in range(repeats)]
     return {"seconds": taken, "answer": [float(value) for value in answer], "memory": peak.peaks, "text": text}
 
 
@@ -123,4 +123,4 @@ def _on_cores(folder: Path, cores: int, events: int, repeats: int) -> dict[str, 
         "one start": "SELECT " + TOTALS.format(query="rising", more=""),
     }
     with spark_session(folder, master=f"local[{cores}]") as spark:
-        return {name: _call(spark, text, repeats)["seconds"] for name, text in texts.items()}
+        return {name: _call(spark, f"{name}, cores: {cores}", text, repeats)["seconds"] for name, text in texts.items()}

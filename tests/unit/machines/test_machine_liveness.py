@@ -1,0 +1,102 @@
+"""A partial match lives as long as some continuation can complete it, all conditions judged jointly."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import machines as naive
+from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
+
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.machines.cuts import START, Cut, moves, pending
+from patternlake.udfs.machines.liveness import FIRST, NOW, Outlook, outlooks
+from patternlake.udfs.machines.subscription import Subscription, compile_subscription
+
+SECOND = 1_000_000
+
+
+def compiled(text: str) -> Subscription:
+    return compile_subscription(parse(text), Scope(attributes=ATTRIBUTES))
+
+
+def reached(subscription: Subscription, bound: frozenset[int]) -> Cut | None:
+    """The cut at which just these operands are bound."""
+    known = {frozenset[int](): START}
+    waiting = list(known.items())
+    for operands, cut in waiting:
+        for move in moves(subscription.master, cut):
+            more = operands | {move.primitive}
+            if more <= bound and more not in known:
+                known[more] = move.target
+                waiting.append((more, move.target))
+    return known.get(bound)
+
+
+def lives(subscription: Subscription, partition: naive.Partition, assignment: naive.Assignment) -> bool:
+    numbers = {primitive.name: number for number, primitive in enumerate(subscription.primitives)}
+    ranks = {numbers[name]: rank for name, rank in assignment.items()}
+    cut = reached(subscription, frozenset(ranks))
+    last, first = len(partition.events) - 1, min(ranks.values())
+    if cut is None or (pending(subscription.master, cut) and max(ranks.values()) < last):
+        return False
+    times = {number: partition.events[rank].time for number, rank in ranks.items()}
+    times |= {NOW: partition.events[last].time, FIRST: partition.events[first].time}
+    values = dict(partition.joined(assignment))
+
+    def possible(outlook: Outlook) -> bool:
+        within = subscription.within
+        near = within is None or not within.counted or last + outlook.missing - first < within.amount
+        for variables, columns in outlook.joined:
+            facts = {values[variable] for variable in variables if variable in values}
+            facts |= {partition.events[0].column(column) for column in columns}
+            near = near and len(facts) <= 1 and None not in facts
+        return near and outlook.holds(times)
+
+    return any(possible(outlook) for outlook in outlooks(subscription, cut, frozenset(ranks)))
+
+
+@given(st.integers(0, 2**32))
+def test_random_matches_live_as_long_as_the_oracle_can_imagine_their_end(seed: int) -> None:
+    rng = random.Random(seed)
+    case = random_subscription(rng)
+    asked = compiled(case.text)
+    for taken in naive.partitions(case, random_events(rng, 8)).values():
+        partition = naive.Partition(case, taken)
+        for assignment in partition.fitting:
+            if assignment and not naive.done(case.root, assignment):
+                assert lives(asked, partition, assignment) == partition.completable(assignment), assignment
+
+
+def seen(text: str, bound: set[int], cut: Cut) -> list[tuple[tuple[int, int, int], ...]]:
+    return [outlook.bounds for outlook in outlooks(compiled(text), cut, frozenset(bound))]
+
+
+def test_a_condition_on_a_missing_operand_bounds_now() -> None:
+    assert seen("a ; b @(t(b) - t(a) < 5 SEC)", {0}, Cut(1)) == [((NOW, 0, 5 * SECOND - 1),)]
+
+
+def test_conditions_are_judged_jointly() -> None:
+    # c comes less than 3 s after a and more than 5 s after b, which comes after a: no times do that.
+    assert seen("a ; b ; c @(t(c) - t(a) < 3 SEC) @(t(c) - t(b) > 5 SEC)", {0}, Cut(1)) == []
+    # A b later than 1 s after a is of no use.
+    text = "a ; b ; c @(t(c) - t(a) <= 3 SEC) @(t(c) - t(b) >= 2 SEC)"
+    assert (1, 0, SECOND) in seen(text, {0, 1}, Cut(2))[0]
+
+
+def test_each_order_of_siblings_is_an_outlook() -> None:
+    assert seen("a & b @(t(a) - t(b) < 5 SEC)", {0}, Cut(0, -1, (Cut(1), Cut(0)))) == [
+        ((NOW, 0, 0),),
+        ((NOW, 0, 5 * SECOND - 1),),
+    ]
+
+
+@pytest.mark.parametrize(("within", "bounds"), [("5 SEC", ((NOW, FIRST, 5 * SECOND - 1),)), ("5 EVENTS", ())])
+def test_a_window_of_time_bounds_now_and_one_of_events_counts_what_is_missing(
+    within: str, bounds: tuple[tuple[int, int, int], ...]
+) -> None:
+    made = outlooks(compiled(f"a ; b ; c WITHIN {within}"), Cut(1), frozenset({0}))
+    assert [(outlook.bounds, outlook.missing) for outlook in made] == [(bounds, 2)]
