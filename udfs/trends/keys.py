@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
@@ -35,17 +33,13 @@ def order_keys(left: Column, right: Column, *, ordered: bool = True) -> tuple[In
     if "string" in (left.type, right.type):
         # Arrow orders texts by their UTF-8 bytes, as Spark does.
         texts = [pa.array(side.values, pa.string()) if side.arrow is None else side.arrow for side in (left, right)]
-        # Most of the work is hashing, which two threads can share; then both dictionaries become one.
-        with ThreadPoolExecutor(2) as pool:
-            encoded = list(pool.map(pa.Array.dictionary_encode, texts))
-        every = pa.concat_arrays([side.dictionary for side in encoded]).dictionary_encode()
-        codes = every.indices.to_numpy().astype(np.int64)
+        encoded = pa.concat_arrays(texts).dictionary_encode()
+        codes = encoded.indices.to_numpy().astype(np.int64)
         if ordered:
-            rank = np.empty(len(every.dictionary), np.int64)
-            rank[pc.sort_indices(every.dictionary).to_numpy()] = np.arange(len(rank))
+            rank = np.empty(len(encoded.dictionary), np.int64)
+            rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank))
             codes = rank[codes]
-        of_left, of_right = np.split(codes, [len(encoded[0].dictionary)])
-        return of_left[encoded[0].indices.to_numpy()], of_right[encoded[1].indices.to_numpy()]
+        return codes[: len(left.values)], codes[len(left.values) :]
     return _number_keys(left), _number_keys(right)
 
 
