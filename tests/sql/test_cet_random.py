@@ -58,8 +58,8 @@ def cells(lake: TrendLake, call: str, what: str) -> list[Answer]:
     return sorted(((row.key, row.start, row.answer) for row in rows), key=str)
 
 
-def wanted(query: naive.Query, events: Sequence[naive.Event]) -> dict[tuple[str | None, int | None], Any]:
-    """The oracle's trends by partition and the time at which the window starts."""
+def wanted(query: naive.Query, events: Sequence[naive.Event]) -> list[tuple[str | None, int | None, Any]]:
+    """The oracle's trends: partition, start of the window, rows; windows of events may start at the same time."""
     times = {event.position: event.time for event in events}
     slide = query.slide or query.within
 
@@ -70,7 +70,7 @@ def wanted(query: naive.Query, events: Sequence[naive.Event]) -> dict[tuple[str 
             return window * slide
         return times[max(1, window * slide + 1)]
 
-    return {(key, start(window)): rows for (key, window), rows in naive.trends(query, events).items()}
+    return [(key, start(window), rows) for (key, window), rows in naive.trends(query, events).items()]
 
 
 @pytest.mark.slow
@@ -93,11 +93,11 @@ def test_random_queries_are_answered_as_by_the_oracle(lake: TrendLake, seed: int
     assert len(events) == 24
     for name, query in asked.items():
         answer = wanted(query, events)
-        trends = [(key, start, row) for (key, start), found in answer.items() for row in found]
+        trends = [(key, start, row) for key, start, found in answer for row in found]
         rows = cells(lake, f"cet_trends('{name}')", "positions")
         listed = [(key, start, tuple(positions)) for key, start, positions in rows]
         assert sorted(listed, key=str) == sorted(trends, key=str), query.text()
-        counted = [(key, start, str(len(found))) for (key, start), found in answer.items()]
+        counted = [(key, start, str(len(found))) for key, start, found in answer]
         some = [cell for cell in cells(lake, f"cet_count('{name}')", "trends") if cell[2] != "0"]
         assert some == sorted(counted, key=str), query.text()
 
@@ -111,11 +111,11 @@ def test_times_narrow_an_answer_to_the_windows_inside(lake: TrendLake) -> None:
     lake.stream("narrow", {"narrow": query.text()}, rows, attributes=ATTRIBUTES)
     events = published(lake, "narrow")
     answer = wanted(query, events)
-    starts = sorted({start for _, start in answer if start is not None})
+    starts = sorted({start for _, start, _ in answer if start is not None})
     low, high = starts[2], starts[-3] + 6000
     inside = [
         (key, start, row)
-        for (key, start), found in answer.items()
+        for key, start, found in answer
         if start is not None and low <= start and start + 6000 <= high
         for row in found
     ]
