@@ -23,23 +23,21 @@ def compiled(text: str) -> Subscription:
     return compile_subscription(parse(text), Scope(attributes=ATTRIBUTES))
 
 
-def reached(subscription: Subscription, bound: frozenset[int]) -> Cut | None:
-    """The cut at which just these operands are bound."""
-    known = {frozenset[int](): START}
-    waiting = list(known.items())
-    for operands, cut in waiting:
-        for move in moves(subscription.master, cut):
-            more = operands | {move.primitive}
-            if more <= bound and more not in known:
-                known[more] = move.target
-                waiting.append((more, move.target))
-    return known.get(bound)
+def reached(subscription: Subscription, ranks: dict[int, int]) -> Cut | None:
+    """The cut at which operands are bound in the order of their events; None where that cannot be."""
+    cut, last = START, -1
+    for operand, rank in sorted(ranks.items(), key=lambda pair: pair[1]):
+        onward = [move for move in moves(subscription.master, cut) if move.primitive == operand]
+        if not onward or (onward[0].direct and rank > last + 1):
+            return None
+        cut, last = onward[0].target, rank
+    return cut
 
 
 def lives(subscription: Subscription, partition: naive.Partition, assignment: naive.Assignment) -> bool:
     numbers = {primitive.name: number for number, primitive in enumerate(subscription.primitives)}
     ranks = {numbers[name]: rank for name, rank in assignment.items()}
-    cut = reached(subscription, frozenset(ranks))
+    cut = reached(subscription, ranks)
     last, first = len(partition.events) - 1, min(ranks.values())
     if cut is None or (pending(subscription.master, cut) and max(ranks.values()) < last):
         return False
