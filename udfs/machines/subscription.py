@@ -74,13 +74,6 @@ class Item:
     every: bool = True
     children: tuple[Chain, ...] = ()
 
-    def primitives(self) -> Iterator[int]:
-        """All primitives in text order."""
-        if self.primitive >= 0:
-            yield self.primitive
-        for child in self.children:
-            yield from child.primitives()
-
 
 @dataclass(frozen=True, slots=True)
 class Chain:
@@ -88,11 +81,6 @@ class Chain:
 
     items: tuple[Item, ...]
     next_to: tuple[bool, ...]
-
-    def primitives(self) -> Iterator[int]:
-        """All primitives in text order."""
-        for item in self.items:
-            yield from item.primitives()
 
 
 @dataclass(frozen=True, slots=True)
