@@ -32,10 +32,10 @@ from patternlake.udfs.trends.vertices import Events, vertices_of
 WINDOW = 10_000
 STOCK = f"e+ s[] DEFINE e AS TRUE WHERE s[i].amount > s[i-1].amount * 2.8 + 900 WITHIN {WINDOW} SECONDS"
 RISING = "e+ s[] DEFINE e AS TRUE WHERE s[i].amount > s[i-1].amount"
-RISING_EVENTS = 23
-"""2^21 trends, all of which begin at the first event."""
-LISTED_WINDOWS = 20
-TOTALS = "count(*), sum(length), sum(positions[0]) FROM cet_trends('{query}', max_trends => 10000000{more})"
+RISING_EVENTS = 24
+"""2^22 trends, all of which begin at the first event."""
+LISTED_WINDOWS = 60
+TOTALS = "count(*), sum(length), sum(positions[0]) FROM cet_trends('{query}', max_trends => 100000000{more})"
 _START = 1_577_836_800
 
 
@@ -87,8 +87,8 @@ def _calls(events: int) -> dict[str, str]:
 
 
 def _first_listed(events: int) -> int:
-    """Number of the first window that is listed, in the middle of the stream."""
-    return (_START + events // 2) // WINDOW
+    """Number of the first window that is listed."""
+    return (_START + events // 5) // WINDOW
 
 
 def _call(spark: SparkSession, name: str, text: str, repeats: int) -> dict[str, Any]:

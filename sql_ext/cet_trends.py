@@ -8,6 +8,7 @@ from __future__ import annotations
 from patternlake.delta_tables.database import Database
 from patternlake.sql_ext.registration import Parameter, SqlFunction
 from patternlake.sql_ext.trend_steps import VERTEX, ctes
+from patternlake.udfs.trends.sharing import SHARES
 
 PARAMETERS = (
     Parameter("query", "STRING"),
@@ -39,8 +40,9 @@ def function(db: Database) -> SqlFunction:
 
 def _body(db: Database) -> str:
     # Each mention of a step is planned and computed anew, so the shares are mentioned once, and carry what was refused
-    # as well. The explode keeps the counts' Python function out of sight of Spark's merging of like subqueries, which
-    # fails on one.
+    # as well. They are dealt to tasks by number: by their few rows, Spark would give all shares of a portion to one.
+    # The explode keeps the counts' Python function out of sight of Spark's merging of like subqueries, which fails on
+    # one.
     return f"""
 WITH
 {ctes(db, "cet_trends", PARAMETERS)},
@@ -54,15 +56,20 @@ dealt AS (
 ),
 listed AS (
   SELECT error, truncated, _patternlake_trends_list(text, low, high, {VERTEX}) AS t
-  FROM (SELECT s.* FROM dealt, LATERAL inline(d) AS s) AS shares LEFT JOIN portions USING (portion)
+  FROM (
+    SELECT /*+ BROADCAST(shares), REPARTITION({SHARES}, portion, low) */ *
+    FROM portions JOIN (SELECT s.* FROM dealt, LATERAL inline(d) AS s) AS shares USING (portion)
+  )
   GROUP BY portion, low, high, truncated, error
+),
+chunks AS (
+  SELECT q.counted AS counted, truncated, _patternlake_trends_rows(chunk) AS rows
+  FROM asked LEFT JOIN listed ON true, LATERAL explode(
+    CASE WHEN q.error IS NOT NULL THEN raise_error(q.error) WHEN listed.error IS NOT NULL THEN raise_error(listed.error)
+      WHEN t.error IS NOT NULL THEN raise_error(t.error) ELSE t.chunks END) AS c (chunk)
 )
 SELECT m.key, coalesce(m.window_start, ends.first_time), coalesce(m.window_end, ends.last_time), m.positions, m.length,
   m.first_time, m.last_time, coalesce(ends.final, m.final), m.truncated
-FROM (
-  SELECT q.counted AS counted, truncated, r.*
-  FROM asked LEFT JOIN listed ON true, LATERAL inline(
-    CASE WHEN q.error IS NOT NULL THEN raise_error(q.error) WHEN listed.error IS NOT NULL THEN raise_error(listed.error)
-      WHEN t.error IS NOT NULL THEN raise_error(t.error) ELSE t.rows END) AS r
-) m LEFT JOIN ends ON m.counted AND ends.window = m.window
+FROM (SELECT counted, truncated, r.* FROM chunks, LATERAL inline(rows) AS r) m
+LEFT JOIN ends ON m.counted AND ends.window = m.window
 """

@@ -18,6 +18,9 @@ from patternlake.sql_ext.steps import named_arguments, publication, visible
 VERTEX = "block, pane, part, position, time, term, left, right, along, carried"
 """The columns of a vertex as the kernels read them."""
 
+NO_PORTION = -1
+"""A portion without vertices, for the reason why there is no answer."""
+
 _NO_VERTEX = "NULL, NULL, array(), NULL, NULL, NULL, array(), array(), array(), array()"
 """The same in a row that carries the text of the question to a portion: beside every vertex it would be most of what
 is handed over."""
@@ -48,7 +51,8 @@ vertices AS (
 ),
 portions AS (
   SELECT CAST(NULL AS STRING) AS text, * FROM vertices
-  UNION ALL SELECT q.text, explode(sequence(0, q.parts - 1)), {_NO_VERTEX} FROM asked WHERE q.text IS NOT NULL
+  UNION ALL SELECT q.text, explode(sequence({NO_PORTION}, q.parts - 1)), {_NO_VERTEX} FROM asked
+    WHERE q.text IS NOT NULL
 ),
 counts AS (
   SELECT portion, _patternlake_trends_count(text, {VERTEX}) AS c FROM portions GROUP BY portion

@@ -9,9 +9,11 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_type
 
 from patternlake.sql_ext.portions import told_apart
+from patternlake.sql_ext.trend_steps import NO_PORTION
 from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.exact_parts import PART_TYPE, rows_of
 from patternlake.udfs.trends.asking import QUESTION_TYPE, ask, asked
-from patternlake.udfs.trends.parts import COUNTS_TYPE, TRENDS_TYPE, count_part, list_part
+from patternlake.udfs.trends.parts import COUNTS_TYPE, TREND_ROW, count_part, list_part
 from patternlake.udfs.trends.sharing import Cell, shares
 
 # Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
@@ -28,7 +30,7 @@ SHARES_TYPE = pa.list_(
         ]
     )
 )
-"""The shares, or one without a portion that says why there are none."""
+"""The shares, or one of `NO_PORTION` that says why there are none."""
 
 
 def register(spark: SparkSession) -> None:
@@ -38,7 +40,8 @@ def register(spark: SparkSession) -> None:
         "_patternlake_trends_count": arrow_udf(_count, from_arrow_type(COUNTS_TYPE)),
         # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
         "_patternlake_trends_shares": arrow_udf(_shares, from_arrow_type(SHARES_TYPE)).asNondeterministic(),
-        "_patternlake_trends_list": arrow_udf(_list, from_arrow_type(TRENDS_TYPE)),
+        "_patternlake_trends_list": arrow_udf(_list, from_arrow_type(PART_TYPE)),
+        "_patternlake_trends_rows": arrow_udf(_trend_rows, from_arrow_type(pa.list_(TREND_ROW))).asNondeterministic(),
     }
     for name, function in made.items():
         spark.udf.register(name, function)
@@ -81,10 +84,14 @@ def _list(
     along: pa.Array,
     carried: pa.Array,
 ) -> pa.StructScalar:
-    if text.null_count == len(text):  # the one share that says why there are none
-        return pa.array([{"rows": []}], TRENDS_TYPE)[0]
+    if not low[0].is_valid:  # the one share that says why there are none
+        return pa.scalar({"total": 0, "chunks": []}, PART_TYPE)
     question, rows = told_apart(text, _rows(block, pane, part, position, time, term, left, right, along, carried))
     return list_part(asked(question), rows, low[0].as_py(), high[0].as_py())
+
+
+def _trend_rows(chunks: pa.Array) -> pa.Array:
+    return rows_of(chunks.to_pylist(), TREND_ROW)
 
 
 def _rows(*columns: pa.Array) -> dict[str, pa.Array]:
@@ -106,7 +113,7 @@ def _dealt_out(
     question, portions = asked(text), counted or []
     refused = [portion["error"] for portion in portions if portion["error"] is not None]
     if refused:
-        return [{"error": refused[0]}]
+        return [{"portion": NO_PORTION, "error": refused[0]}]
     cells = [
         Cell(portion["portion"], row["key"], row["window"], int(row["trends"]))
         for portion in portions
@@ -116,5 +123,5 @@ def _dealt_out(
     try:
         found, truncated = shares(cells, question.max_trends, truncate=question.truncate, allowed=windows)
     except PatternLakeError as error:
-        return [{"error": str(error)}]
+        return [{"portion": NO_PORTION, "error": str(error)}]
     return [{"portion": share.part, "low": share.low, "high": share.high, "truncated": truncated} for share in found]

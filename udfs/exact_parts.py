@@ -19,9 +19,9 @@ WHOLE_EVENTS = 4_000_000
 """Greatest number of events that one portion takes in where nothing divides them."""
 
 
-def chunks(rows: pa.StructArray) -> list[bytes]:
-    """Rows as bytes, `CHUNK_ROWS` in each."""
-    return [_sealed(rows.slice(begin, CHUNK_ROWS)) for begin in range(0, len(rows), CHUNK_ROWS)]
+def chunks(rows: pa.StructArray, at_once: int = CHUNK_ROWS) -> list[bytes]:
+    """Rows as bytes, so many in each."""
+    return [_sealed(rows.slice(begin, at_once)) for begin in range(0, len(rows), at_once)]
 
 
 def rows_of(sealed: Sequence[bytes], row_type: pa.StructType) -> pa.ListArray:

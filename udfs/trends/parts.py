@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.exact_parts import CHUNK_ROWS, PART_TYPE, chunks, refused
 from patternlake.udfs.partitions import shown
 from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.asking import TrendsAsked
@@ -54,8 +55,8 @@ TREND_ROW = pa.struct(
         ("final", pa.bool_()),
     ]
 )
-TRENDS_TYPE = pa.struct([("error", pa.string()), ("rows", pa.list_(TREND_ROW))])
-"""One row for each trend, or the error."""
+_CHUNK_POSITIONS = 1 << 20
+"""Positions of trends that travel together, about."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.StructSca
         part = part_of(asked, rows)
         counts = part.trends.counts()
     except PatternLakeError as error:
-        return _refused(error, COUNTS_TYPE)
+        return pa.array([{"error": str(error)}], COUNTS_TYPE)[0]
     cells = part.trends.cells
     columns = part.columns(np.arange(len(cells.key))) | {
         "trends": pa.array(list(map(str, counts.trends)), pa.string()),
@@ -131,7 +132,9 @@ def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.StructSca
         "longest": pa.array(counts.longest.astype(np.int32)),
         "total_length": pa.array(list(map(str, counts.total_length)), pa.string()),
     }
-    return _listed(columns, COUNT_ROW, COUNTS_TYPE)
+    rows_made = _struct(columns, COUNT_ROW)
+    listed = pa.ListArray.from_arrays(pa.array([0, len(rows_made)], pa.int32()), rows_made)
+    return pa.StructArray.from_arrays([pa.nulls(1, pa.string()), listed], fields=list(COUNTS_TYPE))[0]
 
 
 def list_part(asked: TrendsAsked, rows: Mapping[str, pa.Array], low: int, high: int) -> pa.StructScalar:
@@ -139,38 +142,35 @@ def list_part(asked: TrendsAsked, rows: Mapping[str, pa.Array], low: int, high: 
 
     Returns
     -------
-    One value of `TRENDS_TYPE`.
+    One value of `PART_TYPE`, whose chunks are `TREND_ROW`.
     """
+    found: list[bytes] = []
     try:
         part = part_of(asked, rows)
-        taken = [_trend_columns(part, batch) for batch in part.trends.extract(low, high)]
+        for batch in part.trends.extract(low, high):
+            count = len(batch.cell)
+            longest = max(1, len(batch.row) // max(1, count))
+            found += chunks(_trend_rows(part, batch), min(CHUNK_ROWS, max(1, _CHUNK_POSITIONS // longest)))
     except PatternLakeError as error:
-        return _refused(error, TRENDS_TYPE)
-    columns = {
-        field.name: pa.concat_arrays([one[field.name] for one in taken]) if taken else pa.array([], field.type)
-        for field in TREND_ROW
-    }
-    return _listed(columns, TREND_ROW, TRENDS_TYPE)
+        return refused(str(error))
+    return pa.scalar({"error": None, "total": high - low, "chunks": found}, PART_TYPE)
 
 
-def _trend_columns(part: _Part, batch: Batch) -> dict[str, pa.Array]:
+def _trend_rows(part: _Part, batch: Batch) -> pa.StructArray:
     cells = part.trends.cells
     begin, end = batch.offsets[:-1], batch.offsets[1:]
     positions = pa.array(cells.position[batch.row])
-    return part.columns(batch.cell) | {
-        "positions": pa.ListArray.from_arrays(pa.array(batch.offsets.astype(np.int32)), positions),
-        "length": pa.array((end - begin).astype(np.int32)),
-        "first_time": pa.array(cells.time[batch.row[begin]]).cast(_MOMENT),
-        "last_time": pa.array(cells.time[batch.row[end - 1]]).cast(_MOMENT),
-    }
+    return _struct(
+        part.columns(batch.cell)
+        | {
+            "positions": pa.ListArray.from_arrays(pa.array(batch.offsets.astype(np.int32)), positions),
+            "length": pa.array((end - begin).astype(np.int32)),
+            "first_time": pa.array(cells.time[batch.row[begin]]).cast(_MOMENT),
+            "last_time": pa.array(cells.time[batch.row[end - 1]]).cast(_MOMENT),
+        },
+        TREND_ROW,
+    )
 
 
-def _listed(columns: Mapping[str, pa.Array], row: pa.StructType, type_: pa.StructType) -> pa.StructScalar:
-    arrays = [columns[field.name].cast(field.type) for field in row]
-    rows = pa.StructArray.from_arrays(arrays, fields=list(row))
-    listed = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
-    return pa.StructArray.from_arrays([pa.nulls(1, pa.string()), listed], fields=list(type_))[0]
-
-
-def _refused(error: PatternLakeError, type_: pa.StructType) -> pa.StructScalar:
-    return pa.array([{"error": str(error)}], type_)[0]
+def _struct(columns: Mapping[str, pa.Array], row: pa.StructType) -> pa.StructArray:
+    return pa.StructArray.from_arrays([columns[field.name].cast(field.type) for field in row], fields=list(row))

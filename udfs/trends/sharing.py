@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends import answering
 
-LEAST_SHARE = 20_000
-"""Trends that are worth a task of their own."""
-MOST_SHARE = 200_000
-"""Trends that one task lists at once, at most: they are one value of a row until they are spread out."""
-SHARES = 16
+LEAST_SHARE = 50_000
+"""Trends that are worth a task of their own, which builds the graph of its part again."""
+MOST_SHARE = 1_000_000
+"""Trends that one task lists at once, at most: their chunks are one value of a row until they are spread out."""
+SHARES = 8
 """Into how many shares an answer of middle size is dealt."""
 
 

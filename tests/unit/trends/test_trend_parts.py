@@ -13,9 +13,10 @@ from naive.trend_cases import ATTRIBUTES, compiled, random_events, random_query
 from unit.trends.test_trend_rows import columns, table_rows
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.exact_parts import rows_of
 from patternlake.udfs.trends.asking import TrendsAsked
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.parts import count_part, list_part
+from patternlake.udfs.trends.parts import TREND_ROW, count_part, list_part
 from patternlake.udfs.trends.rows import Layout, vertex_rows
 from patternlake.udfs.trends.sharing import Cell, Share, shares
 
@@ -60,8 +61,9 @@ def test_portions_together_give_the_answer_of_all(seed: int) -> None:
         for low, high in ((0, cut), (cut, total)):
             answer = list_part(asked, part, low, high).as_py()
             assert answer["error"] is None
-            assert len(answer["rows"]) == high - low
-            listed |= {(row["key"], row["window"], tuple(row["positions"])) for row in answer["rows"]}
+            found = rows_of(answer["chunks"], TREND_ROW).flatten().to_pylist()
+            assert len(found) == answer["total"] == high - low
+            listed |= {(row["key"], row["window"], tuple(row["positions"])) for row in found}
     assert listed == wanted
     assert counted == len(wanted)
 
@@ -102,6 +104,6 @@ def test_windows_that_are_not_allowed_keep_their_numbers() -> None:
 
 def test_one_cell_that_owns_all_trends_is_dealt_out() -> None:
     found, _ = shares([Cell(3, None, 0, 1_000_000)], 1_000_000, truncate=False)
-    assert len(found) == 16
-    assert {share.high - share.low for share in found} == {62_500}
+    assert len(found) == 8
+    assert {share.high - share.low for share in found} == {125_000}
     assert (found[0].low, found[-1].high) == (0, 1_000_000)
