@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 from patternlake.udfs.language.time_gaps import UNBOUNDED
-from patternlake.udfs.machines.cuts import START, Cut, complete
+from patternlake.udfs.machines.cuts import START, Cut, complete, moves
 from patternlake.udfs.machines.subscription import Chain, Item, Subscription, TimeBound
 
+MOST_ORDERS = 720
 NOW, FIRST = -1, -2
 """Stand among operands for the last event that the partition took, and for the first event of the match."""
 
@@ -43,8 +44,10 @@ class Outlook:
     joined: tuple[tuple[frozenset[str], frozenset[str]], ...]
 
     def holds(self, times: Mapping[int, int]) -> bool:
-        """Whether times allow it: by operand, and of `NOW` and `FIRST`."""
-        return all(times[one] - times[other] <= most for one, other, most in self.bounds)
+        """Whether times allow it: by operand that is bound, and of `NOW` and `FIRST`."""
+        return all(
+            times[one] - times[other] <= most for one, other, most in self.bounds if one in times and other in times
+        )
 
 
 def outlooks(subscription: Subscription, cut: Cut, bound: frozenset[int]) -> tuple[Outlook, ...]:
@@ -57,10 +60,11 @@ def outlooks(subscription: Subscription, cut: Cut, bound: frozenset[int]) -> tup
     cut
         Not complete.
     bound
-        Operands that are bound; one at least.
+        Operands that are bound, or may be: bounds of those that are not, as alternatives that were not taken, don't
+        apply.
     """
     found: dict[Outlook, None] = {}
-    for missing, order in _ways(subscription.master, cut):
+    for missing, order in _sequences(subscription.master, cut) or _ways(subscription.master, cut):
         joined = _joined(subscription, missing)
         for times in _signed(subscription, missing, bound):
             bounds = _eliminated([*_order(subscription, missing, order), *times], missing)
@@ -72,6 +76,34 @@ def outlooks(subscription: Subscription, cut: Cut, bound: frozenset[int]) -> tup
 _Way = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 """Operands that are missing, and pairs of them of which the first comes before the second."""
 _Edges = list[tuple[int, int, int]]
+
+
+def _sequences(chain: Chain, cut: Cut) -> list[_Way]:
+    """All orders of what is missing, where ``,`` inside ``&`` forbids some; none where it doesn't, or of too many."""
+    if not any(_interrupted(item) for item in chain.items):
+        return []
+    found: list[tuple[int, ...]] = []
+    waiting: list[tuple[tuple[int, ...], Cut]] = [((), cut)]
+    while waiting:
+        order, at = waiting.pop()
+        if complete(chain, at):
+            found.append(order)
+        waiting += [((*order, move.primitive), move.target) for move in moves(chain, at)]
+        if len(found) + len(waiting) > MOST_ORDERS:
+            return []
+    return [(order, tuple(pairwise(order))) for order in sorted(found)]
+
+
+def _interrupted(item: Item) -> bool:
+    """Whether something stands beside a ``,`` in an ``&``."""
+    if item.every and any(map(_contiguous, item.children)):
+        return True
+    return any(_interrupted(inner) for chain in item.children for inner in chain.items)
+
+
+def _contiguous(chain: Chain) -> bool:
+    """Whether a ``,`` stands anywhere in a chain."""
+    return any(chain.next_to) or any(_contiguous(child) for item in chain.items for child in item.children)
 
 
 def _ways(chain: Chain, cut: Cut) -> list[_Way]:
@@ -157,15 +189,12 @@ def _eliminated(edges: _Edges, missing: Sequence[int]) -> tuple[tuple[int, int, 
         onward = [(other, most) for (one, other), most in least.items() if one == via]
         for one, first in into:
             for other, second in onward:
-                if one == other:
-                    if first + second < 0:
-                        return None
+                if one == other and first + second >= 0:
                     continue
+                if one == other and (one in missing or one in (NOW, FIRST)):
+                    return None
                 least[one, other] = min(first + second, least.get((one, other), first + second))
         least = {pair: most for pair, most in least.items() if via not in pair}
-    # What is known has come, so now is not before it.
-    if any(one == NOW and most < 0 for (one, _), most in least.items()):
-        return None
     return tuple(sorted((one, other, most) for (one, other), most in least.items()))
 
 

@@ -133,6 +133,15 @@ class Subscription:
     columns: frozenset[str]
     query: Query
 
+    def numbered(self) -> Subscription:
+        """The same with join variables called by their number, so that subscriptions share what they share."""
+        number = {name: str(place) for place, name in enumerate(self.variables)}
+        primitives = tuple(
+            replace(one, joins=tuple((number[variable], column) for variable, column in one.joins))
+            for one in self.primitives
+        )
+        return replace(self, primitives=primitives, variables=tuple(number.values()))
+
     @property
     def names(self) -> frozenset[str] | None:
         """Names of events that can take part; None where a DEFINE may hold for any name."""
@@ -220,8 +229,11 @@ class _Compiler:
 
     def check_joins(self, primitives: tuple[Primitive, ...]) -> None:
         """Refuse join variables that join nothing, or values of different types."""
+        many = {variable for primitive in primitives for variable, _ in primitive.joins}
         for name, define in self.defined.items():
             for join in define.joins:
+                if len(many) > MOST_OPERANDS:
+                    raise define.error(f"a subscription has at most {MOST_OPERANDS} join variables")
                 uses = [column for primitive in primitives for variable, column in primitive.joins
                         if variable == join.variable]  # fmt: skip
                 if not any(primitive.takes == name for primitive in primitives):

@@ -1,0 +1,53 @@
+"""Hash tables of entry numbers: open addressing with linear probing, deletion by shifting back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from patternlake.udfs.machines.tables import IntArray
+
+EMPTY = -1
+_FIRST, _SECOND, _STEP = np.int64(-49064778989728563), np.int64(-4265267296055464877), np.int64(-7046029254386353131)
+
+
+@njit(cache=True)
+def mixed(digest: int, value: int) -> int:
+    """A hash with one more value in it."""
+    found = np.int64(digest) ^ (np.int64(value) + _STEP)
+    found = (found ^ ((found >> 33) & 0x7FFFFFFF)) * _FIRST
+    found = (found ^ ((found >> 33) & 0x7FFFFFFF)) * _SECOND
+    return int(found ^ ((found >> 33) & 0x7FFFFFFF))
+
+
+@njit(cache=True)
+def entered(table: IntArray, digest: int, entry: int) -> None:
+    """Enter an entry; the table is never full."""
+    last = len(table) - 1
+    at = digest & last
+    while table[at] != EMPTY:
+        at = (at + 1) & last
+    table[at] = entry
+
+
+@njit(cache=True)
+def removed(table: IntArray, digests: IntArray, entry: int) -> None:
+    """Take out an entry that the table has."""
+    last = len(table) - 1
+    at = digests[entry] & last
+    while table[at] != entry:
+        at = (at + 1) & last
+    behind = at
+    while True:
+        table[at] = EMPTY
+        while True:
+            behind = (behind + 1) & last
+            if table[behind] == EMPTY:
+                return
+            home = digests[table[behind]] & last
+            # It may move to the hole unless its home lies behind the hole.
+            between = at < home <= behind if at <= behind else at < home or home <= behind
+            if not between:
+                break
+        table[at] = table[behind]
+        at = behind

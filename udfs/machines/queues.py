@@ -1,0 +1,41 @@
+"""Heaps of (when, entry, serial) rows in an array, the earliest first."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from patternlake.udfs.machines.tables import IntArray
+
+
+@njit(cache=True)
+def push(heap: IntArray, size: int, when: int, entry: int, serial: int) -> int:
+    """Add a row; returns the new size."""
+    at = size
+    while at > 0:
+        above = (at - 1) >> 1
+        if heap[above, 0] <= when:
+            break
+        heap[at] = heap[above]
+        at = above
+    heap[at, 0], heap[at, 1], heap[at, 2] = when, entry, serial
+    return size + 1
+
+
+@njit(cache=True)
+def pop(heap: IntArray, size: int) -> int:
+    """Drop the first row; returns the new size."""
+    size -= 1
+    when, entry, serial = heap[size, 0], heap[size, 1], heap[size, 2]
+    at = 0
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        if below + 1 < size and heap[below + 1, 0] < heap[below, 0]:
+            below += 1
+        if heap[below, 0] >= when:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at, 0], heap[at, 1], heap[at, 2] = when, entry, serial
+    return size

@@ -1,0 +1,248 @@
+"""The memory in which the kernels run: instances, groups of them, queues of when they may die, counts, what was found.
+
+Arrays have a capacity; a kernel that finds one too small stops before an event and says which, so that Python makes
+larger ones and it goes on from there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.machines.tables import Compiled, IntArray
+
+FloatArray = NDArray[np.float64]
+
+NONE = -1
+
+(TOP, FREE, FRESH, PENDING, GROUP_TOP, GROUP_FREE, CROWD, EMPTIED, TIMED, RANKED, SERIAL, FIRED, ENDED, FOUND, TRACED,
+ TRACING, BORN, ROOTS) = range(18)  # fmt: skip
+"""Places in `Room.n`: how many of each array are in use, serial numbers, whether a trace is kept."""
+
+DONE, MORE_ENTRIES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE = range(7)
+"""What a kernel says when it stops."""
+
+EDGE, COMPLETED, BEGUN, ENDED_AT = range(4)
+"""Kinds of rows of a trace."""
+
+MOST_SETS = 64
+
+
+class Room(NamedTuple):
+    """N entries (instances of states), O operands, V join variables, G groups, Q places.
+
+    Attributes
+    ----------
+    n
+        int64: see above.
+    state, mask, first_time, first_rank, due_time, due_rank, serial, digest, previous, following
+        int64[N]: state of the graph (`NONE`: not in use); operands that are bound, as bits; time and rank of the first
+        event; when a new look at the outlooks is due; number of the entry; hash; neighbours in the state's list.
+    joins
+        int64[N, V]: codes of values, `NONE` where a variable is not bound.
+    time, position
+        int64[N, O] of the events that are bound.
+    group
+        int64[N, R]: the group for each role of the state.
+    free, fresh, parent, pending
+        int64[N]: entries not in use; those that the current event made, and what of; those that last for one event.
+    table, head
+        Hash table of entries; first entry of each state.
+    best, ended
+        int64[S]: the smallest assignment that completes a final state at this event; such states.
+    group_place, group_held, group_instances, group_hash, group_advanced, group_slot, group_goes, group_end, group_crowd
+        int64[G]: place, how many entries hold it, how many of these as instances, marks of the current event,
+        and its place among `crowd`.
+    group_since
+        float64[G]: weight of the events before it was occupied.
+    group_joins
+        int64[G, V].
+    group_free, group_table, crowd, emptied
+        Groups not in use; hash table; groups in places that don't wait; groups that nobody holds any more.
+    sets, set_count
+        int64[Q, ·]: which variables groups of a place bind.
+    root_group
+        int64[Q]: the group of a place that the empty assignment holds always, or `NONE`.
+    timed, ranked
+        int64[·, 3]: heaps of (when, entry, serial).
+    fired
+        int64[·, 2]: (group, slot) of the advances of the current event.
+    visits, advanced, left, fired_left
+        float64 counts: events at which a place was occupied; advances of each slot; ends of places that don't wait,
+        and those of them that a slot's advances are among.
+    found, found_time, found_position
+        int64[·, 3], int64[·, O], int64[·, O]: (event, state, mask) of matches, with their events.
+    trace
+        int64[·, 5]: (kind, serial, event, other, state): who descends from whom. An `EDGE` leads to the entry `other`,
+        a `COMPLETED` out of the serial's; an entry that is `BEGUN` has as `other` a hash of the row that it belongs
+        to.
+    """
+
+    n: IntArray
+    state: IntArray
+    mask: IntArray
+    first_time: IntArray
+    first_rank: IntArray
+    due_time: IntArray
+    due_rank: IntArray
+    serial: IntArray
+    digest: IntArray
+    previous: IntArray
+    following: IntArray
+    joins: IntArray
+    time: IntArray
+    position: IntArray
+    group: IntArray
+    free: IntArray
+    fresh: IntArray
+    parent: IntArray
+    pending: IntArray
+    table: IntArray
+    head: IntArray
+    best: IntArray
+    ended: IntArray
+    group_place: IntArray
+    group_held: IntArray
+    group_instances: IntArray
+    group_hash: IntArray
+    group_advanced: IntArray
+    group_slot: IntArray
+    group_goes: IntArray
+    group_end: IntArray
+    group_crowd: IntArray
+    group_since: FloatArray
+    group_joins: IntArray
+    group_free: IntArray
+    group_table: IntArray
+    crowd: IntArray
+    emptied: IntArray
+    sets: IntArray
+    set_count: IntArray
+    root_group: IntArray
+    timed: IntArray
+    ranked: IntArray
+    fired: IntArray
+    visits: FloatArray
+    advanced: FloatArray
+    left: FloatArray
+    fired_left: FloatArray
+    found: IntArray
+    found_time: IntArray
+    found_position: IntArray
+    trace: IntArray
+
+
+_ENTRIES = (
+    "state", "mask", "first_time", "first_rank", "due_time", "due_rank", "serial", "digest", "previous", "following",
+    "joins", "time", "position", "group", "free", "fresh", "parent", "pending",
+)  # fmt: skip
+_GROUPS = (
+    "group_place", "group_held", "group_instances", "group_hash", "group_advanced", "group_slot", "group_goes",
+    "group_end", "group_crowd", "group_since", "group_joins", "group_free", "crowd", "emptied",
+)  # fmt: skip
+_ENLARGED = {
+    MORE_ENTRIES: _ENTRIES,
+    MORE_GROUPS: _GROUPS,
+    MORE_FOUND: ("found", "found_time", "found_position"),
+    MORE_FIRED: ("fired",),
+    MORE_TRACE: ("trace",),
+    MORE_QUEUE: ("timed", "ranked"),
+}
+
+
+def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> Room:
+    """Room for subscriptions, with the empty assignment in it.
+
+    Parameters
+    ----------
+    compiled
+        The subscriptions.
+    tracing
+        Keep a trace.
+    size
+        Capacities to begin with, a power of two.
+    """
+    tables = compiled.tables
+    states, places = len(tables.pending), len(tables.waits)
+    variables, operands = max(1, len(compiled.variables)), compiled.operands
+    roles = max(1, int(np.diff(tables.role_at)[1:].max(initial=0)))
+    roots = int(tables.role_at[1])
+    groups = size + roots
+
+    def whole(*shape: int) -> IntArray:
+        return np.full(shape, NONE, np.int64)
+
+    # The empty assignment is entry 0; its groups are those of the same numbers as its roles.
+    root_group = whole(places)
+    root_group[tables.role_place[:roots]] = np.arange(roots)
+    n = np.zeros(ROOTS + 1, np.int64)
+    n[TOP], n[GROUP_TOP], n[ROOTS], n[TRACING] = 1, roots, roots, tracing
+    room = Room(
+        n=n,
+        **{name: whole(size) for name in _ENTRIES if name not in ("joins", "time", "position", "group")},
+        joins=whole(size, variables),
+        time=whole(size, operands),
+        position=whole(size, operands),
+        group=whole(size, roles),
+        table=whole(4 * size),
+        head=whole(states),
+        best=whole(states),
+        ended=whole(states),
+        **{name: whole(groups) for name in _GROUPS if name not in ("group_since", "group_joins")},
+        group_since=np.zeros(groups),
+        group_joins=whole(groups, variables),
+        group_table=whole(4 * size),
+        sets=np.zeros((places, MOST_SETS), np.int64),
+        set_count=np.zeros(places, np.int64),
+        root_group=root_group,
+        timed=whole(size, 3),
+        ranked=whole(size, 3),
+        fired=whole(size, 2),
+        visits=np.zeros(places),
+        advanced=np.zeros(len(tables.slot_place)),
+        left=np.zeros(int(tables.left_at[-1])),
+        fired_left=np.zeros(int(tables.fired_at[-1])),
+        found=whole(size, 3),
+        found_time=whole(size, operands),
+        found_position=whole(size, operands),
+        trace=whole(size if tracing else 1, 5),
+    )
+    room.state[0], room.mask[0] = 0, 0
+    room.group_place[:roots] = tables.role_place[:roots]
+    room.group_held[:roots] = 1
+    room.group_instances[:roots] = tables.role_instance[:roots]
+    return room
+
+
+def enlarged(room: Room, wanted: int, least: int = 0) -> Room:
+    """Twice the room for what a kernel asked for, or `least` if that is more."""
+    changed = {}
+    for name in _ENLARGED[wanted]:
+        old = getattr(room, name)
+        size = max(2 * len(old), least)
+        made = np.full((size, *old.shape[1:]), NONE, old.dtype)
+        made[: len(old)] = old
+        changed[name] = made
+    room = room._replace(**changed)
+    if wanted == MORE_ENTRIES:
+        used = np.flatnonzero(room.state[: room.n[TOP]] > 0)
+        return room._replace(table=_hashed(room.digest, used, len(room.state)))
+    if wanted == MORE_GROUPS:
+        roots = int(room.n[ROOTS])
+        used = roots + np.flatnonzero(room.group_place[roots : room.n[GROUP_TOP]] >= 0)
+        return room._replace(group_table=_hashed(room.group_hash, used, len(room.group_place)))
+    return room
+
+
+def _hashed(hashes: IntArray, used: IntArray, size: int) -> IntArray:
+    """A hash table of more than twice the size, a power of two, with linear probing."""
+    table = np.full(1 << (2 * size - 1).bit_length(), NONE, np.int64)
+    last = len(table) - 1
+    for entry in used.tolist():
+        at = int(hashes[entry]) & last
+        while table[at] != NONE:
+            at = (at + 1) & last
+        table[at] = entry
+    return table

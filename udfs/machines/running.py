@@ -1,0 +1,282 @@
+"""Partitions one after the other: what is remembered of each is read, its new events are taken, it is written back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from patternlake.udfs.machines.entries import add, given_back, lives, remove, taken
+from patternlake.udfs.machines.forecasting import DEAD, Counts, machines_of
+from patternlake.udfs.machines.groups import swept
+from patternlake.udfs.machines.room import (
+    CROWD,
+    DONE,
+    FOUND,
+    FREE,
+    GROUP_FREE,
+    GROUP_TOP,
+    MORE_ENTRIES,
+    MORE_GROUPS,
+    MORE_QUEUE,
+    MORE_TRACE,
+    PENDING,
+    RANKED,
+    ROOTS,
+    TIMED,
+    TOP,
+    TRACED,
+    TRACING,
+    FloatArray,
+    Room,
+    enlarged,
+    new_room,
+)
+from patternlake.udfs.machines.sweep import Stream, sweep
+from patternlake.udfs.machines.tables import Compiled, IntArray, Tables
+
+MORE_KEPT = 100
+"""What the kernel says where there is no room to write instances back."""
+_NOT_READ = -1
+
+
+class Held(NamedTuple):
+    """What is remembered of p partitions.
+
+    Attributes
+    ----------
+    taken, last
+        int64[p]: events that each has taken; time of the last of them.
+    at
+        int64[p + 1]: where the instances of each begin.
+    state, mask, first_time, first_rank, joins, time, position
+        Of instances, as in `Room`.
+    """
+
+    taken: IntArray
+    last: IntArray
+    at: IntArray
+    state: IntArray
+    mask: IntArray
+    first_time: IntArray
+    first_rank: IntArray
+    joins: IntArray
+    time: IntArray
+    position: IntArray
+
+
+@dataclass(frozen=True)
+class Found:
+    """Matches, in the order of events by partition.
+
+    Attributes
+    ----------
+    event
+        int64[m]: number of the completing event.
+    state
+        int64[m]: final state of the graph.
+    mask
+        int64[m]: operands that are bound, as bits.
+    time, position
+        int64[m, O] of their events.
+    """
+
+    event: IntArray
+    state: IntArray
+    mask: IntArray
+    time: IntArray
+    position: IntArray
+
+
+def nothing_held(compiled: Compiled, partitions: int) -> Held:
+    """What is remembered of partitions that have not begun."""
+    variables, operands = max(1, len(compiled.variables)), compiled.operands
+    widths = {"joins": variables, "time": operands, "position": operands}
+    return Held(
+        taken=np.zeros(partitions, np.int64),
+        last=np.zeros(partitions, np.int64),
+        at=np.zeros(partitions + 1, np.int64),
+        **{name: np.zeros((0, widths[name]) if name in widths else 0, np.int64) for name in Held._fields[3:]},
+    )
+
+
+class Machines:
+    """The machines of subscriptions, running.
+
+    Parameters
+    ----------
+    compiled
+        The subscriptions.
+    tracing
+        Keep who descends from whom.
+    """
+
+    def __init__(self, compiled: Compiled, *, tracing: bool = False) -> None:
+        self.compiled = compiled
+        self.room = new_room(compiled, tracing=tracing)
+
+    def take(self, held: Held, event_at: IntArray, stream: Stream) -> tuple[Found, Held]:
+        """Let partitions take new events.
+
+        Parameters
+        ----------
+        held
+            What is remembered of p partitions.
+        event_at
+            int64[p + 1]: where the events of each begin; each has one at least.
+        stream
+            The events.
+
+        Returns
+        -------
+        The matches, and what is to be remembered.
+        """
+        tables = self.compiled.tables
+        most = int(np.diff(held.at).max(initial=0))
+        self._make_room(most)
+        kept = _capacity(held, max(256, 2 * len(held.state)))
+        progress = np.array([0, _NOT_READ, 0], np.int64)
+        self.room.n[FOUND] = 0
+        while True:
+            wanted = _run(tables, self.room, stream, event_at, held, kept, progress)
+            if wanted == DONE:
+                break
+            if wanted == MORE_KEPT:
+                kept = _capacity(kept, 2 * len(kept.state) + int(self.room.n[TOP]))
+            else:
+                self.room = enlarged(self.room, wanted)
+        # The empty assignment holds its places all the time.
+        roots = int(self.room.n[ROOTS])
+        self.room.visits[tables.role_place[:roots]] += stream.weight[-1] - stream.weight[0]
+        room, found, count = self.room, int(self.room.n[FOUND]), int(progress[2])
+        return (
+            Found(
+                event=room.found[:found, 0].copy(),
+                state=room.found[:found, 1].copy(),
+                mask=room.found[:found, 2].copy(),
+                time=room.found_time[:found].copy(),
+                position=room.found_position[:found].copy(),
+            ),
+            kept._replace(**{name: getattr(kept, name)[:count].copy() for name in Held._fields[3:]}),
+        )
+
+    def _make_room(self, entries: int) -> None:
+        """For what is remembered of one partition."""
+        for wanted, size in (
+            (MORE_ENTRIES, entries + 2),
+            (MORE_GROUPS, int(self.room.n[ROOTS]) + entries * self.room.group.shape[1] + 1),
+            (MORE_QUEUE, 2 * entries + 2),
+        ):
+            held = {MORE_ENTRIES: self.room.state, MORE_GROUPS: self.room.group_place, MORE_QUEUE: self.room.timed}
+            if len(held[wanted]) < size:
+                self.room = enlarged(self.room, wanted, size)
+
+    @property
+    def totals(self) -> FloatArray:
+        """All counts in one array; those of several runs are added."""
+        room = self.room
+        return np.concatenate([room.visits, room.advanced, room.left, room.fired_left])
+
+
+def counts_of(compiled: Compiled, totals: FloatArray, number: int) -> Counts:
+    """The moves of the machines of a subscription.
+
+    Parameters
+    ----------
+    compiled
+        The subscriptions.
+    totals
+        `Machines.totals`.
+    number
+        Of the subscription.
+    """
+    tables, places = compiled.tables, compiled.places
+    sizes = [len(tables.waits), len(tables.slot_place), int(tables.left_at[-1])]
+    visits, advanced, left, fired = np.split(totals, np.cumsum(sizes))
+    found: dict[tuple[tuple[int, ...], int], dict[int, float]] = {}
+    for machine in machines_of(compiled.subscriptions[number]):
+        for state in range(machine.final):
+            slot = places.slots[number][machine.path, state]
+            place = int(tables.slot_place[slot])
+            moves = {state + 1: float(advanced[slot])}
+            if tables.waits[place]:
+                moves[state] = float(visits[place] - advanced[slot])
+            else:
+                width = int(tables.left_at[place + 1] - tables.left_at[place])
+                ends = left[tables.left_at[place] :][:width] - fired[tables.fired_at[slot] :][:width]
+                for target, count in zip([*machine.behind(state), DEAD, state], ends.tolist(), strict=True):
+                    moves[target] = moves.get(target, 0.0) + count
+            found[machine.path, state] = {target: count for target, count in moves.items() if count}
+    return found
+
+
+def _capacity(held: Held, size: int) -> Held:
+    """The same with room for so many instances."""
+    made = {name: getattr(held, name).copy() for name in Held._fields}
+    for name in Held._fields[3:]:
+        larger = np.zeros((size, *made[name].shape[1:]), np.int64)
+        larger[: len(made[name])] = made[name]
+        made[name] = larger
+    return Held(**made)
+
+
+@njit(cache=True)
+def _run(
+    tables: Tables, room: Room, stream: Stream, event_at: IntArray, held: Held, kept: Held, progress: IntArray
+) -> int:
+    """Go on from (partition, event, instances written back) until all is done or there is too little room."""
+    while progress[0] < len(event_at) - 1:
+        part = progress[0]
+        begin, end = event_at[part], event_at[part + 1]
+        if progress[1] == _NOT_READ:
+            _read(tables, room, stream, begin, held, part)
+            progress[1] = begin
+        rank = held.taken[part] + progress[1] - begin
+        progress[1], wanted = sweep(tables, room, stream, begin, progress[1], end, rank)
+        if wanted != DONE:
+            return wanted
+        if progress[2] + room.n[TOP] > len(kept.state):
+            return MORE_KEPT
+        if room.n[TRACING] and room.n[TRACED] + room.n[TOP] > len(room.trace):
+            return MORE_TRACE
+        progress[2] = _write(tables, room, kept, progress[2], end, stream.weight[end])
+        kept.taken[part] = held.taken[part] + end - begin
+        kept.last[part] = stream.time[end - 1]
+        kept.at[part + 1] = progress[2]
+        progress[0], progress[1] = part + 1, _NOT_READ
+    return DONE
+
+
+@njit(cache=True)
+def _read(tables: Tables, room: Room, stream: Stream, begin: int, held: Held, part: int) -> None:
+    """Put what is remembered of a partition into the room."""
+    values = stream.values[:, begin].copy()
+    for row in range(held.at[part], held.at[part + 1]):
+        entry = taken(room)
+        room.state[entry], room.mask[entry] = held.state[row], held.mask[row]
+        room.first_time[entry], room.first_rank[entry] = held.first_time[row], held.first_rank[row]
+        room.joins[entry], room.time[entry], room.position[entry] = held.joins[row], held.time[row], held.position[row]
+        if lives(tables, room, entry, values, held.last[part], held.taken[part] - 1):
+            add(tables, room, entry, stream.weight[begin])
+        else:
+            given_back(room, entry)
+
+
+@njit(cache=True)
+def _write(tables: Tables, room: Room, kept: Held, row: int, end: int, weight: float) -> int:
+    """Write a partition's instances back and empty the room; returns the next row."""
+    n = room.n
+    for entry in range(1, n[TOP]):
+        if room.state[entry] < 0:
+            continue
+        kept.state[row], kept.mask[row] = room.state[entry], room.mask[entry]
+        kept.first_time[row], kept.first_rank[row] = room.first_time[entry], room.first_rank[entry]
+        kept.joins[row], kept.time[row], kept.position[row] = room.joins[entry], room.time[entry], room.position[entry]
+        row += 1
+        remove(tables, room, entry, end)
+    swept(tables, room, weight)
+    n[TOP], n[FREE], n[PENDING], n[TIMED], n[RANKED], n[CROWD] = 1, 0, 0, 0, 0, 0
+    n[GROUP_TOP], n[GROUP_FREE] = n[ROOTS], 0
+    return row

@@ -1,0 +1,332 @@
+"""Events one after the other: links are followed, instances come, go on, and die, moves are counted.
+
+Source: Muthusamy et al. 2010, section 4.1 (matching), and SPEC section 6. An event follows all links of all primitives
+that take it before anything that it makes is added, so one event never fills two operands. States that are followed
+by ``,`` last for one event; all others keep their instances until no continuation completes them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numba import njit
+
+from patternlake.udfs.machines.entries import (
+    add,
+    given_back,
+    has,
+    lives,
+    remove,
+    row_digest,
+    taken,
+    text_order,
+    traced,
+    wait,
+)
+from patternlake.udfs.machines.groups import end_of, swept
+from patternlake.udfs.machines.queues import pop
+from patternlake.udfs.machines.room import (
+    BEGUN,
+    COMPLETED,
+    CROWD,
+    DONE,
+    EDGE,
+    ENDED,
+    FIRED,
+    FOUND,
+    FREE,
+    FRESH,
+    GROUP_FREE,
+    GROUP_TOP,
+    MORE_ENTRIES,
+    MORE_FIRED,
+    MORE_FOUND,
+    MORE_GROUPS,
+    MORE_QUEUE,
+    MORE_TRACE,
+    NONE,
+    PENDING,
+    RANKED,
+    SERIAL,
+    TIMED,
+    TOP,
+    TRACED,
+    TRACING,
+    FloatArray,
+    Room,
+)
+from patternlake.udfs.machines.tables import STAY, IntArray, Tables
+
+_UNDECIDED = -2
+
+
+class Stream(NamedTuple):
+    """Events by partition, in order.
+
+    Attributes
+    ----------
+    time, position
+        int64[n].
+    taker_at, takers
+        Primitives that take each event.
+    values
+        int64[c, n]: codes of joined columns, -1 for NULL.
+    weight
+        float64[n + 1]: of all events before each, as counts weigh them.
+    """
+
+    time: IntArray
+    position: IntArray
+    taker_at: IntArray
+    takers: IntArray
+    values: IntArray
+    weight: FloatArray
+
+
+@njit(cache=True)
+def sweep(tables: Tables, room: Room, stream: Stream, first: int, begin: int, end: int, rank: int) -> tuple[int, int]:
+    """Let a partition take some events.
+
+    Parameters
+    ----------
+    tables, room
+        The partition's instances are in the room.
+    stream
+        All events.
+    first
+        An event of the partition, for its values.
+    begin, end
+        The events.
+    rank
+        Rank of event `begin` in its partition, from 0.
+
+    Returns
+    -------
+    The first event that was not taken, and what there is too little room for, or `DONE`.
+    """
+    values = stream.values[:, first].copy()
+    for event in range(begin, end):
+        traced = room.n[TRACED]
+        wanted = _follow(tables, room, stream, event, values, rank + event - begin)
+        if wanted != DONE:
+            _forget(room)
+            room.n[TRACED] = traced
+            return event, wanted
+        _settle(tables, room, stream, event, values, rank + event - begin)
+    return end, DONE
+
+
+@njit(cache=True)
+def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntArray, rank: int) -> int:
+    """Find what an event makes; nothing but fresh entries and marks is changed."""
+    n = room.n
+    n[SERIAL] += 1
+    n[FRESH] = n[FIRED] = n[ENDED] = 0
+    for at in range(stream.taker_at[event], stream.taker_at[event + 1]):
+        primitive = stream.takers[at]
+        for link in range(tables.link_at[primitive], tables.link_at[primitive + 1]):
+            source = tables.source[link]
+            entry = 0 if source == 0 else room.head[source]
+            while entry != NONE:
+                if n[FREE] == 0 and n[TOP] == len(room.state):
+                    return MORE_ENTRIES
+                made = _made(tables, room, stream, event, values, rank, link, primitive, entry)
+                if made != NONE:
+                    if n[FIRED] + tables.move_at[link + 1] - tables.move_at[link] > len(room.fired):
+                        given_back(room, made)
+                        return MORE_FIRED
+                    if n[TRACING] and n[TRACED] == len(room.trace):
+                        given_back(room, made)
+                        return MORE_TRACE
+                    _mark(tables, room, link, entry)
+                    if tables.final[room.state[made]]:
+                        _end(room, made, entry, event)
+                    else:
+                        room.fresh[n[FRESH]], room.parent[made] = made, entry
+                        n[FRESH] += 1
+                entry = NONE if source == 0 else room.following[entry]
+    return _room_left(room)
+
+
+@njit(cache=True)
+def _room_left(room: Room) -> int:
+    """Whether there is room for what was found."""
+    n = room.n
+    if len(room.group_place) - n[GROUP_TOP] + n[GROUP_FREE] < n[FRESH] * room.group.shape[1]:
+        return MORE_GROUPS
+    if 2 * (n[TIMED] + n[RANKED]) + n[FRESH] >= len(room.timed):
+        return MORE_QUEUE
+    if n[FOUND] + n[ENDED] > len(room.found):
+        return MORE_FOUND
+    if n[TRACING] and n[TRACED] + 2 * n[FRESH] + n[TOP] > len(room.trace):
+        return MORE_TRACE
+    return DONE
+
+
+@njit(cache=True)
+def _forget(room: Room) -> None:
+    """Give back what an event made that cannot be taken yet."""
+    n = room.n
+    for at in range(n[FRESH]):
+        given_back(room, room.fresh[at])
+    for at in range(n[ENDED]):
+        state = room.ended[at]
+        given_back(room, room.best[state])
+        room.best[state] = NONE
+    n[FRESH] = n[FIRED] = n[ENDED] = 0
+
+
+@njit(cache=True)
+def _made(
+    tables: Tables, room: Room, stream: Stream, event: int, values: IntArray, rank: int,
+    link: int, primitive: int, entry: int,
+) -> int:  # fmt: skip
+    """An entry for what a link makes of an instance, or `NONE`: a condition, a join or the window does not hold."""
+    time = stream.time[event]
+    if entry != 0 and (
+        time - room.first_time[entry] >= tables.window_time or rank - room.first_rank[entry] >= tables.window_events
+    ):
+        return NONE
+    mask = room.mask[entry]
+    for limit in range(tables.limit_at[link], tables.limit_at[link + 1]):
+        operand = tables.limit_operand[limit]
+        if not has(mask, operand):
+            continue
+        gap = time - room.time[entry, operand]
+        if tables.limit_absolute[limit]:
+            gap = abs(gap)
+        elif not tables.limit_after[limit]:
+            gap = -gap
+        if gap < tables.limit_low[limit] or gap > tables.limit_high[limit]:
+            return NONE
+    made = taken(room)
+    room.joins[made] = room.joins[entry]
+    for join in range(tables.join_at[primitive], tables.join_at[primitive + 1]):
+        value = stream.values[tables.join_column[join], event]
+        known = room.joins[made, tables.join_variable[join]]
+        if value == NONE or (known not in (NONE, value)):
+            given_back(room, made)
+            return NONE
+        room.joins[made, tables.join_variable[join]] = value
+    operand = tables.operand[link]
+    room.state[made] = tables.target[link]
+    room.mask[made] = mask | (1 << operand)
+    room.time[made], room.position[made] = room.time[entry], room.position[entry]
+    room.time[made, operand], room.position[made, operand] = time, stream.position[event]
+    room.first_time[made] = time if entry == 0 else room.first_time[entry]
+    room.first_rank[made] = rank if entry == 0 else room.first_rank[entry]
+    if not tables.final[room.state[made]] and not lives(tables, room, made, values, time, rank):
+        given_back(room, made)
+        return NONE
+    return made
+
+
+@njit(cache=True)
+def _mark(tables: Tables, room: Room, link: int, entry: int) -> None:
+    """Note which groups of an instance advance by a link, and which go on inside of their state."""
+    n = room.n
+    for move in range(tables.move_at[link], tables.move_at[link + 1]):
+        group = room.group[entry, tables.move_role[move]] if entry != 0 else tables.move_role[move]
+        slot = tables.move_slot[move]
+        if not tables.move_advances[move]:
+            room.group_goes[group] = n[SERIAL]
+        elif room.group_advanced[group] != n[SERIAL] or room.group_slot[group] != slot:
+            room.group_advanced[group], room.group_slot[group] = n[SERIAL], slot
+            room.fired[n[FIRED], 0], room.fired[n[FIRED], 1] = group, slot
+            n[FIRED] += 1
+
+
+@njit(cache=True)
+def _end(room: Room, made: int, parent: int, event: int) -> None:
+    """Of the entries that complete a subscription keep the smallest."""
+    n = room.n
+    if n[TRACING]:
+        traced(room, COMPLETED, room.serial[parent], event, NONE, NONE)
+    state = room.state[made]
+    best = room.best[state]
+    if best == NONE:
+        room.ended[n[ENDED]] = state
+        room.best[state] = made
+        n[ENDED] += 1
+    elif text_order(room, made, best) < 0:
+        given_back(room, best)
+        room.best[state] = made
+    else:
+        given_back(room, made)
+
+
+@njit(cache=True)
+def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntArray, rank: int) -> None:
+    """Change what an event changes."""
+    n = room.n
+    now, weight = stream.weight[event + 1] - stream.weight[event], stream.weight[event + 1]
+    _tell(room, event)
+    crowd = n[CROWD]
+    for at in range(n[PENDING]):
+        remove(tables, room, room.pending[at], event)
+    n[PENDING] = 0
+    time = stream.time[event]
+    _bury(tables, room, room.timed, TIMED, time, event, time, rank, values)
+    _bury(tables, room, room.ranked, RANKED, rank, event, time, rank, values)
+    for at in range(crowd):
+        group = room.crowd[at]
+        goes = room.group_instances[group] > 0 or room.group_goes[group] == n[SERIAL]
+        room.group_end[group] = STAY if goes else _UNDECIDED
+    for at in range(n[FRESH]):
+        made, parent = room.fresh[at], room.parent[room.fresh[at]]
+        kept = add(tables, room, made, weight)
+        if n[TRACING]:
+            if kept == made:
+                traced(room, BEGUN, room.serial[made], event, row_digest(room, made), room.state[made])
+            traced(room, EDGE, room.serial[parent], event, room.serial[kept], NONE)
+    for at in range(crowd):
+        group = room.crowd[at]
+        place = room.group_place[group]
+        behind = tables.behind_at[place + 1] - tables.behind_at[place]
+        end = behind + STAY if room.group_end[group] == STAY else end_of(tables, room, group)
+        room.group_end[group] = end
+        room.left[tables.left_at[place] + end] += now
+    for at in range(n[FIRED]):
+        group, slot = room.fired[at, 0], room.fired[at, 1]
+        room.advanced[slot] += now
+        if not tables.waits[tables.slot_place[slot]]:
+            room.fired_left[tables.fired_at[slot] + room.group_end[group]] += now
+    n[FRESH] = n[FIRED] = n[ENDED] = 0
+    swept(tables, room, weight)
+
+
+@njit(cache=True)
+def _tell(room: Room, event: int) -> None:
+    """Write the matches that an event completes."""
+    n = room.n
+    for at in range(n[ENDED]):
+        state = room.ended[at]
+        best = room.best[state]
+        row = n[FOUND]
+        room.found[row, 0], room.found[row, 1], room.found[row, 2] = event, state, room.mask[best]
+        room.found_time[row], room.found_position[row] = room.time[best], room.position[best]
+        n[FOUND] += 1
+        room.best[state] = NONE
+        given_back(room, best)
+
+
+@njit(cache=True)
+def _bury(
+    tables: Tables, room: Room, queue: IntArray, column: int, now: int, event: int, time: int, rank: int,
+    values: IntArray,
+) -> None:  # fmt: skip
+    """Remove instances that are due in a queue and that no continuation completes any more."""
+    n = room.n
+    while n[column] > 0 and queue[0, 0] < now:
+        when, entry, serial = queue[0, 0], queue[0, 1], queue[0, 2]
+        n[column] = pop(queue, n[column])
+        due_time, due_rank = room.due_time[entry], room.due_rank[entry]
+        # Rows of the queue may be of entries that are gone, or older than the entry's assignment.
+        if room.state[entry] <= 0 or room.serial[entry] != serial:
+            continue
+        if when != (due_time if column == TIMED else due_rank):
+            continue
+        if lives(tables, room, entry, values, time, rank):
+            wait(room, entry, due_time, due_rank)
+        else:
+            remove(tables, room, entry, event)

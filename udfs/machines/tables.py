@@ -1,0 +1,296 @@
+"""A graph and its places as arrays, which is what the kernels read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.language.tree import Extent
+from patternlake.udfs.machines.graph import Graph, graph_of
+from patternlake.udfs.machines.places import EVERYTHING, NOTHING, Places, Role, places_of
+from patternlake.udfs.machines.subscription import Primitive, Subscription
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+FOREVER = np.int64(2**62)
+"""Stands for no bound: of windows, of times, of ranks."""
+DEAD, STAY, ENDS = 0, 1, 2
+"""What becomes of instances in a place that does not wait, numbered behind the places behind it: they die, or go on
+inside of its state; `ENDS` is how many such ends there are."""
+
+
+class Tables(NamedTuple):
+    """S states, K links, P primitives, L outlooks, Q places. ``x_at`` of n + 1 values cuts the arrays ``x_…`` in n.
+
+    Attributes
+    ----------
+    pending, final
+        bool[S]: the state lasts for one event; it completes a subscription.
+    exact, earliest
+        int64[S]: operands, as bits, whose times tell instances apart, and those that may be as early as they like.
+    ahead_at
+        int64[S + 1]: outlooks of each state.
+    missing
+        int64[L]: operands that an outlook misses, where the window counts events.
+    bound_at, bound_one, bound_other, bound_most
+        Bounds of each outlook: the time of one is at most so much after that of the other; operands, `NOW`, `FIRST`.
+    agree_at, agree_variables, agree_columns
+        Of each outlook groups of variables and columns of the partition, as bits, that agree.
+    link_at
+        int64[P + 1]: links of each primitive.
+    source, target, operand
+        int64[K].
+    limit_at, limit_operand, limit_after, limit_low, limit_high, limit_absolute
+        Time conditions of each link: of the time of its event after that of an operand (`limit_after` False: before).
+    join_at, join_variable, join_column
+        Joins of each primitive.
+    move_at, move_role, move_slot, move_advances
+        Of each link what it does to roles of its source.
+    role_at, role_place, role_instance, role_without, role_operands
+        Roles of each state; `role_operands`: row of `variables`, or -1.
+    variables
+        int64[·, O]: join variables, as bits, of each operand of a subscription.
+    waits, behind_at, behind
+        Of each place.
+    slot_place
+        The place of each slot.
+    left_at, fired_at
+        For each place and for each slot where its counts begin of what became of those that don't wait: one for each
+        place behind, one for `DEAD`, one for `STAY`.
+    window_time, window_events
+        One of them `FOREVER` or both.
+    """
+
+    pending: BoolArray
+    final: BoolArray
+    exact: IntArray
+    earliest: IntArray
+    ahead_at: IntArray
+    missing: IntArray
+    bound_at: IntArray
+    bound_one: IntArray
+    bound_other: IntArray
+    bound_most: IntArray
+    agree_at: IntArray
+    agree_variables: IntArray
+    agree_columns: IntArray
+    link_at: IntArray
+    source: IntArray
+    target: IntArray
+    operand: IntArray
+    limit_at: IntArray
+    limit_operand: IntArray
+    limit_after: BoolArray
+    limit_low: IntArray
+    limit_high: IntArray
+    limit_absolute: BoolArray
+    join_at: IntArray
+    join_variable: IntArray
+    join_column: IntArray
+    move_at: IntArray
+    move_role: IntArray
+    move_slot: IntArray
+    move_advances: BoolArray
+    role_at: IntArray
+    role_place: IntArray
+    role_instance: BoolArray
+    role_without: IntArray
+    role_operands: IntArray
+    variables: IntArray
+    waits: BoolArray
+    behind_at: IntArray
+    behind: IntArray
+    slot_place: IntArray
+    left_at: IntArray
+    fired_at: IntArray
+    window_time: np.int64
+    window_events: np.int64
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Subscriptions of one partition, window and decay, ready to run.
+
+    Attributes
+    ----------
+    subscriptions, graph, places, tables
+        In all their forms.
+    variables, columns
+        Numbers of join variables, and names of joined columns, by number.
+    operands
+        Greatest number of operands of a subscription.
+    """
+
+    subscriptions: tuple[Subscription, ...]
+    graph: Graph
+    places: Places
+    tables: Tables
+    variables: tuple[str, ...]
+    columns: tuple[str, ...]
+    operands: int
+
+    @property
+    def primitives(self) -> Sequence[Primitive]:
+        """What events are taken for, by number."""
+        return self.graph.primitives
+
+
+def compiled(subscriptions: Sequence[Subscription], *, merge: bool = True, dominate: bool = True) -> Compiled:
+    """Make the arrays of subscriptions.
+
+    Parameters
+    ----------
+    subscriptions
+        One at least, of one partition and one window.
+    merge
+        False: share no states, for comparison.
+    dominate
+        False: keep instances apart that differ in times of which only the earliest matters, so that descendants can be
+        told.
+    """
+    subscriptions = tuple(subscription.numbered() for subscription in subscriptions)
+    graph = graph_of(subscriptions, merge=merge)
+    places = places_of(graph, subscriptions)
+    joins = [join for primitive in graph.primitives for join in primitive.joins]
+    variables = tuple(sorted({variable for variable, _ in joins}, key=int))
+    columns = tuple(dict.fromkeys(column for _, column in joins))
+    operands = max(len(subscription.primitives) for subscription in subscriptions)
+    tables = _Maker(subscriptions, graph, places, variables, columns, operands, dominate).tables()
+    return Compiled(subscriptions, graph, places, tables, variables, columns, operands)
+
+
+class _Maker:
+    def __init__(
+        self,
+        subscriptions: Sequence[Subscription],
+        graph: Graph,
+        places: Places,
+        variables: Sequence[str],
+        columns: Sequence[str],
+        operands: int,
+        dominate: bool,
+    ) -> None:
+        self.subscriptions, self.graph, self.places, self.dominate = subscriptions, graph, places, dominate
+        self.variable = {name: number for number, name in enumerate(variables)}
+        self.column = {name: number for number, name in enumerate(columns)}
+        self.operands = operands
+        # Kernels find the links of a primitive side by side.
+        self.order = sorted(range(len(graph.links)), key=lambda number: graph.links[number].primitive)
+        self.links = [graph.links[number] for number in self.order]
+
+    def tables(self) -> Tables:
+        graph, places = self.graph, self.places
+        states = range(len(graph.waits))
+        ahead = [sorted(graph.outlooks[state], key=repr) for state in states]
+        outlooks = [outlook for some in ahead for outlook in some]
+        bounds = [outlook.bounds for outlook in outlooks]
+        agreeing = [
+            [(_bits(self.variable[name] for name in names),
+              _bits(self.column[name] for name in held if name in self.column)) for names, held in outlook.joined]
+            for outlook in outlooks
+        ]  # fmt: skip
+        limits = [
+            [
+                (bound.earlier, True, bound.low, bound.high, bound.absolute)
+                if bound.later == link.operand
+                else (bound.later, False, bound.low, bound.high, bound.absolute)
+                for bound in link.bounds
+            ]
+            for link in self.links
+        ]
+        joins = [
+            [(self.variable[variable], self.column[column]) for variable, column in primitive.joins]
+            for primitive in graph.primitives
+        ]
+        moves = [[(move.role, move.slot, move.advances) for move in places.moves[number]] for number in self.order]
+        variables, row_of = self.variable_rows()
+        roles = [[self.role(role, row_of) for role in places.roles[state]] for state in states]
+        ends = [[0] * (len(behind) + ENDS) for behind in places.behind]
+        early = graph.earliest if self.dominate else [frozenset[int]() for _ in states]
+        within: Extent | None = self.subscriptions[0].within
+        primitive_of = np.array([link.primitive for link in self.links], np.int64)
+        return Tables(
+            pending=np.array([not graph.waits[state] and not graph.final[state] for state in states]),
+            final=np.array([bool(graph.final[state]) for state in states]),
+            exact=_integers(_bits(graph.asked[state] - early[state]) for state in states),
+            earliest=_integers(_bits(early[state]) for state in states),
+            ahead_at=_cuts(ahead),
+            missing=_integers(outlook.missing for outlook in outlooks),
+            bound_at=_cuts(bounds),
+            bound_one=_column(bounds, 0),
+            bound_other=_column(bounds, 1),
+            bound_most=_column(bounds, 2),
+            agree_at=_cuts(agreeing),
+            agree_variables=_column(agreeing, 0),
+            agree_columns=_column(agreeing, 1),
+            link_at=np.searchsorted(primitive_of, np.arange(len(graph.primitives) + 1)).astype(np.int64),
+            source=_integers(link.source for link in self.links),
+            target=_integers(link.target for link in self.links),
+            operand=_integers(link.operand for link in self.links),
+            limit_at=_cuts(limits),
+            limit_operand=_column(limits, 0),
+            limit_after=_column(limits, 1).astype(np.bool_),
+            limit_low=_column(limits, 2),
+            limit_high=_column(limits, 3),
+            limit_absolute=_column(limits, 4).astype(np.bool_),
+            join_at=_cuts(joins),
+            join_variable=_column(joins, 0),
+            join_column=_column(joins, 1),
+            move_at=_cuts(moves),
+            move_role=_column(moves, 0),
+            move_slot=_column(moves, 1),
+            move_advances=_column(moves, 2).astype(np.bool_),
+            role_at=_cuts(roles),
+            role_place=_column(roles, 0),
+            role_instance=_column(roles, 1).astype(np.bool_),
+            role_without=_column(roles, 2),
+            role_operands=_column(roles, 3),
+            variables=variables,
+            waits=np.array(places.waits, np.bool_),
+            behind_at=_cuts(places.behind),
+            behind=_integers(place for behind in places.behind for place in behind),
+            slot_place=_integers(places.slot_place),
+            left_at=_cuts(ends),
+            fired_at=_cuts([ends[place] for place in places.slot_place]),
+            window_time=np.int64(within.amount) if within and not within.counted else FOREVER,
+            window_events=np.int64(within.amount) if within and within.counted else FOREVER,
+        )
+
+    def role(self, role: Role, row_of: dict[int, int]) -> tuple[int, bool, int, int]:
+        return role.place, role.instance, role.without, row_of.get(role.subscription, -1)
+
+    def variable_rows(self) -> tuple[IntArray, dict[int, int]]:
+        """Join variables by operand, of each subscription that has roles of its own."""
+        needed = dict.fromkeys(role.subscription for roles in self.places.roles for role in roles
+                               if role.without not in (EVERYTHING, NOTHING))  # fmt: skip
+        rows = np.zeros((max(1, len(needed)), self.operands), np.int64)
+        row_of = {number: row for row, number in enumerate(needed)}
+        for number, row in row_of.items():
+            for operand, primitive in enumerate(self.subscriptions[number].primitives):
+                rows[row, operand] = _bits(self.variable[variable] for variable, _ in primitive.joins)
+        return rows, row_of
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    found = 0
+    for number in numbers:
+        found |= 1 << number
+    return found
+
+
+def _integers(values: Iterable[int]) -> IntArray:
+    return np.fromiter(values, np.int64)
+
+
+def _cuts(parts: Sequence[Sequence[object]]) -> IntArray:
+    """Where each part begins in all of them together, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)]).astype(np.int64)
+
+
+def _column(parts: Sequence[Sequence[tuple[int, ...]]], number: int) -> IntArray:
+    return _integers(int(row[number]) for part in parts for row in part)
