@@ -244,7 +244,9 @@ class Batch:
             SQL text over the table's columns, called ``t``; other rows are left alone.
         """
         self._check_open()
-        mine = f"t.stream_id = {self.stream_id} AND t.{TABLES[table].object_column} = {stream_id(self.object)}"
+        mine = f"t.stream_id = {self.stream_id}"
+        if TABLES[table].object_column:
+            mine += f" AND t.{TABLES[table].object_column} = {stream_id(self.object)}"
         older = f"t.to_batch IS NULL AND t.from_batch < {self.batch_id}"
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
         writes.update_matching(

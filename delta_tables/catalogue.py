@@ -5,13 +5,19 @@ from __future__ import annotations
 from patternlake.delta_tables import (
     event_statistics,
     events,
+    forecast_evaluation,
     group_matches,
     group_state,
     intents,
+    machine_instances,
+    machine_states,
+    machine_transitions,
     publications,
     quarantine,
     sketch_nodes,
     streams,
+    subscription_matches,
+    subscriptions,
     trend_edges,
     trend_vertices,
 )
@@ -28,6 +34,12 @@ _MODULES = (
     trend_edges,
     group_state,
     group_matches,
+    subscriptions,
+    machine_states,
+    machine_transitions,
+    machine_instances,
+    subscription_matches,
+    forecast_evaluation,
     publications,
 )
 TABLES: dict[str, Table] = {module.TABLE.name: module.TABLE for module in _MODULES}

@@ -24,6 +24,7 @@ from patternlake.jobs.configuration_streams import (
     Text,
     problem,
 )
+from patternlake.jobs.configuration_subscriptions import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration_trends import TrendConfiguration
 from patternlake.udfs.errors import ConfigurationError
 
@@ -31,10 +32,12 @@ __all__ = [
     "AgeRule",
     "Attribute",
     "Configuration",
+    "EvaluationConfiguration",
     "GroupConfiguration",
     "SketchConfiguration",
     "Source",
     "StreamConfiguration",
+    "SubscriptionConfiguration",
     "TrendConfiguration",
 ]
 
@@ -57,6 +60,8 @@ class Configuration(Section):
     sketches: dict[ObjectName, SketchConfiguration] = Field(default_factory=dict)
     trends: dict[ObjectName, TrendConfiguration] = Field(default_factory=dict)
     groups: dict[ObjectName, GroupConfiguration] = Field(default_factory=dict)
+    subscriptions: dict[ObjectName, SubscriptionConfiguration] = Field(default_factory=dict)
+    evaluate: EvaluationConfiguration | None = None
 
     @model_validator(mode="after")
     def _streams_exist(self) -> Configuration:
@@ -67,12 +72,26 @@ class Configuration(Section):
                 raise problem(
                     f"no stream {name!r}{hint}; a sketch is named after its stream: {known}", "sketches", name
                 )
-        for section in ("trends", "groups"):
+        for section in ("trends", "groups", "subscriptions"):
             self._check_queries(section)
         return self
 
+    def subscriptions_to(self, stream: str) -> dict[str, SubscriptionConfiguration]:
+        """The subscriptions to a stream, by name."""
+        return {name: each for name, each in self.subscriptions.items() if each.stream == stream}
+
+    @property
+    def watched(self) -> list[str]:
+        """The streams that have, or had, subscriptions: all, where the section is there."""
+        return list(self.streams) if "subscriptions" in self.model_fields_set else []
+
+    @property
+    def subscribed(self) -> list[str]:
+        """The streams that have subscriptions."""
+        return list(dict.fromkeys(each.stream for each in self.subscriptions.values()))
+
     def _check_queries(self, section: str) -> None:
-        queries: dict[str, TrendConfiguration | GroupConfiguration] = getattr(self, section)
+        queries: dict[str, TrendConfiguration | GroupConfiguration | SubscriptionConfiguration] = getattr(self, section)
         numbers: dict[int, str] = {}
         for name, query in queries.items():
             if query.stream not in self.streams:
@@ -80,7 +99,7 @@ class Configuration(Section):
                 hint = values.suggest(query.stream, self.streams)
                 raise problem(f"no stream {query.stream!r}{hint}; streams are {known}", section, name, "stream")
             twin = numbers.setdefault(stream_id(name), name)
-            if twin != name:
+            if twin != name and section != "subscriptions":
                 raise problem(f"has the same number as {twin!r}; give one of them another name", section, name)
 
     @classmethod

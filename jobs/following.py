@@ -77,6 +77,7 @@ def next_batch(
     rebuild: bool,
     check: Callable[[Publication, Publication | None], None],
     free: tuple[str, ...] = (),
+    catalogue: str = "",
 ) -> Work | None:
     """Begin the next batch of an object; None where it is up to date.
 
@@ -98,6 +99,9 @@ def next_batch(
         leaves no batch behind that nobody could finish.
     free
         Keys of `meaning` that may change from batch to batch.
+    catalogue
+        A key of `meaning` that may change from batch to batch, and whose change is a reason for one. A batch that an
+        earlier run began is done as that run meant it.
 
     Raises
     ------
@@ -111,12 +115,15 @@ def next_batch(
         raise StateError(f"{job} {name!r}: {shown} has no published events; run `ingest` first")
     begun = standing.pending[-1] if standing.pending else None
     adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
-    whole = {**meaning, "stream": dict(stream.configuration)}
+    whole: dict[str, Any] = {**meaning, "stream": dict(stream.configuration)}
     fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch
     fresh = fresh or (adopted is not None and adopted.rebuild)
+    if adopted is not None and catalogue:
+        whole[catalogue] = adopted.configuration.get(catalogue)
     if last is not None and not fresh:
-        refuse_changes(job, name, last.configuration, whole, free)
-        if adopted is None and last.source["ingest_batch"] == stream.batch_id:
+        refuse_changes(job, name, last.configuration, whole, (*free, catalogue))
+        changed = bool(catalogue) and last.configuration.get(catalogue) != whole[catalogue]
+        if adopted is None and last.source["ingest_batch"] == stream.batch_id and not changed:
             return None
     if not stream.source_to:
         return None

@@ -51,7 +51,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     if name in configuration.sketches:
         removed = _age(db, name, configuration.sketches[name].age)
     horizon = moments.now() - HISTORY
-    kept = [("ingest", name), ("sketch", name)]
+    kept = [("ingest", name), ("sketch", name), ("predict", name), ("evaluate", name)]
     kept += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
     kept += [("groups", query) for query, each in configuration.groups.items() if each.stream == name]
     for job, object in kept:

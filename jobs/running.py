@@ -74,6 +74,19 @@ def _groups(database: Database, name: str, configuration: Configuration, rebuild
     return groups(database, name, configuration.groups[name], rebuild=rebuild)
 
 
+def _predict(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.predict import predict
+
+    return predict(database, name, configuration.subscriptions_to(name), rebuild=rebuild)
+
+
+def _evaluate(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.evaluate import evaluate
+
+    assert configuration.evaluate is not None
+    return evaluate(database, name, configuration.subscriptions_to(name), configuration.evaluate, rebuild=rebuild)
+
+
 def _maintain(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.maintain import maintain
 
@@ -85,6 +98,8 @@ JOBS: dict[str, Job] = {
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
     "trends": Job(lambda configuration: configuration.trends, _trends),
     "groups": Job(lambda configuration: configuration.groups, _groups),
+    "predict": Job(lambda configuration: configuration.watched, _predict),
+    "evaluate": Job(lambda configuration: configuration.subscribed if configuration.evaluate else (), _evaluate),
     "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False),
 }
 """Jobs by name, in the order in which they depend on each other."""

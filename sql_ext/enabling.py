@@ -12,10 +12,13 @@ from patternlake.sql_ext import (
     explain_pattern,
     group_udfs,
     kleene_udfs,
+    machine_udfs,
     match_exists,
     match_groups,
     match_pattern,
     match_seq,
+    match_subscription,
+    predict_match,
     sketch_udfs,
     trend_udfs,
 )
@@ -33,6 +36,8 @@ FUNCTIONS = (
     match_groups.function,
     cet_count.function,
     cet_trends.function,
+    match_subscription.function,
+    predict_match.function,
 )
 """What makes each SQL function, given the database."""
 
@@ -64,6 +69,7 @@ def enable(spark: SparkSession, database: str = "patternlake", location: str | N
     trend_udfs.register(spark)
     kleene_udfs.register(spark)
     group_udfs.register(spark)
+    machine_udfs.register(spark)
     for make in FUNCTIONS:
         make(db).create(spark)
     logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS), database, db.location)

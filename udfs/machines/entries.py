@@ -11,8 +11,7 @@ here an instance holds the times that its time list would.
 
 from __future__ import annotations
 
-from numba import njit
-
+from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.groups import held_no_more, hold
 from patternlake.udfs.machines.hashing import entered, mixed, removed
 from patternlake.udfs.machines.liveness import FIRST, NOW
@@ -35,7 +34,7 @@ from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
 _FOREVER = int(FOREVER)
 
 
-@njit(cache=True)
+@kernel
 def taken(room: Room) -> int:
     """An entry for use; there is one left."""
     n = room.n
@@ -46,7 +45,7 @@ def taken(room: Room) -> int:
     return int(n[TOP] - 1)
 
 
-@njit(cache=True)
+@kernel
 def given_back(room: Room, entry: int) -> None:
     """Make an entry, which no list holds, free again."""
     n = room.n
@@ -55,13 +54,13 @@ def given_back(room: Room, entry: int) -> None:
     n[FREE] += 1
 
 
-@njit(cache=True)
+@kernel
 def has(mask: int, operand: int) -> bool:
     """Whether a set of bits has one."""
     return (mask >> operand) & 1 == 1
 
 
-@njit(cache=True)
+@kernel
 def text_order(room: Room, one: int, other: int) -> int:
     """-1, 0 or 1: which assignment is the smaller; operands that are not bound come last."""
     for operand in range(room.time.shape[1]):
@@ -77,7 +76,7 @@ def text_order(room: Room, one: int, other: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def digest(tables: Tables, room: Room, entry: int) -> int:
     """A hash of what makes instances the same."""
     state, mask = room.state[entry], room.mask[entry]
@@ -95,7 +94,7 @@ def digest(tables: Tables, room: Room, entry: int) -> int:
     return found
 
 
-@njit(cache=True)
+@kernel
 def same(tables: Tables, room: Room, one: int, other: int) -> bool:
     """Whether two instances are the same, but for times of which the earliest matters."""
     state, mask = room.state[one], room.mask[one]
@@ -113,7 +112,7 @@ def same(tables: Tables, room: Room, one: int, other: int) -> bool:
     return bool(tables.window_events >= _FOREVER or room.first_rank[one] == room.first_rank[other])
 
 
-@njit(cache=True)
+@kernel
 def makes_useless(tables: Tables, room: Room, one: int, other: int) -> bool:
     """Whether of two instances that are the same the first does all that the second does, and is no larger."""
     early = tables.earliest[room.state[one]] & room.mask[one]
@@ -123,7 +122,7 @@ def makes_useless(tables: Tables, room: Room, one: int, other: int) -> bool:
     return bool(text_order(room, one, other) <= 0)
 
 
-@njit(cache=True)
+@kernel
 def lives(tables: Tables, room: Room, entry: int, values: IntArray, now: int, rank: int) -> bool:
     """Whether some continuation completes an instance; notes when to look again.
 
@@ -157,7 +156,7 @@ def lives(tables: Tables, room: Room, entry: int, values: IntArray, now: int, ra
     return found
 
 
-@njit(cache=True)
+@kernel
 def agrees(tables: Tables, room: Room, entry: int, outlook: int, values: IntArray) -> bool:
     """Whether join variables and columns of the partition agree where an outlook asks for it."""
     for row in range(tables.agree_at[outlook], tables.agree_at[outlook + 1]):
@@ -176,7 +175,7 @@ def agrees(tables: Tables, room: Room, entry: int, outlook: int, values: IntArra
     return True
 
 
-@njit(cache=True)
+@kernel
 def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
     """Take a living entry in, unless one makes it useless; returns the entry that stands for it.
 
@@ -216,18 +215,19 @@ def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
     return entry
 
 
-@njit(cache=True)
+@kernel
 def replace(tables: Tables, room: Room, old: int, new: int) -> None:
     """Let an entry hold another assignment that is the same."""
     due_time, due_rank = room.due_time[old], room.due_rank[old]
-    room.time[old], room.position[old] = room.time[new], room.position[new]
+    for operand in range(room.time.shape[1]):
+        room.time[old, operand], room.position[old, operand] = room.time[new, operand], room.position[new, operand]
     room.first_time[old], room.first_rank[old] = room.first_time[new], room.first_rank[new]
     room.due_time[old], room.due_rank[old] = room.due_time[new], room.due_rank[new]
     if not tables.pending[room.state[old]]:
         wait(room, old, due_time, due_rank)
 
 
-@njit(cache=True)
+@kernel
 def wait(room: Room, entry: int, due_time: int, due_rank: int) -> None:
     """Enter an entry into the queues of when to look again, where it does not stand yet with these."""
     n = room.n
@@ -237,7 +237,7 @@ def wait(room: Room, entry: int, due_time: int, due_rank: int) -> None:
         n[RANKED] = push(room.ranked, n[RANKED], room.due_rank[entry], entry, room.serial[entry])
 
 
-@njit(cache=True)
+@kernel
 def remove(tables: Tables, room: Room, entry: int, event: int) -> None:
     """Take an entry out of everything."""
     state = room.state[entry]
@@ -256,7 +256,7 @@ def remove(tables: Tables, room: Room, entry: int, event: int) -> None:
     given_back(room, entry)
 
 
-@njit(cache=True)
+@kernel
 def row_digest(room: Room, entry: int) -> int:
     """A hash of what makes instances one row of an answer: state, bound operands, join values."""
     found = mixed(mixed(3, room.state[entry]), room.mask[entry])
@@ -265,9 +265,10 @@ def row_digest(room: Room, entry: int) -> int:
     return found
 
 
-@njit(cache=True)
+@kernel
 def traced(room: Room, kind: int, serial: int, event: int, other: int, state: int) -> None:
     """Add a row to the trace."""
-    row = room.trace[room.n[TRACED]]
-    row[0], row[1], row[2], row[3], row[4] = kind, serial, event, other, state
+    row = room.n[TRACED]
+    room.trace[row, 0], room.trace[row, 1], room.trace[row, 2] = kind, serial, event
+    room.trace[row, 3], room.trace[row, 4] = other, state
     room.n[TRACED] += 1

@@ -66,6 +66,8 @@ class Graph:
         All links; those into a state come before those out of it.
     waits
         For each state whether it has a self link. State 0 is the initial one, and waits.
+    bound
+        For each state the operands that may be bound.
     asked
         For each state the operands whose times later links ask for.
     earliest
@@ -83,6 +85,7 @@ class Graph:
     primitives: list[Primitive] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     waits: list[bool] = field(default_factory=lambda: [True])
+    bound: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
     asked: list[frozenset[int]] = field(default_factory=list)
     earliest: list[frozenset[int]] = field(default_factory=list)
     outlooks: list[frozenset[Outlook]] = field(default_factory=lambda: [frozenset({ALWAYS})])
@@ -91,13 +94,15 @@ class Graph:
     states: list[dict[Cut, int]] = field(default_factory=list)
 
 
-def graph_of(subscriptions: Sequence[Subscription], *, merge: bool = True) -> Graph:
+def graph_of(subscriptions: Sequence[Subscription], *, root: str = "0", merge: bool = True) -> Graph:
     """The graph of subscriptions that have one partition and one window.
 
     Parameters
     ----------
     subscriptions
         Compiled.
+    root
+        Id of the initial state: those of all others follow from it.
     merge
         False: no state but the initial one is shared, for comparison.
 
@@ -106,7 +111,7 @@ def graph_of(subscriptions: Sequence[Subscription], *, merge: bool = True) -> Gr
     UnsupportedOperatorError
         A subscription has more than `MOST_CUTS` states.
     """
-    builder = _Builder(merge)
+    builder = _Builder(merge, root)
     for number, subscription in enumerate(subscriptions):
         builder.add(number, subscription)
     builder.ask()
@@ -114,9 +119,9 @@ def graph_of(subscriptions: Sequence[Subscription], *, merge: bool = True) -> Gr
 
 
 class _Builder:
-    def __init__(self, merge: bool) -> None:
+    def __init__(self, merge: bool, root: str) -> None:
         self.merge = merge
-        self.made = Graph()
+        self.made = Graph(ids=[root])
         self.primitives: dict[Hashable, int] = {}
         self.states: dict[Hashable, int] = {}
 
@@ -145,6 +150,7 @@ class _Builder:
             if signature not in self.states:
                 state = self.states[signature] = len(made.waits)
                 made.waits.append(waits)
+                made.bound.append(bound[cut])
                 made.outlooks.append(ahead or frozenset())
                 made.ids.append(self.identity(waits, links, ahead))
                 made.final.append([])

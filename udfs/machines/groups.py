@@ -7,31 +7,32 @@ join values.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.hashing import entered, mixed, removed
 from patternlake.udfs.machines.places import EVERYTHING, NOTHING
-from patternlake.udfs.machines.room import CROWD, EMPTIED, GROUP_FREE, GROUP_TOP, MOST_SETS, NONE, Room
+from patternlake.udfs.machines.room import CROWD, EMPTIED, GROUP_FREE, GROUP_TOP, NONE, Room
 from patternlake.udfs.machines.tables import DEAD, IntArray, Tables
 
 _ALL = np.int64(-1)
 
 
-@njit(cache=True)
+@kernel
 def hold(tables: Tables, room: Room, entry: int, weight: float) -> None:
     """Let an entry hold the groups of its roles; `weight`: of all events so far, behind which a group is occupied."""
     first = tables.role_at[room.state[entry]]
     for role in range(first, tables.role_at[room.state[entry] + 1]):
         place = tables.role_place[role]
-        group = found(room, place, room.joins[entry], _variables(tables, room, role, entry))
+        variables = _variables(tables, room, role, entry)
+        group = found(room, place, room.joins, entry, variables)
         if group == NONE:
-            group = _made(tables, room, place, room.joins[entry], _variables(tables, room, role, entry), weight)
+            group = _made(tables, room, place, entry, variables, weight)
         room.group[entry, role - first] = group
         room.group_held[group] += 1
         room.group_instances[group] += tables.role_instance[role]
 
 
-@njit(cache=True)
+@kernel
 def held_no_more(tables: Tables, room: Room, entry: int) -> None:
     """The opposite of `hold`; groups that nobody holds are put aside until the event is done."""
     n = room.n
@@ -45,7 +46,7 @@ def held_no_more(tables: Tables, room: Room, entry: int) -> None:
             n[EMPTIED] += 1
 
 
-@njit(cache=True)
+@kernel
 def swept(tables: Tables, room: Room, weight: float) -> None:
     """Give up the groups that nobody holds; `weight`: of all events so far."""
     n = room.n
@@ -58,7 +59,7 @@ def swept(tables: Tables, room: Room, weight: float) -> None:
     n[EMPTIED] = 0
 
 
-@njit(cache=True)
+@kernel
 def given_up(tables: Tables, room: Room, group: int, weight: float) -> None:
     """Count how long a group was occupied, and make its number free."""
     n = room.n
@@ -75,66 +76,68 @@ def given_up(tables: Tables, room: Room, group: int, weight: float) -> None:
     n[GROUP_FREE] += 1
 
 
-@njit(cache=True)
+@kernel
 def end_of(tables: Tables, room: Room, group: int) -> int:
     """Where a discarded copy goes: the number of a place behind that is held by values among its own, or death."""
     place = room.group_place[group]
     first, last = tables.behind_at[place], tables.behind_at[place + 1]
     for number in range(first, last):
-        if _held(room, tables.behind[number], room.group_joins[group]):
+        if _held(room, tables.behind[number], group):
             return int(number - first)
     return int(last - first + DEAD)
 
 
-@njit(cache=True)
-def _held(room: Room, place: int, joins: IntArray) -> bool:
-    """Whether an instance holds a place whose values are among these."""
-    if room.set_count[place] > MOST_SETS:
-        for group in range(room.n[GROUP_TOP]):
-            if room.group_place[group] == place and room.group_instances[group] > 0:
+@kernel
+def _held(room: Room, place: int, group: int) -> bool:
+    """Whether an instance holds a place whose values are among those of a group."""
+    width = room.group_joins.shape[1]
+    most = room.sets.shape[1]
+    if room.set_count[place] > most:
+        for other in range(room.n[GROUP_TOP]):
+            if room.group_place[other] == place and room.group_instances[other] > 0:
                 among = True
-                for variable in range(len(joins)):
-                    value = room.group_joins[group, variable]
-                    among = among and (value in (NONE, joins[variable]))
+                for variable in range(width):
+                    value = room.group_joins[other, variable]
+                    among = among and (value in (NONE, room.group_joins[group, variable]))
                 if among:
                     return True
         return False
     for number in range(room.set_count[place]):
         wanted = room.sets[place, number]
         all_bound = True
-        for variable in range(len(joins)):
-            all_bound = all_bound and ((wanted >> variable) & 1 == 0 or joins[variable] != NONE)
+        for variable in range(width):
+            all_bound = all_bound and ((wanted >> variable) & 1 == 0 or room.group_joins[group, variable] != NONE)
         if all_bound:
-            group = found(room, place, joins, wanted)
-            if group != NONE and room.group_instances[group] > 0:
+            other = found(room, place, room.group_joins, group, wanted)
+            if other != NONE and room.group_instances[other] > 0:
                 return True
     return False
 
 
-@njit(cache=True)
-def found(room: Room, place: int, joins: IntArray, variables: int) -> int:
-    """The group of a place with these values of these variables, or `NONE`."""
-    digest = _digest(place, joins, variables)
+@kernel
+def found(room: Room, place: int, joins: IntArray, row: int, variables: int) -> int:
+    """The group of a place with the values of these variables in a row, or `NONE`."""
+    digest = _digest(place, joins, row, variables)
     last = len(room.group_table) - 1
     at = digest & last
     while room.group_table[at] != NONE:
         group = room.group_table[at]
         if room.group_hash[group] == digest and room.group_place[group] == place:
             equal = True
-            for variable in range(len(joins)):
-                equal = equal and room.group_joins[group, variable] == _value(joins, variables, variable)
+            for variable in range(joins.shape[1]):
+                equal = equal and room.group_joins[group, variable] == _value(joins, row, variables, variable)
             if equal:
                 return int(group)
         at = (at + 1) & last
     root = room.root_group[place]
-    if root != NONE and _bound(joins, variables) == 0:
+    if root != NONE and _bound(joins, row, variables) == 0:
         return int(root)
     return NONE
 
 
-@njit(cache=True)
-def _made(tables: Tables, room: Room, place: int, joins: IntArray, variables: int, weight: float) -> int:
-    """A new group; there is room for one."""
+@kernel
+def _made(tables: Tables, room: Room, place: int, entry: int, variables: int, weight: float) -> int:
+    """A new group for an entry; there is room for one."""
     n = room.n
     if n[GROUP_FREE] > 0:
         n[GROUP_FREE] -= 1
@@ -142,36 +145,36 @@ def _made(tables: Tables, room: Room, place: int, joins: IntArray, variables: in
     else:
         group = n[GROUP_TOP]
         n[GROUP_TOP] += 1
-    for variable in range(len(joins)):
-        room.group_joins[group, variable] = _value(joins, variables, variable)
+    for variable in range(room.joins.shape[1]):
+        room.group_joins[group, variable] = _value(room.joins, entry, variables, variable)
     room.group_place[group] = place
     room.group_held[group] = room.group_instances[group] = 0
     room.group_since[group] = weight
     room.group_advanced[group] = room.group_goes[group] = room.group_slot[group] = NONE
-    room.group_hash[group] = _digest(place, joins, variables)
+    room.group_hash[group] = _digest(place, room.joins, entry, variables)
     entered(room.group_table, room.group_hash[group], group)
     if not tables.waits[place]:
         room.crowd[n[CROWD]] = group
         room.group_crowd[group] = n[CROWD]
         n[CROWD] += 1
-    _noted(room, place, _bound(joins, variables))
+    _noted(room, place, _bound(room.joins, entry, variables))
     return int(group)
 
 
-@njit(cache=True)
+@kernel
 def _noted(room: Room, place: int, bound: int) -> None:
-    """Remember which variables a group of a place binds; beyond `MOST_SETS` of them, only that there are more."""
-    count = room.set_count[place]
-    for number in range(min(count, MOST_SETS)):
+    """Remember which variables a group of a place binds; of more than there is room for, only that there are more."""
+    count, most = room.set_count[place], room.sets.shape[1]
+    for number in range(min(count, most)):
         if room.sets[place, number] == bound:
             return
-    if count < MOST_SETS:
+    if count < most:
         room.sets[place, count] = bound
-    if count <= MOST_SETS:
+    if count <= most:
         room.set_count[place] += 1
 
 
-@njit(cache=True)
+@kernel
 def _variables(tables: Tables, room: Room, role: int, entry: int) -> int:
     """Which join variables tell groups of a role apart, as bits."""
     without = tables.role_without[role]
@@ -187,24 +190,24 @@ def _variables(tables: Tables, room: Room, role: int, entry: int) -> int:
     return variables
 
 
-@njit(cache=True)
-def _value(joins: IntArray, variables: int, variable: int) -> int:
-    return int(joins[variable]) if (variables >> variable) & 1 == 1 else NONE
+@kernel
+def _value(joins: IntArray, row: int, variables: int, variable: int) -> int:
+    return int(joins[row, variable]) if (variables >> variable) & 1 == 1 else NONE
 
 
-@njit(cache=True)
-def _bound(joins: IntArray, variables: int) -> int:
-    """Those of the variables that have a value."""
+@kernel
+def _bound(joins: IntArray, row: int, variables: int) -> int:
+    """Those of the variables that have a value in a row."""
     bound = 0
-    for variable in range(len(joins)):
-        if (variables >> variable) & 1 == 1 and joins[variable] != NONE:
+    for variable in range(joins.shape[1]):
+        if (variables >> variable) & 1 == 1 and joins[row, variable] != NONE:
             bound |= 1 << variable
     return bound
 
 
-@njit(cache=True)
-def _digest(place: int, joins: IntArray, variables: int) -> int:
+@kernel
+def _digest(place: int, joins: IntArray, row: int, variables: int) -> int:
     digest = mixed(11, place)
-    for variable in range(len(joins)):
-        digest = mixed(digest, _value(joins, variables, variable))
+    for variable in range(joins.shape[1]):
+        digest = mixed(digest, _value(joins, row, variables, variable))
     return digest

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.tables import IntArray
 
 EMPTY = -1
 _FIRST, _SECOND, _STEP = np.int64(-49064778989728563), np.int64(-4265267296055464877), np.int64(-7046029254386353131)
 
 
-@njit(cache=True)
+@kernel
 def mixed(digest: int, value: int) -> int:
     """A hash with one more value in it."""
     found = np.int64(digest) ^ (np.int64(value) + _STEP)
@@ -20,7 +20,7 @@ def mixed(digest: int, value: int) -> int:
     return int(found ^ ((found >> 33) & 0x7FFFFFFF))
 
 
-@njit(cache=True)
+@kernel
 def entered(table: IntArray, digest: int, entry: int) -> None:
     """Enter an entry; the table is never full."""
     last = len(table) - 1
@@ -30,7 +30,7 @@ def entered(table: IntArray, digest: int, entry: int) -> None:
     table[at] = entry
 
 
-@njit(cache=True)
+@kernel
 def removed(table: IntArray, digests: IntArray, entry: int) -> None:
     """Take out an entry that the table has."""
     last = len(table) - 1

@@ -107,9 +107,9 @@ def places_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Places:
         Compiled.
     """
     made = Places(roles=[[] for _ in graph.waits], moves=[[] for _ in graph.links])
-    onward: list[list[_Onward]] = [[] for _ in graph.waits]
+    onward: list[_Onward] = [{} for _ in graph.waits]
     for number, link in enumerate(graph.links):
-        onward[link.source].append((number, link.target, link.operand))
+        onward[link.source][link.target, link.operand] = number
     chains: dict[int, int] = {}
     chain_slots: dict[int, int] = {}
     for number, subscription in enumerate(subscriptions):
@@ -120,15 +120,15 @@ def places_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Places:
     return made
 
 
-_Onward = tuple[int, int, int]
-"""A link by number, the state that it leads to, and the operand that it binds."""
+_Onward = dict[tuple[int, int], int]
+"""Links of a state by number: the state that each leads to, and the operand that it binds."""
 
 
 def _chain(
     made: Places,
     states: Mapping[Cut, int],
     subscription: Subscription,
-    onward: Sequence[Sequence[_Onward]],
+    onward: Sequence[_Onward],
     chains: dict[int, int],
     chain_slots: dict[int, int],
 ) -> dict[tuple[Path, int], int]:
@@ -143,11 +143,10 @@ def _chain(
             # Its own place may be among those behind, which had no number yet.
             made.behind[place] = tuple(place if at < 0 else at for at in behind)
             made.roles[state].append(Role(place, True, NOTHING if done == 0 else EVERYTHING))
-        wanted = states[Cut(done + 1)], item.primitive
-        link = next(number for number, target, operand in onward[state] if (target, operand) == wanted)
+        link = onward[state][states[Cut(done + 1)], item.primitive]
         if link not in chain_slots:
             chain_slots[link] = made.slot(chains[state])
-            role = next(at for at, role in enumerate(made.roles[state]) if role.place == chains[state])
+            role = made.roles[state].index(Role(chains[state], True, NOTHING if done == 0 else EVERYTHING))
             made.moves[link].append(Move(role, chain_slots[link], advances=True))
         found[(), done] = chain_slots[link]
     return found
@@ -162,7 +161,7 @@ class _Boolean:
         states: Mapping[Cut, int],
         subscription: Subscription,
         number: int,
-        onward: Sequence[Sequence[_Onward]],
+        onward: Sequence[_Onward],
     ) -> None:
         self.made, self.states, self.number, self.onward = made, states, number, onward
         self.cuts = {state: cut for cut, state in states.items()}
@@ -211,7 +210,7 @@ class _Boolean:
 
     def follow(self, state: int, instances: Sequence[tuple[Path, int, int]]) -> None:
         """What links from a state do to its roles as instances: (machine, state, number of the role)."""
-        for link, target, operand in self.onward[state]:
+        for (target, operand), link in self.onward[state].items():
             if target not in self.cuts:
                 continue
             for path, at, role in instances:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.tables import IntArray
 
 
-@njit(cache=True)
+@kernel
 def push(heap: IntArray, size: int, when: int, entry: int, serial: int) -> int:
     """Add a row; returns the new size."""
     at = size
@@ -15,13 +14,13 @@ def push(heap: IntArray, size: int, when: int, entry: int, serial: int) -> int:
         above = (at - 1) >> 1
         if heap[above, 0] <= when:
             break
-        heap[at] = heap[above]
+        heap[at, 0], heap[at, 1], heap[at, 2] = heap[above, 0], heap[above, 1], heap[above, 2]
         at = above
     heap[at, 0], heap[at, 1], heap[at, 2] = when, entry, serial
     return size + 1
 
 
-@njit(cache=True)
+@kernel
 def pop(heap: IntArray, size: int) -> int:
     """Drop the first row; returns the new size."""
     size -= 1
@@ -35,7 +34,7 @@ def pop(heap: IntArray, size: int) -> int:
             below += 1
         if heap[below, 0] >= when:
             break
-        heap[at] = heap[below]
+        heap[at, 0], heap[at, 1], heap[at, 2] = heap[below, 0], heap[below, 1], heap[below, 2]
         at = below
     heap[at, 0], heap[at, 1], heap[at, 2] = when, entry, serial
     return size

@@ -28,6 +28,7 @@ EDGE, COMPLETED, BEGUN, ENDED_AT = range(4)
 """Kinds of rows of a trace."""
 
 MOST_SETS = 64
+"""Sets of join variables that are remembered of a place; groups of a place with more are looked through one by one."""
 
 
 class Room(NamedTuple):
@@ -194,7 +195,7 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
         group_since=np.zeros(groups),
         group_joins=whole(groups, variables),
         group_table=whole(4 * size),
-        sets=np.zeros((places, MOST_SETS), np.int64),
+        sets=np.zeros((places, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
         set_count=np.zeros(places, np.int64),
         root_group=root_group,
         timed=whole(size, 3),

@@ -12,6 +12,7 @@ from patternlake.udfs.machines.entries import add, given_back, lives, remove, ta
 from patternlake.udfs.machines.forecasting import DEAD, Counts, machines_of
 from patternlake.udfs.machines.groups import swept
 from patternlake.udfs.machines.room import (
+    BORN,
     CROWD,
     DONE,
     FOUND,
@@ -138,7 +139,7 @@ class Machines:
         self._make_room(most)
         kept = _capacity(held, max(256, 2 * len(held.state)))
         progress = np.array([0, _NOT_READ, 0], np.int64)
-        self.room.n[FOUND] = 0
+        self.room.n[FOUND] = self.room.n[TRACED] = self.room.n[BORN] = 0
         while True:
             wanted = _run(tables, self.room, stream, event_at, held, kept, progress)
             if wanted == DONE:
@@ -172,6 +173,11 @@ class Machines:
             held = {MORE_ENTRIES: self.room.state, MORE_GROUPS: self.room.group_place, MORE_QUEUE: self.room.timed}
             if len(held[wanted]) < size:
                 self.room = enlarged(self.room, wanted, size)
+
+    @property
+    def trace(self) -> IntArray:
+        """int64[·, 5]: `Room.trace` of the last events that were taken."""
+        return self.room.trace[: self.room.n[TRACED]]
 
     @property
     def totals(self) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from numba import njit
 
+from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.entries import (
     add,
     given_back,
@@ -116,7 +117,7 @@ def sweep(tables: Tables, room: Room, stream: Stream, first: int, begin: int, en
     return end, DONE
 
 
-@njit(cache=True)
+@kernel
 def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntArray, rank: int) -> int:
     """Find what an event makes; nothing but fresh entries and marks is changed."""
     n = room.n
@@ -148,7 +149,7 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     return _room_left(room)
 
 
-@njit(cache=True)
+@kernel
 def _room_left(room: Room) -> int:
     """Whether there is room for what was found."""
     n = room.n
@@ -163,7 +164,7 @@ def _room_left(room: Room) -> int:
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def _forget(room: Room) -> None:
     """Give back what an event made that cannot be taken yet."""
     n = room.n
@@ -176,7 +177,7 @@ def _forget(room: Room) -> None:
     n[FRESH] = n[FIRED] = n[ENDED] = 0
 
 
-@njit(cache=True)
+@kernel
 def _made(
     tables: Tables, room: Room, stream: Stream, event: int, values: IntArray, rank: int,
     link: int, primitive: int, entry: int,
@@ -200,7 +201,8 @@ def _made(
         if gap < tables.limit_low[limit] or gap > tables.limit_high[limit]:
             return NONE
     made = taken(room)
-    room.joins[made] = room.joins[entry]
+    for variable in range(room.joins.shape[1]):
+        room.joins[made, variable] = room.joins[entry, variable]
     for join in range(tables.join_at[primitive], tables.join_at[primitive + 1]):
         value = stream.values[tables.join_column[join], event]
         known = room.joins[made, tables.join_variable[join]]
@@ -211,7 +213,8 @@ def _made(
     operand = tables.operand[link]
     room.state[made] = tables.target[link]
     room.mask[made] = mask | (1 << operand)
-    room.time[made], room.position[made] = room.time[entry], room.position[entry]
+    for bound in range(room.time.shape[1]):
+        room.time[made, bound], room.position[made, bound] = room.time[entry, bound], room.position[entry, bound]
     room.time[made, operand], room.position[made, operand] = time, stream.position[event]
     room.first_time[made] = time if entry == 0 else room.first_time[entry]
     room.first_rank[made] = rank if entry == 0 else room.first_rank[entry]
@@ -221,7 +224,7 @@ def _made(
     return made
 
 
-@njit(cache=True)
+@kernel
 def _mark(tables: Tables, room: Room, link: int, entry: int) -> None:
     """Note which groups of an instance advance by a link, and which go on inside of their state."""
     n = room.n
@@ -236,7 +239,7 @@ def _mark(tables: Tables, room: Room, link: int, entry: int) -> None:
             n[FIRED] += 1
 
 
-@njit(cache=True)
+@kernel
 def _end(room: Room, made: int, parent: int, event: int) -> None:
     """Of the entries that complete a subscription keep the smallest."""
     n = room.n
@@ -255,7 +258,7 @@ def _end(room: Room, made: int, parent: int, event: int) -> None:
         given_back(room, made)
 
 
-@njit(cache=True)
+@kernel
 def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntArray, rank: int) -> None:
     """Change what an event changes."""
     n = room.n
@@ -295,7 +298,7 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     swept(tables, room, weight)
 
 
-@njit(cache=True)
+@kernel
 def _tell(room: Room, event: int) -> None:
     """Write the matches that an event completes."""
     n = room.n
@@ -304,13 +307,15 @@ def _tell(room: Room, event: int) -> None:
         best = room.best[state]
         row = n[FOUND]
         room.found[row, 0], room.found[row, 1], room.found[row, 2] = event, state, room.mask[best]
-        room.found_time[row], room.found_position[row] = room.time[best], room.position[best]
+        for operand in range(room.time.shape[1]):
+            room.found_time[row, operand] = room.time[best, operand]
+            room.found_position[row, operand] = room.position[best, operand]
         n[FOUND] += 1
         room.best[state] = NONE
         given_back(room, best)
 
 
-@njit(cache=True)
+@kernel
 def _bury(
     tables: Tables, room: Room, queue: IntArray, column: int, now: int, event: int, time: int, rank: int,
     values: IntArray,

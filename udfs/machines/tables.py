@@ -140,13 +140,17 @@ class Compiled:
         return self.graph.primitives
 
 
-def compiled(subscriptions: Sequence[Subscription], *, merge: bool = True, dominate: bool = True) -> Compiled:
+def compiled(
+    subscriptions: Sequence[Subscription], *, root: str = "0", merge: bool = True, dominate: bool = True
+) -> Compiled:
     """Make the arrays of subscriptions.
 
     Parameters
     ----------
     subscriptions
         One at least, of one partition and one window.
+    root
+        Id of the initial state.
     merge
         False: share no states, for comparison.
     dominate
@@ -154,7 +158,7 @@ def compiled(subscriptions: Sequence[Subscription], *, merge: bool = True, domin
         told.
     """
     subscriptions = tuple(subscription.numbered() for subscription in subscriptions)
-    graph = graph_of(subscriptions, merge=merge)
+    graph = graph_of(subscriptions, root=root, merge=merge)
     places = places_of(graph, subscriptions)
     joins = [join for primitive in graph.primitives for join in primitive.joins]
     variables = tuple(sorted({variable for variable, _ in joins}, key=int))

@@ -37,14 +37,17 @@ class Run:
 
     texts: Sequence[str]
     merge: bool = True
+    apart: bool = False
     codes: Codes = field(default_factory=Codes)
 
     def __post_init__(self) -> None:
         subscriptions = [asked(text) for text in self.texts]
-        self.compiled: Compiled = compiled(subscriptions, merge=self.merge)
+        merge, dominate = self.merge and not self.apart, not self.apart
+        self.compiled: Compiled = compiled(subscriptions, merge=merge, dominate=dominate)
         self.names = [[primitive.name for primitive in one.primitives] for one in subscriptions]
         self.partition = subscriptions[0].partition
-        self.machines = Machines(self.compiled)
+        self.machines = Machines(self.compiled, tracing=self.apart)
+        self.event_at = np.zeros(1, np.int64)
         self.held: dict[tuple[Any, ...], Held] = {}
         self.matches: list[set[Row]] = [set() for _ in self.texts]
 
@@ -56,7 +59,7 @@ class Run:
         if not parts:
             return
         ordered = [event for some in parts.values() for event in some]
-        event_at = np.cumsum([0, *map(len, parts.values())]).astype(np.int64)
+        event_at = self.event_at = np.cumsum([0, *map(len, parts.values())]).astype(np.int64)
         held = joined([self.held.get(part) or nothing_held(self.compiled, 1) for part in parts])
         found, kept = self.machines.take(held, event_at, self.stream(ordered))
         for number, part in enumerate(parts):

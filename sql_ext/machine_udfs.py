@@ -1,0 +1,35 @@
+"""The kernels of machines as Arrow functions of a session; the bodies of the functions call them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession, functions
+from pyspark.sql.pandas.types import from_arrow_type
+
+from patternlake.udfs.machines.asking import FORECAST_TYPE, QUESTION_TYPE, ask, forecast
+
+# Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
+arrow_udf: Any = functions.arrow_udf  # type: ignore[attr-defined]
+
+
+def register(spark: SparkSession) -> None:
+    """Register the functions in a session; they are not for analysts and may change."""
+    made = {
+        "_patternlake_machines_question": arrow_udf(_question, from_arrow_type(QUESTION_TYPE)),
+        # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
+        "_patternlake_machines_forecast": arrow_udf(_forecast, from_arrow_type(FORECAST_TYPE)).asNondeterministic(),
+    }
+    for name, function in made.items():
+        spark.udf.register(name, function)
+
+
+def _question(arguments: pa.Array, published: pa.Array) -> pa.Array:
+    rows = zip(arguments.to_pylist(), published.to_pylist(), strict=True)
+    return pa.array([ask(*row) for row in rows], QUESTION_TYPE)
+
+
+def _forecast(text: pa.Array, moves: pa.Array) -> pa.Array:
+    rows = zip(text.to_pylist(), moves.to_pylist(), strict=True)
+    return pa.array([forecast(one, given or []) for one, given in rows], FORECAST_TYPE)

@@ -1,0 +1,180 @@
+"""The first step of `match_subscription` and `predict_match`: from a call and what was published to what is read."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from patternlake.udfs.asking import check_bounds, check_moment, given
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.machines.configured import Group, groups_of
+from patternlake.udfs.machines.cuts import START, complete, state_name
+from patternlake.udfs.machines.forecasting import Counts, Forecaster, Path
+
+DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
+_SHOWN_NAMES = 20
+
+QUESTION_TYPE = pa.struct(
+    [
+        ("error", pa.string()),
+        ("text", pa.string()),
+        ("object", pa.string()),
+        ("base", pa.int64()),
+        ("batch", pa.int64()),
+        ("partitioned", pa.bool_()),
+        ("operands", pa.list_(pa.string())),
+        ("threshold", pa.float64()),
+    ]
+)
+"""A question, or the error; the stream and its batches, the subscription's operands, the threshold that holds."""
+
+FORECAST_TYPE = pa.list_(
+    pa.struct(
+        [
+            ("state_id", pa.string()),
+            ("state", pa.string()),
+            ("alpha", pa.float64()),
+            ("probability", pa.float64()),
+            ("trained_on", pa.int64()),
+        ]
+    )
+)
+"""What every state of a subscription forecasts."""
+
+
+def ask(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """Check a call, and say what is to be read for it.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    published
+        For each stream with subscriptions ``object``; ``at``: what `predict` published of it at `as_of`, or None;
+        ``first`` and ``horizon``: microseconds or None.
+
+    Returns
+    -------
+    The fields of `QUESTION_TYPE`.
+    """
+    try:
+        return _question(arguments, published or [])
+    except PatternLakeError as error:
+        return {"error": str(error)}
+
+
+def _question(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    name = arguments.get("subscription")
+    if name is None:
+        raise ArgumentError("subscription is NULL; give the name of a subscription")
+    check_bounds(arguments, ("from_time", "to_time"))
+    lookahead, threshold = arguments.get("lookahead"), arguments.get("threshold")
+    if lookahead is not None and lookahead < 1:
+        raise ArgumentError(f"lookahead => {lookahead} is out of range; 1 event or more would be right")
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise ArgumentError(f"threshold => {threshold} is out of range; from 0 to 1 would be right")
+    standing = _standing(name, arguments.get("as_of"), published)
+    configuration = json.loads(standing["at"]["configuration"])
+    entry = configuration["subscriptions"][name]
+    stream = {part: configuration["stream"][part] for part in ("attributes", "key")}
+    entry = {**entry, "lookahead": given(arguments, "lookahead", entry.get("lookahead", DEFAULT_LOOKAHEAD))}
+    text = json.dumps({"name": name, "entry": entry, "stream": stream}, sort_keys=True)
+    (subscription,) = _group(text).compiled.subscriptions
+    if arguments.get("key") is not None and not subscription.partition:
+        raise ArgumentError(
+            f"key => {arguments['key']!r}: the subscription {name!r} has no PARTITION BY, so its matches belong to no "
+            "key; leave key out, or add a PARTITION BY to the subscription"
+        )
+    return {
+        "text": text,
+        "object": standing["object"],
+        "base": standing["at"]["base_batch"],
+        "batch": standing["at"]["batch_id"],
+        "partitioned": bool(subscription.partition),
+        "operands": [primitive.name for primitive in subscription.primitives],
+        "threshold": given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD)),
+    }
+
+
+def _standing(name: str, as_of: int | None, published: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """What was published of the stream that has a subscription of this name.
+
+    Raises
+    ------
+    ArgumentError
+        There was none.
+    """
+    known: list[str] = []
+    for one in published:
+        if one["at"] is None:
+            continue
+        names = json.loads(one["at"]["configuration"])["subscriptions"]
+        if name in names:
+            check_moment(f"the subscriptions of {one['object']!r}", as_of, one)
+            return one
+        known += names
+    if not known:
+        for one in published:
+            check_moment(f"the subscriptions of {one['object']!r}", as_of, one)
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    shown = ", ".join(map(repr, sorted(known)[:_SHOWN_NAMES])) or "none yet; run `predict`"
+    more = f" and {len(known) - _SHOWN_NAMES:,} more" if len(known) > _SHOWN_NAMES else ""
+    raise ArgumentError(f"there is no subscription {name!r}{hint}; subscriptions: {shown}{more}")
+
+
+@lru_cache(maxsize=64)
+def _group(text: str) -> Group:
+    parts = json.loads(text)
+    (group,) = groups_of({parts["name"]: parts["entry"]}, parts["stream"])
+    return group
+
+
+def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What every state of a subscription forecasts.
+
+    Parameters
+    ----------
+    text
+        Of the question.
+    moves
+        Rows of `machine_transitions`: ``machine``, ``state``, ``next_state``, ``moves``.
+
+    Returns
+    -------
+    Values of `FORECAST_TYPE`, of the states that partial matches can be in.
+    """
+    entry = json.loads(text)["entry"]
+    group = _group(text)
+    (subscription,) = group.compiled.subscriptions
+    graph, lookahead = group.compiled.graph, int(entry["lookahead"])
+    forecaster = Forecaster(subscription, counts_from(moves), lookahead, float(entry["smoothing"]))
+    found = []
+    for cut, state in graph.states[0].items():
+        if cut == START or complete(subscription.master, cut):
+            continue
+        alpha = forecaster.alpha(cut)
+        found.append(
+            {
+                "state_id": graph.ids[state],
+                "state": state_name(subscription.master, cut),
+                "alpha": float(alpha[lookahead]),
+                "probability": min(1.0, float(alpha.sum())),
+                "trained_on": round(forecaster.trained_on(cut)),
+            }
+        )
+    return found
+
+
+def counts_from(moves: Sequence[Mapping[str, Any]]) -> Counts:
+    """Rows of `machine_transitions` as the forecaster takes them."""
+    found: dict[tuple[Path, int], dict[int, float]] = {}
+    for row in moves:
+        path = tuple(int(part) for part in row["machine"].split(".") if part)
+        found.setdefault((path, row["state"]), {})[row["next_state"]] = row["moves"]
+    return found
