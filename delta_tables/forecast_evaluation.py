@@ -9,7 +9,8 @@ from patternlake.delta_tables.visibility import visible_text
 
 def _view(log: LogName) -> str:
     return f"""SELECT p.stream, e.subscription, e.lookahead, e.kind, e.low, e.high, e.forecasts, e.hits,
-  e.mean_probability, e.hits / e.forecasts AS precision, e.hits / e.all_hits AS recall, e.brier, e.from_batch
+  e.mean_probability, try_divide(e.hits, e.forecasts) AS precision, try_divide(e.hits, e.all_hits) AS recall, e.brier,
+  e.from_batch
 FROM {log("forecast_evaluation")} e JOIN ({current(log, "evaluate")}) p ON {visible_text(TABLE, "e", "p")}"""
 
 

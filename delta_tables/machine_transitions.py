@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def _view(log: LogName) -> str:
     return f"""SELECT p.stream, t.subscription, t.machine, concat('N', t.state) AS state,
   CASE WHEN t.next_state < 0 THEN 'dead' ELSE concat('N', t.next_state) END AS next_state, t.moves,
-  t.moves / sum(t.moves) OVER (PARTITION BY p.stream, t.subscription, t.machine, t.state) AS probability, t.from_batch
+  try_divide(t.moves, sum(t.moves) OVER (PARTITION BY p.stream, t.subscription, t.machine, t.state)) AS probability,
+  t.from_batch
 FROM {log("machine_transitions")} t JOIN ({current(log, "predict")}) p ON {visible_text(TABLE, "t", "p")}"""
 
 

@@ -50,13 +50,14 @@ def _moment(value: Any) -> Any:
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]
+Range = Annotated[list[Moment], Field(min_length=2, max_length=2)]
 
 
 class EvaluationConfiguration(Section):
     """Which events forecasts are trained on, and which they are judged by; the ends of ranges don't belong to them."""
 
-    train: tuple[Moment, Moment]
-    test: tuple[Moment, Moment]
+    train: Range
+    test: Range
     lookaheads: list[Annotated[int, Field(ge=1)]] = Field(default=[1, 5, 10], min_length=1)
     thresholds: list[Annotated[float, Field(ge=0, le=1)]] = Field(default=[0.1, 0.5, 0.9], min_length=1)
 

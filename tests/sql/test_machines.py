@@ -111,6 +111,14 @@ def test_events_above_the_watermark_wait(lake: SketchLake) -> None:
     assert stream.matches("ab") == rows((None, 4, "a=1 b=4"), (None, 2, "a=1 b=2"))
 
 
+def test_counts_lose_a_share_a_day(lake: SketchLake) -> None:
+    day = 86_400_000
+    stream = MachineStream(lake, "m_decay", {"ab": {"query": "a ; b", "decay": 0.5}})
+    stream.deliver([E(0, "a"), E(day, "x")], [E(2 * day, "b")])
+    # The a is two days old, the x one, the b none.
+    assert stream.moves("ab") == {"": {"01=0.25", "00=1.5", "11=0.5", "12=1"}}
+
+
 def test_the_best_of_a_key_is_marked(lake: SketchLake) -> None:
     stream = MachineStream(lake, "m_best", {"abc": "a ; b ; c PARTITION BY key"})
     stream.deliver(

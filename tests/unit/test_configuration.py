@@ -74,7 +74,7 @@ def test_what_is_left_out_has_its_default() -> None:
         ("format: csv", "format: cvs", "streams.flights.source.format: 'cvs' is not one of csv, json, parquet, xes, delta (did you mean 'csv'?)"),
         ("key: tailnum", "kei: tailnum", "streams.flights.kei: unknown key (did you mean 'key'?); known: source, time, name, key, "),
         ("fpq: 0.01", "fqp: 0.1", "sketches.flights.fqp: unknown key (did you mean 'fpq'?)"),
-        ("database: patternlake", "subscriptions: {}", "subscriptions: unknown key"),
+        ("database: patternlake", "subscription: {}", "subscription: unknown key (did you mean 'subscriptions'?)"),
         ("database: patternlake", "database: a b", "database: 'a b' is not a database's name"),
         ("fpq: 0.01", "fpq: 2", "sketches.flights.fpq: 2 is out of range; less than 1"),
         ("events_per_leaf: 100", "events_per_leaf: 0", "sketches.flights.events_per_leaf: 0 is out of range; at least 1"),

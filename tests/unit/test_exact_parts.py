@@ -15,10 +15,9 @@ def rows(count: int) -> pa.StructArray:
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (3, [3]), (5, [3, 2]), (6, [3, 3])])
-def test_chunks_give_back_their_rows(count: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_parts, "CHUNK_ROWS", 3)
+def test_chunks_give_back_their_rows(count: int, sizes: list[int]) -> None:
     given = rows(count)
-    lists = exact_parts.rows_of(exact_parts.chunks(given), ROW)
+    lists = exact_parts.rows_of(exact_parts.chunks(given, 3), ROW)
     assert lists.type == pa.list_(ROW)
     assert [len(part) for part in lists] == sizes
     assert [row for part in lists.to_pylist() for row in part] == given.to_pylist()

@@ -1,0 +1,64 @@
+"""The job `evaluate`: forecasts judged on events that they were not trained on, as the oracle judges them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from naive import machine_forecasts as chains
+from naive import machines as naive
+from naive.machine_cases import A, B, C, then
+from pyspark.sql import SparkSession
+from sql.machine_lake import MachineStream
+from sql.sketch_lake import DATABASE, E, SketchLake, shared
+from unit.machines.test_trials import predictions
+
+CHAIN = naive.Subscription(then(A, B, C), "a ; b ; c PARTITION BY key", partition=("key",))
+HALF = 40
+EVALUATION = {
+    "train": ["2024-01-01 00:00:00", f"2024-01-01 00:00:{HALF}"],
+    "test": [f"2024-01-01 00:00:{HALF}", "2024-01-01 00:10:00"],
+    "lookaheads": [1, 3],
+    "thresholds": [0.2, 0.6],
+}
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
+    return shared(spark, tmp_path_factory)
+
+
+def test_forecasts_are_judged_as_by_the_oracle(lake: SketchLake) -> None:
+    rng = random.Random(5)
+    events = [E(at * 1000, rng.choice("abcx"), rng.choice("kl")) for at in range(90)]
+    stream = MachineStream(lake, "m_judged", {"chain": CHAIN.text})
+    stream.evaluation = EVALUATION
+    stream.write(events)
+    stream.run("ingest")
+    stream.run("evaluate")
+    given = [naive.Event(at + 1, event.time * 1000, event.name, event.key) for at, event in enumerate(events)]
+    chain = chains.Chain(CHAIN, chains.train(CHAIN, given[:HALF]))
+    rows = lake.rows(f"SELECT * FROM {DATABASE}.forecast_evaluation WHERE stream = 'm_judged' AND kind = 'threshold'")
+    found = {(row["lookahead"], row["low"]): row for row in rows}
+    assert found.keys() == {(1, 0.2), (1, 0.6), (3, 0.2), (3, 0.6)}
+    for lookahead in (1, 3):
+        made, hits = predictions(CHAIN, given[HALF:], lookahead)
+        told = {bound: chain.within(chain.root, bound, lookahead) for bound in made}
+        squares = sum(made[b] * told[b] ** 2 - 2 * hits[b] * told[b] + hits[b] for b in made)
+        for threshold in (0.2, 0.6):
+            row = found[lookahead, threshold]
+            above = [bound for bound in made if told[bound] > threshold]
+            assert row["forecasts"] == sum(made[bound] for bound in above)
+            assert row["hits"] == sum(hits[bound] for bound in above)
+            assert row["brier"] == pytest.approx(squares / made.total())
+            assert (row["recall"] or 0) == pytest.approx(sum(hits[bound] for bound in above) / max(1, hits.total()))
+
+
+def test_a_change_of_what_is_judged_is_judged_anew(lake: SketchLake) -> None:
+    stream = lake.streams["m_judged"]
+    assert isinstance(stream, MachineStream)
+    assert stream.run("evaluate").batches == 0
+    stream.evaluation = {**EVALUATION, "lookaheads": [2]}
+    stream.run("evaluate")
+    rows = lake.rows(f"SELECT DISTINCT lookahead FROM {DATABASE}.forecast_evaluation WHERE stream = 'm_judged'")
+    assert [row["lookahead"] for row in rows] == [2]

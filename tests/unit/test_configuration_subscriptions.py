@@ -1,0 +1,65 @@
+"""The sections `subscriptions` and `evaluate` of the configuration."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from patternlake.jobs.configuration import Configuration
+from patternlake.udfs.errors import ConfigurationError
+
+STREAM = "streams: {s: {source: {format: json, path: a}, time: t, name: n}}\n"
+RANGES = "evaluate: {train: [2013-01-01, 2013-07-01], test: [2013-07-01, 2014-01-01]}"
+
+
+def loaded(text: str) -> Configuration:
+    return Configuration.from_text(STREAM + text)
+
+
+def test_what_is_left_out_of_a_subscription_has_its_default() -> None:
+    (one,) = loaded("subscriptions: {ab: {stream: s, query: a ; b}}").subscriptions.values()
+    assert one.meaning == {
+        "query": "a ; b", "lookahead": 10, "threshold": 0.0, "params": {}, "smoothing": 0.0, "decay": 0.0,
+    }  # fmt: skip
+
+
+def test_days_are_moments_in_utc() -> None:
+    evaluation = loaded(RANGES).evaluate
+    assert evaluation is not None
+    assert evaluation.train == [datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 7, 1, tzinfo=UTC)]
+    assert evaluation.lookaheads == [1, 5, 10]
+    assert evaluation.thresholds == [0.1, 0.5, 0.9]
+
+
+def test_streams_are_watched_where_the_section_stands() -> None:
+    assert loaded("subscriptions: {ab: {stream: s, query: a ; b}}").watched == ["s"]
+    # An empty section drops what there was.
+    assert loaded("subscriptions: {}").watched == ["s"]
+    assert loaded("").watched == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("subscriptions: {ab: {stream: z, query: a}}", "subscriptions.ab.stream: no stream 'z'"),
+        ("subscriptions: {ab: {stream: s}}", "subscriptions.ab.query: missing"),
+        ("subscriptions: {ab: {stream: s, query: a, lookahead: 0}}", "subscriptions.ab.lookahead: 0 is out of range"),
+        ("subscriptions: {ab: {stream: s, query: a, threshold: 2}}", "subscriptions.ab.threshold: 2 is out of range"),
+        ("subscriptions: {ab: {stream: s, query: a, decay: 1}}", "subscriptions.ab.decay: 1 is out of range"),
+        ("subscriptions: {ab: {stream: s, query: a, smoothing: -1}}", "subscriptions.ab.smoothing: -1 is out of range"),
+        (
+            "subscriptions: {ab: {stream: s, query: a}, ab: {stream: s, query: b}}",
+            "configuration, line 2, column 44: not YAML: the key 'ab' stands twice",
+        ),
+        (RANGES.replace("2013-07-01, 2014", "2013-06-01, 2014"), "evaluate.test: the range from 2013-06-01"),
+        (RANGES.replace("[2013-01-01", "[2013-08-01"), "evaluate.train: 2013-08-01 00:00:00+00:00 is not before"),
+        (RANGES.replace("2013-01-01", "soon"), "evaluate.train.0: 'soon' is not a day or a moment such as 2013-07-01"),
+        (RANGES.replace("}", ", lookaheads: [0]}"), "evaluate.lookaheads.0: 0 is out of range; at least 1"),
+        (RANGES.replace("}", ", thresholds: [1.5]}"), "evaluate.thresholds.0: 1.5 is out of range; at most 1"),
+    ],
+)
+def test_a_problem_is_one_line_that_begins_with_the_keys_path(text: str, line: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        loaded(text)
+    assert str(raised.value).startswith(line)
