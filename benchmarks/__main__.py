@@ -19,7 +19,7 @@ from benchmarks.tables import console, shown
 
 FOLDER = Path("build/bench")
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("jobs", "queries", "accuracy", "warm", "trends", "groups")
+PARTS = ("jobs", "queries", "accuracy", "warm", "trends", "groups", "machines")
 MILLION = 1_000_000
 QUICK = 100_000
 
@@ -66,8 +66,8 @@ def planned(parts: tuple[str, ...], *, large: bool, quick: bool) -> Iterator[Run
                 yield Run("queries", 100 * MILLION, 3)
         elif part == "accuracy":
             yield Run("accuracy", QUICK if quick else MILLION, 5 if quick else 30)
-        elif part == "groups":
-            yield Run("groups", QUICK if quick else MILLION, 3 if quick else 5)
+        elif part in ("groups", "machines"):
+            yield Run(part, QUICK if quick else MILLION, 3 if quick else 5)
         elif part == "trends":
             sizes = [(QUICK, 3)] if quick else [(MILLION, 5), (10 * MILLION, 3)]
             yield from (Run("trends", events, repeats) for events, repeats in sizes)

@@ -23,6 +23,7 @@ def shown(part: str, figures: Sequence[dict[str, Any]]) -> RenderableType:
         "warm": _warm,
         "trends": _trends,
         "groups": _groups,
+        "machines": _machines,
     }
     return Group(*makers[part](figures))
 
@@ -296,6 +297,35 @@ def _trends(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:
                 str(len(one)),
             )
     return [table, cores]
+
+
+def _machines(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    table = _table(
+        "Machines through Spark, 100,000 keys: on two cores beside one",
+        ("what", "events", "speed-up", "one core s", "two cores s", "first s", "plain copy s", "MB", "instances", "n"),
+        "speed-up: time on one core / time on two; medians. Memory: of the job on two cores, all processes.",
+    )
+    for each in figures:
+        one, two = each["cores"]["1"], each["cores"]["2"]
+        rows = [("the job, all events", one["job"], two["job"], "", f"{median(two['plain']):.2f}")]
+        rows += [
+            (name, call["seconds"], two["calls"][name]["seconds"], f"{two['calls'][name]['first']:.2f}", "")
+            for name, call in one["calls"].items()
+        ]
+        for name, alone, together, first, plain in rows:
+            table.add_row(
+                name,
+                f"{each['events']:,}",
+                f"{median(alone) / median(together):.2f}x",
+                f"{median(alone):.2f}",
+                f"{median(together):.2f}",
+                first,
+                plain,
+                f"{two['memory']['total'] / MB:,.0f}",
+                f"{two['instances']:,}",
+                str(len(alone)),
+            )
+    return [table]
 
 
 def _groups(figures: Sequence[dict[str, Any]]) -> list[RenderableType]:

@@ -104,6 +104,8 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
     names = _distinct_names(database)
     sketches = _sketches(database)
     wanted = {(name, object) for name, job in JOBS.items() if job.maintains for object in job.objects(configuration)}
+    # Streams without subscriptions are only looked at for such as there were.
+    wanted -= {("predict", stream) for stream in configuration.streams if stream not in configuration.subscribed}
     order = {name: number for number, name in enumerate(JOBS)}
     found = []
     for job, object in sorted(
