@@ -1,7 +1,7 @@
 """The job `evaluate`: how good the forecasts of a stream's subscriptions are, on events that they were not trained on.
 
 Machines are trained on one range of events and judged on another, each from nothing; the job `predict` and its counts
-have no part in it. Every batch judges anew.
+have no part in it. Every batch judges anew; there is none once both ranges are settled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from patternlake.delta_tables import moments
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.publications import Publication
+from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.jobs.configuration import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.predict import by_partition, check, event_rows, ordered
@@ -71,6 +71,8 @@ def evaluate(
     meaning = {"judged": {"subscriptions": asked, **configuration.meaning}}
 
     def begin(first: bool) -> Work | None:
+        if not rebuild and _settled(db, name, meaning["judged"]):
+            return None
         return next_batch(
             db,
             JOB,
@@ -83,6 +85,16 @@ def evaluate(
         )
 
     return followed(JOB, name, begin, lambda work: _Judge(db, work).build())
+
+
+def _settled(db: Database, name: str, judged: Mapping[str, Any]) -> bool:
+    """Whether nothing that may still come changes what was published: both ranges lie below the watermark."""
+    found = PublicationsReader(db).latest_of([(JOB, name), ("ingest", name)])
+    last, stream = found[JOB, name], found["ingest", name]
+    if last is None or stream is None or last.watermark is None or last.configuration["judged"] != judged:
+        return False
+    end = max(datetime.fromisoformat(judged[part][1]) for part in ("train", "test"))
+    return last.source["ingest_base"] == stream.base_batch and last.watermark > end
 
 
 class _Judge:

@@ -20,6 +20,7 @@ from patternlake.jobs.columns import REASONS
 from patternlake.jobs.configuration import AgeRule, Attribute, Configuration, SketchConfiguration, Source
 from patternlake.jobs.configuration_groups import GroupConfiguration
 from patternlake.jobs.configuration_streams import StreamConfiguration
+from patternlake.jobs.configuration_subscriptions import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration_trends import TrendConfiguration
 from patternlake.jobs.messages import message
 from patternlake.udfs import errors
@@ -41,6 +42,13 @@ SENSOR = [
     for step, p in enumerate(chances, start=1)
     if p
 ]
+SUBSCRIPTIONS: dict[str, dict[str, object]] = {
+    "chain": {"query": "A ; B ; C WITHIN 6 MIN", "lookahead": 3},
+    "tight": {"query": "A ; B , C WITHIN 6 MIN"},
+    "either": {"query": "A ; (D | C) ; B WITHIN 6 MIN"},
+    "both": {"query": "(A & C) ; B WITHIN 6 MIN"},
+    "slow": {"query": "A ; B @(t(B) - t(A) < 3 MIN) ; C @(t(C) - t(B) > 2 MIN) WITHIN 6 MIN"},
+}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -135,11 +143,12 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         },
         "trends": {"ab": {"stream": "letters", "query": "PATTERN A ; B WITHIN 4 MIN SLIDE 2 MIN"}},
         "groups": {"abc": {"stream": "sensor", "pattern": "a, b+, c", "within": 6}},
+        "subscriptions": {name: {"stream": "letters", **each} for name, each in SUBSCRIPTIONS.items()},
         "sketches": {"letters": {"events_per_leaf": 1, "levels": 3, "fpq": 0.0001, "expected_events": 100}},
     }
     configuration = folder / "letters.yaml"
     configuration.write_text(yaml.safe_dump(tree))
-    for job in ("ingest", "sketch", "trends", "groups"):
+    for job in ("ingest", "sketch", "trends", "groups", "predict"):
         patternlake.run(spark, str(configuration), job=job)
     before = spark.catalog.currentDatabase()
     patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
@@ -208,6 +217,8 @@ def test_a_wrong_configuration_is_refused_as_the_page_shows(example: Example) ->
         ("Its attributes", Attribute),
         ("A trend query", TrendConfiguration),
         ("A query for groups", GroupConfiguration),
+        ("A subscription", SubscriptionConfiguration),
+        ("The evaluation", EvaluationConfiguration),
     ],
 )
 def test_the_page_of_the_configuration_describes_every_key(heading: str, model: type[BaseModel]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.machines.graph import graph_of
 from patternlake.udfs.machines.subscription import Subscription, compile_subscription
 from patternlake.udfs.machines.tables import Compiled, compiled
 
@@ -92,9 +93,21 @@ def groups_of(
         names.append(name)
         some.append(made)
     return [
-        Group(tuple(names), compiled(some, root=_root(shared), merge=not apart, dominate=not apart), shared[2])
+        Group(tuple(names), _together(names, some, shared, apart=apart), shared[2])
         for shared, (names, some) in together.items()
     ]
+
+
+def _together(names: Sequence[str], some: Sequence[Subscription], shared: tuple[Any, ...], *, apart: bool) -> Compiled:
+    try:
+        return compiled(some, root=_root(shared), merge=not apart, dominate=not apart)
+    except PatternLakeError:
+        for name, one in zip(names, some, strict=True):
+            try:
+                graph_of([one])
+            except PatternLakeError as error:
+                raise ConfigurationError(f"subscriptions.{name}.query: {error}") from error
+        raise
 
 
 def _root(shared: tuple[Any, ...]) -> str:

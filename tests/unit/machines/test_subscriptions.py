@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.language.time_gaps import UNBOUNDED
+from patternlake.udfs.machines.configured import groups_of
 from patternlake.udfs.machines.subscription import Chain, Item, Subscription, TimeBound, compile_subscription
 
 SECOND = 1_000_000
@@ -99,3 +100,10 @@ def test_what_a_subscription_does_not_take_is_refused_by_place(text: str, said: 
     assert said in str(caught.value)
     place = text.index(at) if at != "a" else 0
     assert f"column {place + 1}:" in str(caught.value)
+
+
+def test_a_subscription_with_too_many_states_is_named_among_others() -> None:
+    stream = {"attributes": {}, "key": None}
+    entries = {"few": {"query": "a & b", "decay": 0}, "many": {"query": " & ".join("abcdefghijklm"), "decay": 0}}
+    with pytest.raises(ConfigurationError, match=r"subscriptions\.many\.query: .* more than 4,096 states"):
+        groups_of(entries, stream)
