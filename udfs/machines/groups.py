@@ -88,19 +88,25 @@ def end_of(tables: Tables, room: Room, group: int) -> int:
 
 
 @kernel
+def falls_to(room: Room, group: int, other: int) -> bool:
+    """Whether the values of a group are among those of another one, whose copies it may take in."""
+    for variable in range(room.group_joins.shape[1]):
+        value = room.group_joins[other, variable]
+        if value not in (NONE, room.group_joins[group, variable]):
+            return False
+    return True
+
+
+@kernel
 def _held(room: Room, place: int, group: int) -> bool:
     """Whether an instance holds a place whose values are among those of a group."""
     width = room.group_joins.shape[1]
     most = room.sets.shape[1]
     if room.set_count[place] > most:
         for other in range(room.n[GROUP_TOP]):
-            if room.group_place[other] == place and room.group_instances[other] > 0:
-                among = True
-                for variable in range(width):
-                    value = room.group_joins[other, variable]
-                    among = among and (value in (NONE, room.group_joins[group, variable]))
-                if among:
-                    return True
+            instances = room.group_place[other] == place and room.group_instances[other] > 0
+            if instances and falls_to(room, group, other):
+                return True
         return False
     for number in range(room.set_count[place]):
         wanted = room.sets[place, number]

@@ -18,13 +18,13 @@ FloatArray = NDArray[np.float64]
 NONE = -1
 
 (TOP, FREE, FRESH, PENDING, GROUP_TOP, GROUP_FREE, CROWD, EMPTIED, TIMED, RANKED, SERIAL, FIRED, ENDED, FOUND, TRACED,
- TRACING, BORN, ROOTS) = range(18)  # fmt: skip
+ TRACING, BORN, ROOTS, DISCARDED) = range(19)  # fmt: skip
 """Places in `Room.n`: how many of each array are in use, serial numbers, whether a trace is kept."""
 
 DONE, MORE_ENTRIES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE = range(7)
 """What a kernel says when it stops."""
 
-EDGE, COMPLETED, BEGUN, ENDED_AT = range(4)
+EDGE, COMPLETED, BEGUN, ENDED_AT, FELL = range(5)
 """Kinds of rows of a trace."""
 
 MOST_SETS = 64
@@ -47,8 +47,9 @@ class Room(NamedTuple):
         int64[N, O] of the events that are bound.
     group
         int64[N, R]: the group for each role of the state.
-    free, fresh, parent, pending
-        int64[N]: entries not in use; those that the current event made, and what of; those that last for one event.
+    free, fresh, parent, pending, discarded
+        int64[N]: entries not in use; those that the current event made, and what of; those that last for one event;
+        those of them that the current event found.
     table, head
         Hash table of entries; first entry of each state.
     best, ended
@@ -77,8 +78,8 @@ class Room(NamedTuple):
         int64[·, 3], int64[·, O], int64[·, O]: (event, state, mask) of matches, with their events.
     trace
         int64[·, 5]: (kind, serial, event, other, state): who descends from whom. An `EDGE` leads to the entry `other`,
-        a `COMPLETED` out of the serial's; an entry that is `BEGUN` has as `other` a hash of the row that it belongs
-        to.
+        a `COMPLETED` to the end; an entry that is `BEGUN` has as `other` a hash of the row that it belongs to, and one
+        that `FELL` a hash of the row that its discarded copy goes on as.
     """
 
     n: IntArray
@@ -100,6 +101,7 @@ class Room(NamedTuple):
     fresh: IntArray
     parent: IntArray
     pending: IntArray
+    discarded: IntArray
     table: IntArray
     head: IntArray
     best: IntArray
@@ -137,7 +139,7 @@ class Room(NamedTuple):
 
 _ENTRIES = (
     "state", "mask", "first_time", "first_rank", "due_time", "due_rank", "serial", "digest", "previous", "following",
-    "joins", "time", "position", "group", "free", "fresh", "parent", "pending",
+    "joins", "time", "position", "group", "free", "fresh", "parent", "pending", "discarded",
 )  # fmt: skip
 _GROUPS = (
     "group_place", "group_held", "group_instances", "group_hash", "group_advanced", "group_slot", "group_goes",
@@ -178,7 +180,7 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
     # The empty assignment is entry 0; its groups are those of the same numbers as its roles.
     root_group = whole(places)
     root_group[tables.role_place[:roots]] = np.arange(roots)
-    n = np.zeros(ROOTS + 1, np.int64)
+    n = np.zeros(DISCARDED + 1, np.int64)
     n[TOP], n[GROUP_TOP], n[ROOTS], n[TRACING] = 1, roots, roots, tracing
     room = Room(
         n=n,

@@ -24,15 +24,17 @@ from patternlake.udfs.machines.entries import (
     traced,
     wait,
 )
-from patternlake.udfs.machines.groups import end_of, swept
+from patternlake.udfs.machines.groups import end_of, falls_to, swept
 from patternlake.udfs.machines.queues import pop
 from patternlake.udfs.machines.room import (
     BEGUN,
     COMPLETED,
     CROWD,
+    DISCARDED,
     DONE,
     EDGE,
     ENDED,
+    FELL,
     FIRED,
     FOUND,
     FREE,
@@ -159,7 +161,7 @@ def _room_left(room: Room) -> int:
         return MORE_QUEUE
     if n[FOUND] + n[ENDED] > len(room.found):
         return MORE_FOUND
-    if n[TRACING] and n[TRACED] + 2 * n[FRESH] + n[TOP] > len(room.trace):
+    if n[TRACING] and n[TRACED] + 2 * n[FRESH] + 2 * n[TOP] > len(room.trace):
         return MORE_TRACE
     return DONE
 
@@ -265,7 +267,9 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     now, weight = stream.weight[event + 1] - stream.weight[event], stream.weight[event + 1]
     _tell(room, event)
     crowd = n[CROWD]
+    n[DISCARDED] = n[PENDING]
     for at in range(n[PENDING]):
+        room.discarded[at] = room.pending[at]
         remove(tables, room, room.pending[at], event)
     n[PENDING] = 0
     time = stream.time[event]
@@ -289,6 +293,8 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
         end = behind + STAY if room.group_end[group] == STAY else end_of(tables, room, group)
         room.group_end[group] = end
         room.left[tables.left_at[place] + end] += now
+        if n[TRACING] and end < behind and room.group_advanced[group] != n[SERIAL]:
+            _fell(tables, room, event, group, tables.behind[tables.behind_at[place] + end])
     for at in range(n[FIRED]):
         group, slot = room.fired[at, 0], room.fired[at, 1]
         room.advanced[slot] += now
@@ -296,6 +302,27 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
             room.fired_left[tables.fired_at[slot] + room.group_end[group]] += now
     n[FRESH] = n[FIRED] = n[ENDED] = 0
     swept(tables, room, weight)
+
+
+@kernel
+def _fell(tables: Tables, room: Room, event: int, group: int, place: int) -> None:
+    """Trace which row the discarded copies of a group go on as: one of an instance that holds the place behind."""
+    n = room.n
+    row = NONE
+    for entry in range(1, n[TOP]):
+        if room.state[entry] <= 0 or row != NONE:
+            continue
+        first = tables.role_at[room.state[entry]]
+        for role in range(first, tables.role_at[room.state[entry] + 1]):
+            holds = tables.role_place[role] == place and tables.role_instance[role]
+            if holds and falls_to(room, group, room.group[entry, role - first]):
+                row = row_digest(room, entry)
+    for at in range(n[DISCARDED]):
+        entry = room.discarded[at]
+        for role in range(room.group.shape[1]):
+            if room.group[entry, role] == group:
+                traced(room, FELL, room.serial[entry], event, row, NONE)
+                break
 
 
 @kernel

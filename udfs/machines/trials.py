@@ -20,7 +20,7 @@ from patternlake.udfs.machines.configured import Group
 from patternlake.udfs.machines.cuts import START, complete
 from patternlake.udfs.machines.forecasting import Counts, Forecaster
 from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, first_rows, stream_of, tables
-from patternlake.udfs.machines.room import BEGUN, COMPLETED, EDGE, ENDED_AT
+from patternlake.udfs.machines.room import BEGUN, COMPLETED, EDGE, ENDED_AT, FELL
 from patternlake.udfs.machines.running import Machines, nothing_held
 from patternlake.udfs.machines.tables import IntArray
 from patternlake.udfs.machines.takers import Codes
@@ -120,9 +120,15 @@ def judge(trace: IntArray, event_at: IntArray, lookaheads: IntArray, judged: np.
     state_of = np.zeros(len(row_of), np.int64)
     # The same row in two partitions is two rows; partitions are told apart by their events.
     part = np.searchsorted(event_at, begun[:, 2], side="right")
-    digests, _ = pd.factorize(begun[:, 3])
-    row_of[begun[:, 1]], _ = pd.factorize(digests * (len(event_at) + 1) + part)
+    digests, known = pd.factorize(begun[:, 3])
+    codes, rows = pd.factorize(digests * (len(event_at) + 1) + part)
+    row_of[begun[:, 1]] = codes
     state_of[begun[:, 1]] = begun[:, 4]
+    fell = np.flatnonzero(trace[:, 0] == FELL)
+    digest = pd.Index(known).get_indexer(trace[fell, 3])
+    where = np.searchsorted(event_at, trace[fell, 2], side="right")
+    trace = trace.copy()
+    trace[fell, 3] = pd.Index(rows).get_indexer(digest * (len(event_at) + 1) + where)
     last_of = np.repeat(event_at[1:] - 1, np.diff(event_at))
     _judge(trace, last_of, row_of, state_of, lookaheads, judged[0], judged[1])
 
@@ -179,10 +185,12 @@ def _judge(
                 newly[entry] = event
             elif kind == EDGE and entry >= 0:
                 newly[entry] = min(newly[entry], soonest[other])
+            elif kind == FELL and other >= 0 and seen[other] == event:
+                newly[entry] = min(newly[entry], row_soonest[other])
         # Not before all rows of the event were read: no event serves twice.
         for row in range(at + 1, first):
             entry = trace[row, 1]
-            if trace[row, 0] in (EDGE, COMPLETED) and entry >= 0:
+            if trace[row, 0] in (EDGE, COMPLETED, FELL) and entry >= 0:
                 soonest[entry] = min(soonest[entry], newly[entry])
                 newly[entry] = _NEVER
 
