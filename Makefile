@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: help check demo test test-all bench bench-large lint clean
 
 help:
-	@echo "make demo      install into .venv, take real flights through the jobs, ask eleven questions"
+	@echo "make demo      install into .venv, take real flights through the jobs, ask fourteen questions"
 	@echo "make test      lint, types and the fast tests"
 	@echo "make test-all  all tests, the slow ones too"
 	@echo "make bench     measurements, each beside its baseline"

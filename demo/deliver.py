@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,14 +51,19 @@ class Deliveries:
 
     def write_rows(self, rows: list[list[str]], path: Path) -> Path:
         """Write some rows as a file with the package's header."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Spark reads no file whose name begins with an underscore.
-        hidden = path.with_name("_" + path.name)
-        with hidden.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self.header)
-            writer.writerows(rows)
-        return hidden.rename(path)
+        return write_csv(path, self.header, rows)
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Path:
+    """Write a file into a folder that a stream reads; it appears there whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Spark reads no file whose name begins with an underscore.
+    hidden = path.with_name("_" + path.name)
+    with hidden.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+    return hidden.rename(path)
 
 
 def packaged() -> Path:

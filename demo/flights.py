@@ -1,4 +1,4 @@
-"""`make demo`: a year of real flights and weather, delivered month by month, and eleven questions about their order."""
+"""`make demo`: a year of real flights and weather, delivered month by month, and fourteen questions about order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from chains import CHAIN_QUESTIONS, ChainQuestion
 from deliver import LATE_REPORTER, MONTHS, Deliveries
+from forecast_picture import draw_forecasts
 from front_picture import draw_front
+from heat import DailyMaxima, FullHistory, airports_of
+from machines import MACHINE_QUESTIONS, WAVE, MachineQuestion, Verdict
 from patterns import PATTERN_QUESTIONS, PatternQuestion
 from picture import draw
 from questions import QUESTIONS, TIRED, Question, RowQuestion
@@ -33,7 +36,7 @@ DATA, WEATHER, LAKE, OUTPUT = HERE / "data", HERE / "weather", HERE / "lake", HE
 AS_OF_MONTH = 6
 LATER_MONTHS = (6, 12)
 """After these months' files the jobs of `LATER` run, each time on what came since they last ran."""
-LATER = ("trends", "groups")
+LATER = ("trends", "groups", "predict")
 
 SHOWN_ROWS = 10
 
@@ -51,7 +54,7 @@ def main() -> None:
         spark = patternlake.session(location=str(LAKE), settings={"spark.sql.warehouse.dir": str(LAKE / "warehouse")})
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        as_of = deliver_and_run(spark, Deliveries(), Weather())
+        as_of = deliver_and_run(spark, Deliveries(), Weather(), DailyMaxima())
         show_state(spark)
         for number, question in enumerate(QUESTIONS, start=1):
             answer(spark, number, question, as_of)
@@ -68,12 +71,13 @@ def main() -> None:
         answer_fronts(spark, last, FRONTS)
         draw_front(spark, OUTPUT / "a_front.png")
         console.print("The most probable one as a picture: demo/output/a_front.png")
+        answer_machines(spark, last + 1, MACHINE_QUESTIONS, as_of)
     finally:
         spark.stop()
     console.print(f"\nDone in {time.monotonic() - begun:.0f} s. All rows: demo/output; the lake: demo/lake.")
 
 
-def deliver_and_run(spark: SparkSession, deliveries: Deliveries, weather: Weather) -> str:
+def deliver_and_run(spark: SparkSession, deliveries: Deliveries, weather: Weather, days: DailyMaxima) -> str:
     """Deliver each month and run the jobs on it; the moment at which June's file was published."""
     console.rule("Twelve files arrive, one a month")
     titles = ("ingest", "sketch", *LATER)
@@ -91,9 +95,11 @@ def deliver_and_run(spark: SparkSession, deliveries: Deliveries, weather: Weathe
             f"{ingest.seconds:>8.1f} s{sketch.seconds:>8.1f} s"
         )
         if month in LATER_MONTHS:
-            weather.write(range(delivered + 1, month + 1), WEATHER)
+            for reports in (weather, days):
+                reports.write(range(delivered + 1, month + 1), WEATHER)
             delivered = month
-            patternlake.run(spark, str(CONFIGURATION), job="ingest", object="sky")
+            for stream in ("sky", "days"):
+                patternlake.run(spark, str(CONFIGURATION), job="ingest", object=stream)
             for job in LATER:
                 summaries = patternlake.run(spark, str(CONFIGURATION), job=job)
                 line += f"{sum(summary.seconds for summary in summaries):>8.1f} s"
@@ -201,6 +207,39 @@ def answer_fronts(spark: SparkSession, number: int, question: FrontQuestion) -> 
     console.print(question.means.format(groups=len(groups)))
 
 
+def answer_machines(spark: SparkSession, number: int, questions: Sequence[MachineQuestion], as_of: str) -> None:
+    """Ask what has happened, what was likely next and whether it came, and how good forecasts are; draw that."""
+    summaries = patternlake.run(spark, str(CONFIGURATION), job="evaluate")
+    full = full_history(spark)
+    for place, question in enumerate(questions, start=number):
+        headline(place, question.title, question.asked)
+        query = yaml.safe_load(CONFIGURATION.read_text())["subscriptions"][question.subscription]
+        console.print(f"  {' '.join(query['query'].split())}", markup=False)
+        matches, match_seconds = timed(spark, f"SELECT * FROM match_subscription('{question.subscription}')")
+        live, live_seconds = timed(spark, f"SELECT * FROM predict_match('{question.subscription}')")
+        table = tally("rows")
+        table.add_row("match_subscription, the year", f"{len(matches)}", f"{match_seconds:.2f} s")
+        table.add_row("predict_match, now", f"{len(live)}", f"{live_seconds:.2f} s")
+        console.print(table)
+        print_rows("What has happened", spark.sql(question.happened).collect(), place)
+        likely = spark.sql(question.likely(as_of)).collect()
+        print_rows(f"What was likely within {query['lookahead']} steps, as of June's file, and whether it came", likely)
+        print_verdicts("Forecasts of July to December", question.judged(spark))
+        if question is WAVE:
+            print_verdicts("The same, by how often a hot day followed each history of five days", full)
+        console.print(question.means.format(matches=len(matches), keys=len({row["key"] for row in matches})))
+    draw_forecasts(spark, questions, {WAVE.subscription: full}, OUTPUT / "forecasts.png")
+    seconds = sum(summary.seconds for summary in summaries)
+    console.print(f"How good forecasts are as a picture: demo/output/forecasts.png (evaluate took {seconds:.1f} s)")
+
+
+def full_history(spark: SparkSession) -> list[Verdict]:
+    """What the model with all histories of five days makes of the forecasts that `evaluate` has judged."""
+    asked = yaml.safe_load(CONFIGURATION.read_text())["evaluate"]
+    model = FullHistory(airports_of(spark), asked["train"])
+    return list(model.judged(asked["test"], asked["lookaheads"], asked["thresholds"]))
+
+
 def timed(spark: SparkSession, query: str) -> tuple[list[Row], float]:
     """The rows of a query, and the seconds that its second run took."""
     spark.sql(query).collect()
@@ -238,6 +277,20 @@ def tally(*counted: str) -> Table:
         table.add_column(name, justify="right")
     table.add_column("time", justify="right")
     return table
+
+
+def print_verdicts(title: str, verdicts: Sequence[Verdict]) -> None:
+    """Print precision and recall by threshold and lookahead, and how many forecasts there were."""
+    lookaheads = sorted({verdict.lookahead for verdict in verdicts})
+    table = Table(title=f"{title}: precision / recall (forecasts)", title_justify="left")
+    table.add_column("above", justify="right")
+    for lookahead in lookaheads:
+        table.add_column(f"within {lookahead}", justify="right")
+    for threshold in sorted({verdict.threshold for verdict in verdicts}):
+        row = {verdict.lookahead: verdict for verdict in verdicts if verdict.threshold == threshold}
+        if any(verdict.forecasts for verdict in row.values()):
+            table.add_row(f"{threshold:g}", *(str(row[lookahead]) for lookahead in lookaheads))
+    console.print(table)
 
 
 def print_rows(title: str, rows: Sequence[Row] | Sequence[dict[str, Any]], number: int | None = None) -> None:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from deliver import packaged
+from deliver import packaged, write_csv
 from questions import LOCAL
 
 STATIONS = 3
@@ -54,15 +54,8 @@ class Weather:
 
     def write(self, months: range, folder: Path) -> Path:
         """Write the file of some months into the folder that the stream reads; it appears there whole."""
-        path = folder / f"sky-2013-{months[-1]:02}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.with_name("_" + path.name)
-        with hidden.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["hour", "sky", "share"])
-            for month in months:
-                writer.writerows(self._by_month[month])
-        return hidden.rename(path)
+        rows = [row for month in months for row in self._by_month[month]]
+        return write_csv(folder / f"sky-2013-{months[-1]:02}.csv", ["hour", "sky", "share"], rows)
 
 
 def _number(text: str) -> float | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 import yaml
 from matplotlib.image import imread
@@ -41,11 +43,13 @@ def demo() -> Iterator[tuple[ModuleType, ...]]:
     sys.path.insert(0, str(ROOT / "demo"))
     import chains
     import deliver
+    import heat
+    import machines
     import picture
     import questions
     import sky
 
-    yield deliver, questions, chains, picture, sky
+    yield deliver, questions, chains, picture, sky, machines, heat
     sys.path.remove(str(ROOT / "demo"))
 
 
@@ -77,7 +81,11 @@ def lake(spark: SparkSession, tmp_path_factory, demo, deliveries, batches):
     tree["database"] = DATABASE
     tree["location"] = str(folder / "lake")
     tree["streams"]["flights"]["source"]["path"] = str(folder / "data")
-    tree["streams"]["sky"]["source"]["path"] = str(folder / "weather")
+    for stream in ("sky", "days"):
+        tree["streams"][stream]["source"]["path"] = str(folder / "weather")
+    # Two late departures instead of the demo's three: the days of the blizzard hold few such aircraft.
+    strike = tree["subscriptions"]["third_strike"]
+    strike["query"] = strike["query"].replace("delayed AS d2, delayed AS d3", "delayed AS d2")
     configuration = folder / "demo.yaml"
     configuration.write_text(yaml.safe_dump(tree))
     moments = []
@@ -93,6 +101,10 @@ def lake(spark: SparkSession, tmp_path_factory, demo, deliveries, batches):
         weather.write(months, folder / "weather")
         patternlake.run(spark, str(configuration), job="ingest", object="sky")
         patternlake.run(spark, str(configuration), job="groups")
+    demo[6].DailyMaxima().write(range(1, 13), folder / "weather")
+    patternlake.run(spark, str(configuration), job="ingest", object="days")
+    for job in ("predict", "evaluate"):
+        patternlake.run(spark, str(configuration), job=job)
     yield patternlake.enable(spark, DATABASE, str(folder / "lake")), moments
     spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
 
@@ -348,3 +360,119 @@ def test_the_scene_of_fronts_tells_of_the_flights_that_left_then(lake, demo, tmp
     front_picture.SKY = here(front_picture.SKY)
     front_picture.draw_front(spark, tmp_path / "front.png")
     assert imread(tmp_path / "front.png").std() > 0.05
+
+
+@pytest.fixture
+def airports(lake, demo, monkeypatch):
+    """The days of the year's airports."""
+    monkeypatch.setattr(demo[6], "DAYS", here(demo[6].DAYS))
+    return demo[6].airports_of(lake[0])
+
+
+def test_strikes_are_those_of_a_loop_over_the_flights_of_each_aircraft(lake):
+    spark, _ = lake
+    watermark = spark.sql(
+        f"SELECT unix_seconds(max(watermark)) AS at FROM {DATABASE}.publications WHERE object = 'flights'"
+    ).collect()[0]["at"]
+    by_key: dict[str | None, list] = {}
+    for event in spark.sql(
+        "SELECT unix_seconds(time) AS at, position, key, name "
+        f"FROM {DATABASE}.events WHERE stream = 'flights' ORDER BY time, position"
+    ).collect():
+        if event["at"] <= watermark:
+            by_key.setdefault(event["key"], []).append(event)
+    expected = {
+        (key, last["position"])
+        for key, flights in by_key.items()
+        for number, last in enumerate(flights)
+        if last["name"] == "cancelled"
+        and any(
+            all(flight["name"] in ("late", "very_late") for flight in flights[first : first + 2])
+            and last["at"] - flights[first]["at"] < 24 * HOUR
+            for first in range(number - 1)
+        )
+    }
+    rows = spark.sql("SELECT key, last_position FROM match_subscription('third_strike')").collect()
+    assert {(row["key"], row["last_position"]) for row in rows} == expected
+    assert expected
+
+
+def test_heat_waves_are_five_hot_days_in_a_row(lake, airports):
+    spark, _ = lake
+    expected = {
+        (airport.name, day)
+        for airport in airports
+        for number, day in enumerate(airport.days)
+        if number >= 4 and airport.hot[number - 4 : number + 1].all()
+    }
+    rows = spark.sql(
+        "SELECT key, CAST(from_utc_timestamp(last_time, 'America/New_York') AS DATE) AS day "
+        "FROM match_subscription('heat_wave')"
+    ).collect()
+    assert {(row["key"], row["day"]) for row in rows} == expected
+    assert len(rows) == 19
+    assert [len(airport.days) for airport in airports] == [364] * 3
+
+
+def test_the_model_with_all_histories_is_judged_by_the_forecasts_that_evaluate_judges(
+    lake, demo, airports, monkeypatch
+):
+    spark, _ = lake
+    machines, heat = demo[5:7]
+    monkeypatch.setattr(machines, "VERDICTS", here(machines.VERDICTS))
+    asked = yaml.safe_load((ROOT / "conf" / "demo.yaml").read_text())["evaluate"]
+    first, end = asked["train"]
+    shares = []
+    for length in range(1, 5):
+        next_days = [
+            airport.hot[number + 1]
+            for airport in airports
+            for number in range(length - 1, len(airport.days) - 1)
+            if first <= airport.days[number - length + 1]
+            and airport.days[number + 1] < end
+            and airport.hot[number - length + 1 : number + 1].all()
+        ]
+        shares.append(sum(next_days) / len(next_days))
+
+    class OnlyTheRow(heat.FullHistory):
+        def probability(self, history, missing):
+            return prod(shares[4 - missing :])
+
+    model = OnlyTheRow(airports, asked["train"])
+    expected = list(model.judged(asked["test"], asked["lookaheads"], asked["thresholds"]))
+    found = machines.WAVE.judged(spark)
+    assert [(one.lookahead, one.threshold, one.forecasts, one.hits) for one in found] == [
+        (one.lookahead, one.threshold, one.forecasts, one.hits) for one in expected
+    ]
+    assert [one.recall for one in found] == pytest.approx([one.recall for one in expected])
+    assert any(one.hits for one in found)
+
+
+def test_a_history_forecasts_what_followed_it(demo):
+    heat = demo[6]
+    days = [date(2013, 6, 1) + timedelta(days=number) for number in range(12)]
+    airport = heat.Airport("EWR", days, np.array([0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0]))
+    model = heat.FullHistory([airport], (days[0], days[-1] + timedelta(days=1)))
+    # After 01111 a hot day came; after 11110, too, and after 10111 one more.
+    assert model.after[0b01111] == 0.5
+    assert model.after[0b11110] == model.after[0b10111] == 1.0
+    assert model.seen.sum() == 7
+    assert model.probability(0b10111, 2) == 0.5
+    assert model.probability(0b00000, 1) == 0.0
+
+
+def test_the_scenes_of_machines_tell_what_happened_and_what_was_likely(lake, demo, monkeypatch, tmp_path):
+    import forecast_picture
+
+    spark, _ = lake
+    machines = demo[5]
+    for name in ("HAPPENED", "LIKELY", "VERDICTS"):
+        monkeypatch.setattr(machines, name, here(getattr(machines, name)))
+    (now,) = spark.sql(f"SELECT CAST(max(published_at) AS STRING) AS at FROM {DATABASE}.publications").collect()
+    for question in machines.MACHINE_QUESTIONS:
+        matches = spark.sql(f"SELECT * FROM match_subscription('{question.subscription}')").count()
+        assert spark.sql(question.happened).count() == matches
+        likely = [row["probability"] for row in spark.sql(question.likely(now["at"])).collect()]
+        assert likely == sorted(likely, reverse=True)
+    forecast_picture.draw_forecasts(spark, machines.MACHINE_QUESTIONS, {}, tmp_path / "forecasts.png")
+    assert imread(tmp_path / "forecasts.png").std() > 0.05
