@@ -205,6 +205,8 @@ def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
     room.previous[entry], room.following[entry] = NONE, first
     if first != NONE:
         room.previous[first] = entry
+    else:
+        opened(tables, room, state, True)
     room.head[state] = entry
     hold(tables, room, entry, weight)
     if tables.pending[state]:
@@ -213,6 +215,13 @@ def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
     else:
         wait(room, entry, _FOREVER, _FOREVER)
     return entry
+
+
+@kernel
+def opened(tables: Tables, room: Room, state: int, whether: bool) -> None:
+    """Note of the links out of a state whether it holds entries."""
+    for at in range(tables.out_at[state], tables.out_at[state + 1]):
+        room.open[tables.out[at]] = whether
 
 
 @kernel
@@ -248,6 +257,8 @@ def remove(tables: Tables, room: Room, entry: int, event: int) -> None:
         room.following[before] = behind
     if behind != NONE:
         room.previous[behind] = before
+    elif before == NONE:
+        opened(tables, room, state, False)
     removed(room.table, room.digest, entry)
     held_no_more(tables, room, entry)
     n = room.n

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.machines.tables import Compiled, IntArray
+from patternlake.udfs.machines.tables import BoolArray, Compiled, IntArray
 
 FloatArray = NDArray[np.float64]
 
@@ -52,6 +52,9 @@ class Room(NamedTuple):
         those of them that the current event found.
     table, head
         Hash table of entries; first entry of each state.
+    open
+        bool[K]: links whose source holds entries. An event looks at all links of its primitives, which lie side by
+        side; their sources don't.
     best, ended
         int64[S]: the smallest assignment that completes a final state at this event; such states.
     group_place, group_held, group_instances, group_hash, group_advanced, group_slot, group_goes, group_end, group_crowd
@@ -104,6 +107,7 @@ class Room(NamedTuple):
     discarded: IntArray
     table: IntArray
     head: IntArray
+    open: BoolArray
     best: IntArray
     ended: IntArray
     group_place: IntArray
@@ -191,6 +195,7 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
         group=whole(size, roles),
         table=whole(4 * size),
         head=whole(states),
+        open=tables.source == 0,
         best=whole(states),
         ended=whole(states),
         **{name: whole(groups) for name in _GROUPS if name not in ("group_since", "group_joins")},

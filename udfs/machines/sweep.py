@@ -108,7 +108,12 @@ def sweep(tables: Tables, room: Room, stream: Stream, first: int, begin: int, en
     The first event that was not taken, and what there is too little room for, or `DONE`.
     """
     values = stream.values[:, first].copy()
+    n = room.n
     for event in range(begin, end):
+        idle = stream.taker_at[event] == stream.taker_at[event + 1] and n[PENDING] == 0 and n[CROWD] == 0
+        timely = n[TIMED] == 0 or room.timed[0, 0] >= stream.time[event]
+        if idle and timely and (n[RANKED] == 0 or room.ranked[0, 0] >= rank + event - begin):
+            continue
         traced = room.n[TRACED]
         wanted = _follow(tables, room, stream, event, values, rank + event - begin)
         if wanted != DONE:
@@ -128,6 +133,8 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     for at in range(stream.taker_at[event], stream.taker_at[event + 1]):
         primitive = stream.takers[at]
         for link in range(tables.link_at[primitive], tables.link_at[primitive + 1]):
+            if not room.open[link]:
+                continue
             source = tables.source[link]
             entry = 0 if source == 0 else room.head[source]
             while entry != NONE:

@@ -45,6 +45,8 @@ class Tables(NamedTuple):
         int64[P + 1]: links of each primitive.
     source, target, operand
         int64[K].
+    out_at, out
+        Links out of each state.
     limit_at, limit_operand, limit_after, limit_low, limit_high, limit_absolute
         Time conditions of each link: of the time of its event after that of an operand (`limit_after` False: before).
     join_at, join_variable, join_column
@@ -83,6 +85,8 @@ class Tables(NamedTuple):
     source: IntArray
     target: IntArray
     operand: IntArray
+    out_at: IntArray
+    out: IntArray
     limit_at: IntArray
     limit_operand: IntArray
     limit_after: BoolArray
@@ -215,6 +219,9 @@ class _Maker:
         variables, row_of = self.variable_rows()
         roles = [[self.role(role, row_of) for role in places.roles[state]] for state in states]
         ends = [[0] * (len(behind) + ENDS) for behind in places.behind]
+        out: list[list[int]] = [[] for _ in states]
+        for number, link in enumerate(self.links):
+            out[link.source].append(number)
         early = graph.earliest if self.dominate else [frozenset[int]() for _ in states]
         within: Extent | None = self.subscriptions[0].within
         primitive_of = np.array([link.primitive for link in self.links], np.int64)
@@ -236,6 +243,8 @@ class _Maker:
             source=_integers(link.source for link in self.links),
             target=_integers(link.target for link in self.links),
             operand=_integers(link.operand for link in self.links),
+            out_at=_cuts(out),
+            out=_integers(number for some in out for number in some),
             limit_at=_cuts(limits),
             limit_operand=_column(limits, 0),
             limit_after=_column(limits, 1).astype(np.bool_),
