@@ -29,7 +29,8 @@ STREAM = "s"
 
 # Segments of 64 events. The first one has four names in every leaf, the second and third have eight, in all others
 # every event has a name of its own: so the sizes are re-fitted after the second segment and after the fourth. The
-# first file ends inside the third segment, the second file inside the fifth.
+# first file ends inside the third segment, the second file inside the fifth. There is an event per second, so that
+# machines take those up to the 99th with the first file and those up to the 219th with the second.
 _NAMES = [
     *("abcd"[n % 4] for n in range(64)),
     *("abcdefgh"[n % 8] for n in range(128)),
@@ -49,7 +50,7 @@ streams:
     attributes: {{x: double}}
     step: floor(x / 3)
     probability: "0.5"
-    allowed_lateness: 1 hour
+    allowed_lateness: 1 minute
 sketches:
   s: {{events_per_leaf: 16, levels: 3, expected_events: 1000, memory: 1MB}}
 trends:
@@ -58,7 +59,11 @@ trends:
     query: PATTERN a+ s[] WHERE s[i].x > s[i-1].x + 20 WITHIN 100 EVENTS SLIDE 50 EVENTS
 groups:
   g: {{stream: s, pattern: "d, c, b+", within: 3}}
+subscriptions:
+  m: {{stream: s, query: "{query}"}}
 """
+
+QUERY = "h ; a, b WITHIN 1 MIN"
 
 QUESTIONS = (
     "SELECT * FROM match_seq('s', 'a ; b', after_match => 'next')",
@@ -67,6 +72,8 @@ QUESTIONS = (
     "SELECT * FROM cet_count('t')",
     "SELECT * FROM cet_trends('t')",
     "SELECT * FROM match_groups('s', 'd, c, b+', within => 3)",
+    "SELECT * FROM match_subscription('m')",
+    "SELECT * FROM predict_match('m')",
 )
 
 # What may differ between two runs with the same result.
@@ -87,6 +94,8 @@ class Step:
         The source's files at that time.
     writes
         Every write of the run, in order.
+    query
+        The query of the subscription at that time.
     """
 
     before: str | None
@@ -94,6 +103,7 @@ class Step:
     files: tuple[str, ...]
     writes: tuple[str, ...]
     rebuild: bool = False
+    query: str = QUERY
 
 
 _INGEST = ("append intents", "append streams", "append events", "append event_statistics", "append quarantine")
@@ -113,14 +123,30 @@ _PANE_REPLACED = ("update trend_vertices", "update trend_edges", "update trend_v
 
 _GROUPS = ("append intents", "append group_matches", "append group_state")
 _GROUPS_REPLACED = ("update_matching group_matches", "update_matching group_state")
+_PREDICTED = (
+    "append intents",
+    "append subscription_matches",
+    "append machine_instances",
+    "append machine_transitions",
+)
+_CATALOGUE = ("append subscriptions", "append machine_states")
+_LIVE_REPLACED = ("update_matching machine_instances", "update machine_transitions")
+_SUBSCRIPTION_REPLACED = (
+    "update machine_transitions",
+    "update machine_instances",
+    "update subscription_matches",
+    "update machine_states",
+    "update subscriptions",
+)
 
 STEPS = {
     "ingest": Step(None, "ingest", ("a",), (*_INGEST, "append publications")),
     "sketch": Step("ingest", "sketch", ("a",), ("append intents", *_REFITTED, *_SKETCHED_ANEW)),
     "trends": Step("sketch", "trends", ("a",), (*_TRENDS, "append publications")),
     "groups": Step("trends", "groups", ("a",), (*_GROUPS, "append publications")),
+    "predict": Step("groups", "predict", ("a",), (*_PREDICTED, *_CATALOGUE, "append publications")),
     "ingest more": Step(
-        "groups",
+        "predict",
         "ingest",
         ("a", "b"),
         tuple(write for write in (*_INGEST, "append publications") if write != "append streams"),
@@ -128,6 +154,14 @@ STEPS = {
     "sketch more": Step("ingest more", "sketch", ("a", "b"), ("append intents", *_REFITTED, *_SKETCHED)),
     "trends more": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, *_PANE_REPLACED, "append publications")),
     "groups more": Step("ingest more", "groups", ("a", "b"), (*_GROUPS, *_GROUPS_REPLACED, "append publications")),
+    "predict more": Step("ingest more", "predict", ("a", "b"), (*_PREDICTED, *_LIVE_REPLACED, "append publications")),
+    "predict something else": Step(
+        "ingest more",
+        "predict",
+        ("a", "b"),
+        (*_PREDICTED, *_CATALOGUE, *_SUBSCRIPTION_REPLACED, "append publications"),
+        query="g ; a",
+    ),
     "trends anew": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, "append publications"), rebuild=True),
     "ingest anew": Step("sketch more", "ingest", ("a", "b"), (*_INGEST, "append publications"), rebuild=True),
     "sketch what was ingested anew": Step(
@@ -149,7 +183,7 @@ class Lake:
         self.name = f"faults_{folder.parent.name}_{folder.name}"
         folder.mkdir(parents=True, exist_ok=True)
         self.conf = folder / "conf.yaml"
-        self.conf.write_text(CONFIGURATION.format(name=self.name, data=data))
+        self.configure(QUERY)
 
     @cached_property
     def db(self) -> Database:
@@ -175,6 +209,15 @@ class Lake:
             text=True,
             start_new_session=True,
         )
+
+    def configure(self, query: str) -> None:
+        """Let the subscription ask for this."""
+        self.conf.write_text(CONFIGURATION.format(name=self.name, data=self.data, query=query))
+
+    def prepare(self, step: Step) -> None:
+        """Let the source and the configuration be those of a step."""
+        self.files(*step.files)
+        self.configure(step.query)
 
     def files(self, *names: str) -> None:
         """Let the source consist of these files; they keep their modification times."""
@@ -229,7 +272,7 @@ class History:
             else:
                 given = STEPS[step]
                 lake = self.copy(given.before)
-                lake.files(*given.files)
+                lake.prepare(given)
                 with Writes().watched() as writes:
                     lake.run(given.job, rebuild=given.rebuild)
                 self._after[step] = State(lake, tuple(writes.done))

@@ -45,7 +45,7 @@ def test_a_run_that_dies_is_completed_by_the_next(history: History, step: str, s
     given = STEPS[step]
     history.after(step)
     lake = history.copy(given.before)
-    lake.files(*given.files)
+    lake.prepare(given)
     with Writes(stop).watched() as writes, contextlib.suppress(KilledError):
         lake.run(given.job, rebuild=given.rebuild)
     assert writes.stopped
@@ -65,13 +65,14 @@ def test_a_run_that_dies_is_completed_by_the_next(history: History, step: str, s
         ("sketch more", "update sketch_nodes"),
         ("sketch more", "append publications"),
         ("trends more", "update trend_edges"),
+        ("predict more", "update machine_transitions"),
     ],
 )
 def test_a_process_that_is_killed_is_completed_by_the_next(history: History, step: str, stop: str) -> None:
     given = STEPS[step]
     history.after(step)
     lake = history.copy(given.before)
-    lake.files(*given.files)
+    lake.prepare(given)
     worker = lake.worker(given.job, stop, "kill")
     _, said = worker.communicate()
     assert worker.returncode == -signal.SIGKILL, said

@@ -40,13 +40,14 @@ def lost(said: str) -> bool:
         pytest.param("sketch more", "append sketch_nodes (2)", marks=pytest.mark.slow),
         pytest.param("trends more", "append trend_edges", marks=pytest.mark.slow),
         pytest.param("groups more", "append group_state", marks=pytest.mark.slow),
+        pytest.param("predict more", "append machine_transitions", marks=pytest.mark.slow),
     ],
 )
 def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, step: str, stop: str) -> None:
     given = STEPS[step]
     clean = history.after(step)
     lake = history.copy(given.before)
-    lake.files(*given.files)
+    lake.prepare(given)
     slower = lake.worker(given.job, stop, str(tmp_path))
     meet(tmp_path, [slower])
     assert lake.run(given.job).batches == 1
@@ -73,13 +74,15 @@ def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, st
         ("trends more", "update trend_vertices"),
         ("groups", "append group_matches"),
         ("groups more", "update_matching group_state"),
+        ("predict", "append machine_instances"),
+        ("predict more", "update_matching machine_instances"),
     ],
 )
 def test_of_two_processes_at_the_same_write_one_wins(history: History, tmp_path: Path, step: str, stop: str) -> None:
     given = STEPS[step]
     clean = history.after(step)
     lake = history.copy(given.before)
-    lake.files(*given.files)
+    lake.prepare(given)
     workers = [lake.worker(given.job, stop, str(tmp_path)) for _ in range(2)]
     meet(tmp_path, workers)
     (tmp_path / "go").touch()

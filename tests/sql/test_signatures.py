@@ -85,6 +85,20 @@ CET_TRENDS = [
     ("truncate", "BOOLEAN", "false"),
     CET_COUNT[4],
 ]
+MATCH_SUBSCRIPTION = [
+    ("subscription", "STRING", REQUIRED),
+    ("key", "STRING", "NULL"),
+    ("from_time", "TIMESTAMP", "NULL"),
+    ("to_time", "TIMESTAMP", "NULL"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
+PREDICT_MATCH = [
+    ("subscription", "STRING", REQUIRED),
+    ("lookahead", "INT", "NULL"),
+    ("threshold", "DOUBLE", "NULL"),
+    ("key", "STRING", "NULL"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
 PARAMETERS = {
     "match_seq": MATCH_SEQ,
     "match_exists": MATCH_EXISTS,
@@ -93,6 +107,8 @@ PARAMETERS = {
     "match_groups": MATCH_GROUPS,
     "cet_count": CET_COUNT,
     "cet_trends": CET_TRENDS,
+    "match_subscription": MATCH_SUBSCRIPTION,
+    "predict_match": PREDICT_MATCH,
 }
 
 
@@ -174,6 +190,31 @@ def test_result_columns_are_pinned(lake: SketchLake) -> None:
     assert columns == [("line", "int"), ("plan", "string"), ("cost", "double"), ("rows", "double")]
     (exists,) = lake.spark.sql("SELECT match_exists('worked', 'A ; B') AS said").schema
     assert exists.dataType.simpleString() == "boolean"
+    columns = [
+        (field.name, field.dataType.simpleString())
+        for field in lake.spark.sql("SELECT * FROM match_subscription('any')").schema
+    ]
+    assert columns == [
+        ("key", "string"),
+        ("first_position", "bigint"),
+        ("last_position", "bigint"),
+        ("first_time", "timestamp"),
+        ("last_time", "timestamp"),
+        ("bindings", "map<string,array<bigint>>"),
+    ]
+    columns = [
+        (field.name, field.dataType.simpleString())
+        for field in lake.spark.sql("SELECT * FROM predict_match('any')").schema
+    ]
+    assert columns == [
+        ("key", "string"),
+        ("state", "string"),
+        ("bindings", "map<string,array<bigint>>"),
+        ("alpha", "double"),
+        ("probability", "double"),
+        ("trained_on", "bigint"),
+        ("is_best", "boolean"),
+    ]
 
 
 def test_every_parameter_can_be_named_in_any_order(lake: SketchLake) -> None:

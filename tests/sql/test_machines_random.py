@@ -1,0 +1,223 @@
+"""Random subscriptions to random streams, in random batches: SQL answers from the jobs' tables as the oracle does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pytest
+from naive import machine_forecasts as chains
+from naive import machines as naive
+from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
+from pyspark.sql import Row, SparkSession
+from sql.machine_lake import MachineStream, call
+from sql.sketch_lake import DATABASE, E, SketchLake, shared
+
+from patternlake.delta_tables.quoting import literal
+
+SUBSCRIPTIONS = 6
+Shown = tuple[str | None, frozenset[tuple[str, int]]]
+"""Partition and bindings of a row."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A subscription, and how its forecasts are made; the last ones come with the second batch."""
+
+    subscription: naive.Subscription
+    smoothing: float
+    lookahead: int
+    begins: int
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
+    return shared(spark, tmp_path_factory)
+
+
+def subscriptions(rng: random.Random, stream: str, events: Sequence[naive.Event]) -> dict[str, Asked]:
+    """Random subscriptions, most of which have matches and live partial matches."""
+    found: dict[str, Asked] = {}
+    while len(found) < SUBSCRIPTIONS:
+        one = random_subscription(rng)
+        if rng.random() < 0.1 or (naive.matches(one, events) and naive.live(one, events)):
+            begins = int(len(found) >= SUBSCRIPTIONS - 2)
+            asked = Asked(one, rng.choice([0.0, 0.5, 0.5]), rng.randint(1, 6), begins)
+            found[f"{stream}_{len(found)}"] = asked
+    return found
+
+
+def batches(rng: random.Random, events: Sequence[naive.Event]) -> list[list[E]]:
+    """The events as they arrive, some of them one batch later, and maybe too late."""
+    cuts = sorted(rng.sample(range(3, len(events) - 2, 3), rng.randint(1, 2)))
+    found: list[list[E]] = [[] for _ in range(len(cuts) + 1)]
+    for number, event in enumerate(events):
+        batch = sum(cut <= number for cut in cuts)
+        delayed = batch < len(cuts) and number not in (0, *cuts) and rng.random() < 0.3
+        found[batch + delayed].append(E(event.time // 1000, event.name, event.key, event.values))
+    return found
+
+
+def settled(stream: MachineStream) -> list[list[naive.Event]]:
+    """The stream's events as `ingest` numbered them, those that each of its batches settled and all before them."""
+    rows = [
+        naive.Event(
+            row["position"],
+            row["at"],
+            row["name"],
+            row["key"],
+            {
+                name: None if row["attributes"].get(name) is None else int(row["attributes"][name])
+                for name in ATTRIBUTES
+            },
+        )
+        for row in stream.events()
+    ]
+    ends = stream.lake.rows(
+        f"SELECT source_to, unix_micros(watermark) AS watermark FROM {DATABASE}.publications_log "
+        f"WHERE job = 'ingest' AND object = {literal(stream.name)} ORDER BY published_at"
+    )
+    return [
+        [event for event in rows if event.position <= end["source_to"] and event.time <= end["watermark"]]
+        for end in ends
+    ]
+
+
+def shown_key(key: Sequence[naive.Value]) -> Any:
+    return key[0] if key else None
+
+
+def shown(row: Row) -> Shown:
+    return row["key"], frozenset((name, places[0]) for name, places in row["bindings"].items() if places)
+
+
+def expected_matches(subscription: naive.Subscription, events: Iterable[naive.Event]) -> set[tuple[Any, ...]]:
+    at = {event.position: event.time for event in events}
+    found = set()
+    for match in naive.matches(subscription, events):
+        first, *_, last = sorted((at[place], place) for place in [*match.bindings.values(), match.completed])
+        bound = frozenset(match.bindings.items())
+        found.add((shown_key(match.key), first[1], last[1], first[0], last[0], bound))
+    return found
+
+
+def check_matches(asked: Asked, events: Sequence[naive.Event], rows: Sequence[Row]) -> None:
+    found = {
+        (row["key"], row["first_position"], row["last_position"], row["first"], row["last"], shown(row)[1])
+        for row in rows
+    }
+    assert found == expected_matches(asked.subscription, events)
+    assert len(found) == len(rows)
+    assert all(row["bindings"].keys() == asked.subscription.primitives.keys() for row in rows)
+
+
+def check_forecasts(asked: Asked, events: Sequence[naive.Event], rows: Sequence[Row]) -> None:
+    counts = chains.train(asked.subscription, events)
+    wanted = chains.forecasts(
+        asked.subscription, events, counts, asked.lookahead, smoothing=asked.smoothing, threshold=0.0
+    )
+    # Two rows of other join values can be bound to the same events.
+    expected = sorted((of_row(one), one.alpha, one.probability, one.trained_on) for one in wanted)
+    found = sorted(((sortable(row)), row["alpha"], row["probability"], row["trained_on"]) for row in rows)
+    assert [(row[0], row[3]) for row in found] == [(row[0], row[3]) for row in expected]
+    assert [row[1] for row in found] == pytest.approx([row[1] for row in expected])
+    assert [row[2] for row in found] == pytest.approx([row[2] for row in expected])
+    best = {shown_key(one.row.key): one for one in wanted if one.is_best}
+    marked = [row for row in rows if row["is_best"]]
+    assert sorted(str(row["key"]) for row in marked) == sorted(map(str, best))
+    for row in marked:
+        one, bound = best[row["key"]], shown(row)[1]
+        # Other states may be as probable but for rounding.
+        same = {name for name, _ in bound} == set(one.row.bindings)
+        assert row["probability"] == pytest.approx(one.probability)
+        assert not same or bound == frozenset(one.row.bindings.items())
+
+
+def of_row(one: chains.Forecast) -> str:
+    return repr((shown_key(one.row.key), sorted(one.row.bindings.items())))
+
+
+def sortable(row: Row) -> str:
+    key, bound = shown(row)
+    return repr((key, sorted(bound)))
+
+
+def counted(stream: MachineStream) -> dict[str, dict[tuple[Any, ...], float]]:
+    """How often each subscription's machines moved where."""
+    found: dict[str, dict[tuple[Any, ...], float]] = {}
+    for row in stream.lake.rows(
+        f"SELECT * FROM {DATABASE}.machine_transitions WHERE stream = {literal(stream.name)} AND moves != 0"
+    ):
+        path = tuple(int(part) for part in row["machine"].split(".") if part)
+        target = chains.DEAD if row["next_state"] == "dead" else int(row["next_state"][1:])
+        found.setdefault(row["subscription"], {})[path, int(row["state"][1:]), target] = row["moves"]
+    return found
+
+
+def expected_counts(subscription: naive.Subscription, events: Sequence[naive.Event]) -> dict[tuple[Any, ...], float]:
+    counts = chains.train(subscription, events)
+    return {(*where, to): float(count) for where, moves in counts.items() for to, count in moves.items() if count}
+
+
+def answers(
+    lake: SketchLake, asked: dict[str, Asked], as_of: datetime | None = None
+) -> dict[str, tuple[list[Row], list[Row]]]:
+    """The rows of match_subscription and of predict_match for each subscription."""
+    at = {} if as_of is None else {"as_of": as_of}
+    texts = []
+    for name, one in asked.items():
+        matches = f"match_subscription({call(name, at)})"
+        texts.append(f"SELECT *, unix_micros(first_time) AS first, unix_micros(last_time) AS last FROM {matches}")
+        forecast = {**at, "lookahead": one.lookahead, "threshold": 0}
+        texts.append(f"SELECT * FROM predict_match({call(name, forecast)})")
+    rows = lake.ask(texts)
+    return dict(zip(asked, zip(rows[::2], rows[1::2], strict=True), strict=True))
+
+
+def check(
+    asked: dict[str, Asked], events: Sequence[naive.Event], found: dict[str, tuple[list[Row], list[Row]]]
+) -> None:
+    for name, one in asked.items():
+        try:
+            check_matches(one, events, found[name][0])
+            check_forecasts(one, events, found[name][1])
+        except AssertionError as error:
+            raise AssertionError(f"{one.subscription.text}\n{events}") from error
+
+
+def in_order(found: dict[str, tuple[list[Row], list[Row]]]) -> dict[str, list[list[str]]]:
+    return {name: [sorted(map(repr, rows)) for rows in both] for name, both in found.items()}
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+def test_random_subscriptions_are_answered_as_by_the_oracle(lake: SketchLake, seed: int) -> None:
+    rng = random.Random(seed)
+    name = f"machines{seed}"
+    events: list[naive.Event] = []
+    while len(events) < 12:
+        events = random_events(rng, 16)
+    asked = subscriptions(rng, name, events)
+    stream = MachineStream(lake, name, {}, allowed_lateness=rng.choice(["1 second", "2 seconds", "3 seconds"]))
+    sent = batches(rng, events)
+    for number, batch in enumerate(sent):
+        known = {each: one for each, one in asked.items() if one.begins <= number}
+        stream.queries = {
+            each: {"query": one.subscription.text, "smoothing": one.smoothing} for each, one in known.items()
+        }
+        stream.deliver(batch)
+
+    taken = settled(stream)
+    earlier = rng.randrange(len(sent) - 1)
+    known = {each: one for each, one in asked.items() if one.begins <= earlier}
+    check(known, taken[earlier], answers(lake, known, stream.moments[earlier]))
+    found = answers(lake, asked)
+    check(asked, taken[-1], found)
+    counts = counted(stream)
+    assert counts == {each: expected_counts(one.subscription, taken[-1]) for each, one in asked.items()}
+
+    stream.run("predict", rebuild=True)
+    assert in_order(answers(lake, asked)) == in_order(found)
+    assert counted(stream) == counts
