@@ -96,7 +96,11 @@ class InstanceRows:
         first_rank[:] = _integers(wanted["first_rank"])
         texts = pc.list_flatten(wanted["joins"]).to_pylist()
         codes = [NONE if text is None else self.codes.number(text) for text in texts]
-        joins[:, : len(codes) // count] = np.array(codes, np.int64).reshape(count, -1)
+        # A row is as long as its batch had variables; what a state binds is among those that there are now.
+        lengths = pc.list_value_length(wanted["joins"]).to_numpy(zero_copy_only=False).astype(np.int64)
+        variable = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        kept = variable < joins.shape[1]
+        joins[np.repeat(np.arange(count), lengths)[kept], variable[kept]] = np.array(codes, np.int64)[kept]
         at = np.searchsorted(part[mine], np.arange(parts + 1)).astype(np.int64)
         return Held(
             held.taken, held.last, at, state[mine], mask, first_time, first_rank, joins, time, position

@@ -1,0 +1,36 @@
+"""Rows of instances are read back, whatever other subscriptions there were when they were written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from unit.machines.running_cases import asked
+
+from patternlake.udfs.machines.batch_rows import InstanceRows
+from patternlake.udfs.machines.tables import compiled
+from patternlake.udfs.machines.takers import Codes
+
+JOINED = "p ; q DEFINE p AS name = 'a' AND x = $v, q AS name = 'b' AND x = $v"
+
+
+@pytest.mark.parametrize(
+    ("joins", "values"),
+    [([["1"], ["2"]], ["1", "2"]), ([[], ["2"]], [None, "2"]), ([["1", None], ["2"]], ["1", "2"])],
+    ids=["as many variables", "fewer before", "more before"],
+)
+def test_values_of_joins_stay_with_their_rows(joins: list[list[str | None]], values: list[str | None]) -> None:
+    made, codes = compiled([asked(JOINED)]), Codes()
+    state_id = made.graph.ids[1]
+    rows = {
+        "state_id": pa.array([state_id, state_id]),
+        "operands": pa.array([[0], [0]], pa.list_(pa.int32())),
+        "positions": pa.array([[1], [2]]),
+        "times": pa.array([[1], [2]]).cast(pa.list_(pa.timestamp("us", "UTC"))),
+        "joins": pa.array(joins, pa.list_(pa.string())),
+        "first_rank": pa.array([0, 1]),
+        "taken": pa.array([None, None], pa.int64()),
+        "last_time": pa.array([None, None], pa.timestamp("us", "UTC")),
+    }
+    held = InstanceRows(made, codes).held(rows, np.zeros(2, np.int64), 1)
+    assert [None if code < 0 else codes.texts[code] for code in held.joins[:, 0]] == values
