@@ -3,13 +3,8 @@
     python benchmarks/beside_peers.py [--events N ...] [--flink-python PATH] [--esper-class-path PATH] [--function]
                                       [--quick]
 
-The peers are copies that are already there. PATHs, or the environment variables PATTERNLAKE_FLINK_PYTHON and
-PATTERNLAKE_ESPER, are a Python that has Flink (apache-flink on PyPI), and a class path with Esper's runtime and
-compiler (com.espertech on Maven) and what they need; it may end in `/*`. What is not given is said to be missing and
-left out. Needs Linux and Java. The events are those of `kernel_kleene.py`: 20 names by Zipf's law, 1,000 keys (fewer,
-where keys would have less than 1,000 events), one attribute x. They are written to a file of lines
-`position,key,name,x,rank`; rank counts the events of a key, so that "within 100 events of a key" is W, `rank - A.rank <
-100` of a variable's own rank, where peers only know windows of time.
+Peers, PATHs, environment variables and events are those of `asking_peers.py`. "Within 100 events of a key" is W, `rank
+- A.rank < 100` of a variable's own rank, where peers only know windows of time.
 
 **Questions.** Beside each of ours, within 100 events of a key, the words that give the same rows.
 
@@ -53,32 +48,38 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from kernel_kleene import SCOPE, zipf
+from asking_peers import (
+    BY_KEY,
+    CORES,
+    FULL,
+    PEERS,
+    Answer,
+    Question,
+    Rows,
+    ask_peers,
+    events_of,
+    in_order,
+    least,
+    measured,
+    output_of,
+    peer_parser,
+    taken_from,
+    told,
+    write_events,
+)
+from kernel_kleene import SCOPE
 
 from patternlake.udfs.kleene.answers import Matches
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.matching import match_events
 from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
-from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 
-CORES = 2
-KEYS = 1000
-FULL, QUICK = (1_000_000, 10_000_000), (20_000,)
-EVENTS_OF_KEY = 1000  # In fewer events there are fewer keys, or none had a hundred.
-GOAL = 10
-PEERS = Path(__file__).parent / "peers"
 SCHEMA = "position BIGINT, key INT, name STRING, x DOUBLE, rank INT"
 
 WITHIN = "PARTITION BY key WITHIN 100 EVENTS"
@@ -101,9 +102,7 @@ SELECT COUNT(*), SUM(f), SUM(l), SUM(n) FROM events MATCH_RECOGNIZE (
     B AS B.name = 'B' AND (LAST(B.x, 1) IS NULL OR B.x > LAST(B.x, 1)) AND B.`rank` - A.`rank` < 100,
     C AS C.name = 'C' AND C.`rank` - A.`rank` < 100)
 """
-FLINK_FILE = "SELECT COUNT(*), SUM(x) FROM events"
 
-BY_KEY = "create context ByKey partition by key from Event; context ByKey "
 SKIPPING = {"X": "X.name != 'B'", "B": "B.name = 'B'", "Y": "Y.name != 'C'"}
 COLLECTING = {**SKIPPING, "Y": "Y.name not in ('B', 'C')"}
 ADJACENT = {"B": "B.name = 'B' and (prev(B.name) = 'A' or B.x > prev(B.x))"}
@@ -127,18 +126,6 @@ def followed(behind: str, bound: str = "1 as bound") -> str:
         f"[every a=Event(name = 'A') -> (({behind} c=Event(name = 'C', rank - a.rank < 100)) "
         "and not Event(rank = a.rank + 100))]"
     )
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question, and how the peers ask it."""
-
-    name: str
-    text: str
-    policy: str
-    after_match: str
-    flink: str | None
-    esper: dict[str, str]
 
 
 def questions() -> list[Question]:
@@ -185,48 +172,6 @@ def questions() -> list[Question]:
     ]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What the rows of all are compared by."""
-
-    matches: int
-    first: int
-    last: int
-    bound: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The least seconds and the rows of one of those that were asked; or why there are none."""
-
-    seconds: float = 0.0
-    rows: Rows | None = None
-    error: str = ""
-
-
-def write_events(events: Events, path: Path) -> None:
-    """The events in the order of their positions."""
-    order = np.argsort(events.positions)
-    columns = [events.positions, events.keys, events.names, events.columns["x"].values, events.ordinals]
-    position, key, name, x, rank = (np.asarray(column)[order].tolist() for column in columns)
-    with path.open("w") as file:
-        for row in zip(position, key, name, x, rank, strict=True):
-            file.write(f"{row[0]},{row[1]},{events.vocabulary[row[2]]},{row[3]!r},{row[4]}\n")
-
-
-def taken_from(events: Events, rows: np.ndarray) -> Events:
-    """Events in another order, ranks left out: the kernel counts them itself."""
-    x = events.columns["x"]
-    columns = {"x": Column(x.values[rows], x.known[rows], x.type)}
-    parts = (events.keys[rows], events.times[rows], events.positions[rows], events.names[rows])
-    return Events(*parts, events.vocabulary, columns)
-
-
-def in_order(events: Events) -> Events:
-    """Events of a stream in the order of keys."""
-    return taken_from(events, np.argsort(events.keys, kind="stable"))
-
-
 def compiled(question: Question) -> KleenePattern:
     return compile_pattern(parse(question.text), SCOPE, policy=question.policy)
 
@@ -242,15 +187,6 @@ def rows_of(found: Matches) -> Rows:
     return Rows(len(found), int(found.first_position.sum()), int(found.last_position.sum()), bound)
 
 
-def least(action: Callable[[], object], repeats: int) -> float:
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
-
-
 def ask_kernel(question: Question, events: Events, repeats: int) -> dict[str, Answer]:
     asked = compiled(question)
     stream = taken_from(events, np.argsort(events.positions))
@@ -261,43 +197,6 @@ def ask_kernel(question: Question, events: Events, repeats: int) -> dict[str, An
         "kernel": Answer(least(lambda: matched(question, asked, events), repeats), rows),
         "kernel and order": Answer(least(lambda: matched(question, asked, in_order(stream)), repeats), rows),
     }
-
-
-def output_of(command: list[str], more: dict[str, str] | None = None) -> tuple[str, str]:
-    """What a program printed, and what it complained of where it failed."""
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(more or {})})
-    return done.stdout, done.stderr[-2000:] if done.returncode else ""
-
-
-def compile_esper(class_path: str, folder: Path) -> str:
-    """The class path with our harness."""
-    source = str(PEERS / "EsperPeer.java")
-    subprocess.run(["javac", "-cp", class_path, "-d", str(folder), source], check=True)
-    return os.pathsep.join([str(folder), class_path])
-
-
-def ask_esper(epl: str, path: Path, class_path: str, heap: str, repeats: int) -> Answer:
-    out, error = output_of(["java", f"-Xmx{heap}", "-cp", class_path, "EsperPeer", str(path), str(repeats), epl])
-    if error:
-        return Answer(error=error)
-    lines = [line.split() for line in out.splitlines()]
-    return Answer(min(float(line[0]) for line in lines), Rows(*(int(cell) for cell in lines[-1][1:])))
-
-
-def ask_flink(texts: list[str], path: Path, python: str, heap: str, repeats: int) -> list[Answer]:
-    command = [python, str(PEERS / "flink_peer.py"), str(path), str(repeats), *texts]
-    # Its launcher of the JVM takes no size of the heap.
-    out, error = output_of(command, {"JAVA_TOOL_OPTIONS": f"-Xmx{heap}"})
-    found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    answers = []
-    for number in range(len(texts)):
-        line: dict[str, Any] = found[number] if number < len(found) else {"error": error or "no answer"}
-        if "error" in line:
-            answers.append(Answer(error=line["error"]))
-            continue
-        rows = Rows(*(int(cell or 0) for cell in line["row"])) if len(line["row"]) == 4 else None
-        answers.append(Answer(min(line["seconds"]), rows))
-    return answers
 
 
 def ask_function(path: Path, events: int, repeats: int) -> list[Answer]:
@@ -346,104 +245,30 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
             print(json.dumps({"seconds": taken, "rows": rows}), flush=True)
 
 
-def ratio(answers: dict[str, Answer], name: str) -> str:
-    """How many times as long as ours, and whether that is a goal that was missed."""
-    ours, goal = ("match_pattern", GOAL) if name.startswith("Flink") else ("kernel", 1)
-    cells = []
-    if name != "kernel" and answers["kernel"].seconds:
-        cells.append(f"{answers[name].seconds / answers['kernel'].seconds:,.1f} x kernel")
-    if ours in answers and answers[ours].rows and name.startswith(("Flink", "Esper")):
-        times = answers[name].seconds / answers[ours].seconds
-        if ours == "match_pattern":
-            cells.append(f"{times:,.1f} x match_pattern")
-        if times < goal:
-            cells.append("GOAL MISSED")
-    return ", ".join(cells)
-
-
-def compare(question: Question, answers: dict[str, Answer], events: int) -> bool:
-    """Print the lines of a question; whether all who answered found our rows."""
-    expected = answers["kernel"].rows
-    assert expected is not None
-    sums = f"sums of first {expected.first:,}, last {expected.last:,}, B's {expected.bound:,}"
-    print(f"\n{question.name}: {question.text.split(' PARTITION')[0]}   {question.policy}, {question.after_match}")
-    print(f"  {expected.matches:,} matches; {sums}")
-    right = True
-    for name, answer in answers.items():
-        if answer.error:
-            right = False
-            print(f"  {name:<24} failed:\n{answer.error}")
-            continue
-        same = answer.rows == expected
-        right &= same
-        said = "equal" if same else f"DIFFERS {answer.rows}"
-        speed = events / answer.seconds / 1e6
-        print(f"  {name:<24}{answer.seconds:>10.3f} s{speed:>9.3f} M events/s  {said:<6} {ratio(answers, name)}")
-    return right
-
-
 def measure(n: int, given: argparse.Namespace, classes: Path) -> bool:
-    repeats = given.repeats
-    keys = max(1, min(KEYS, n // EVENTS_OF_KEY))
-    events = zipf(n, keys)
+    events = events_of(n)
     asked = questions()
-    found: dict[str, dict[str, Answer]] = {}
-    file_only = None
+    found = {question.name: ask_kernel(question, events, given.repeats) for question in asked}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "events.csv")
         write_events(events, path)
-        for question in asked:
-            found[question.name] = ask_kernel(question, events, repeats)
-        if given.esper_class_path:
-            class_path = compile_esper(given.esper_class_path, classes)
-            for question in asked:
-                for form, epl in question.esper.items():
-                    answer = ask_esper(epl, path, class_path, given.heap, repeats)
-                    found[question.name][f"Esper, {form}"] = answer
-        if given.flink_python:
-            texts = {question.name: question.flink for question in asked if question.flink}
-            answers = ask_flink([FLINK_FILE, *texts.values()], path, given.flink_python, given.heap, repeats)
-            file_only = answers[0]
-            for name, answer in zip(texts, answers[1:], strict=True):
-                found[name]["Flink, whole job"] = answer
+        file_only = ask_peers(asked, found, path, given, classes)
         if given.function:
-            for question, answer in zip(asked, ask_function(path, n, repeats), strict=True):
+            for question, answer in zip(asked, ask_function(path, n, given.repeats), strict=True):
                 found[question.name]["match_pattern"] = answer
-    print(f"\n{n:,} events in {keys:,} keys, least of {repeats}, load {os.getloadavg()[0]:.1f}")
-    right = True
-    for question in asked:
-        right &= compare(question, found[question.name], n)
-    if file_only is not None:
-        print(f"\nFlink, file only: {file_only.error or f'{file_only.seconds:.3f} s'}")
-    return right
+    return told(n, given, asked, found, file_only)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flink-python", default=os.environ.get("PATTERNLAKE_FLINK_PYTHON"), metavar="PATH")
-    parser.add_argument("--esper-class-path", default=os.environ.get("PATTERNLAKE_ESPER"), metavar="PATH")
+    parser = peer_parser(__doc__)
     parser.add_argument("--function", action="store_true", help="match_pattern through Spark too")
-    parser.add_argument("--events", type=int, nargs="+", metavar="N", help="these sizes instead")
-    parser.add_argument("--quick", action="store_true", help="few events: does it work?")
-    parser.add_argument("--heap", default="6g", help="of the peers' JVMs (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=3, help="the least time counts (default: %(default)s)")
     parser.add_argument("--through-spark", nargs=3, metavar=("FILE", "EVENTS", "REPEATS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.through_spark:
         path, *numbers = given.through_spark
         through_spark(Path(path), *(int(number) for number in numbers))
         return 0
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    if given.flink_python and not shutil.which(given.flink_python):
-        parser.error(f"no program: {given.flink_python}")
-    for name, place in (("Flink", given.flink_python), ("Esper", given.esper_class_path)):
-        if not place:
-            print(f"missing: {name}, left out")
-    right = True
-    with tempfile.TemporaryDirectory() as classes:
-        for n in given.events or (QUICK if given.quick else FULL):
-            right &= measure(n, given, Path(classes))
-    return 0 if right else 1
+    return measured(parser, given, FULL, measure)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/machines_beside_peers.py [--events N ...] [--flink-python PATH] [--esper-class-path PATH]
                                                [--quick]
 
-Peers, PATHs, environment variables, file of events and clocks are those of `beside_peers.py`. The `position` of an
+Peers, PATHs, environment variables, file of events and clocks are those of `asking_peers.py`. The `position` of an
 event is its time in seconds here, for all.
 
 **Semantics.** Machines give a row for each event that completes a subscription in its partition, and consume nothing.
@@ -41,34 +41,28 @@ Goal: the kernel is ahead of both.
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from beside_peers import (
+from asking_peers import (
     BY_KEY,
-    CORES,
-    EVENTS_OF_KEY,
-    FLINK_FILE,
     FULL,
-    KEYS,
-    QUICK,
     Answer,
     Question,
     Rows,
-    ask_esper,
-    ask_flink,
-    compare,
-    compile_esper,
+    ask_peers,
+    events_of,
     in_order,
     least,
+    measured,
+    peer_parser,
     taken_from,
+    told,
     write_events,
 )
-from kernel_kleene import SCOPE, zipf
+from kernel_kleene import SCOPE
 
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.language.parser import parse
@@ -168,55 +162,19 @@ def ask_kernel(question: Question, events: Events, repeats: int) -> dict[str, An
 
 
 def measure(n: int, given: argparse.Namespace, classes: Path) -> bool:
-    repeats = given.repeats
-    keys = max(1, min(KEYS, n // EVENTS_OF_KEY))
-    events = zipf(n, keys)
-    asked = questions(2 * keys)
-    file_only = None
+    events = events_of(n)
+    asked = questions(2 * len(np.unique(events.keys)))
+    found = {question.name: ask_kernel(question, events, given.repeats) for question in asked}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "events.csv")
         write_events(events, path)
-        found = {question.name: ask_kernel(question, events, repeats) for question in asked}
-        if given.esper_class_path:
-            class_path = compile_esper(given.esper_class_path, classes)
-            for question in asked:
-                for form, epl in question.esper.items():
-                    answer = ask_esper(epl, path, class_path, given.heap, repeats)
-                    found[question.name][f"Esper, {form}"] = answer
-        if given.flink_python:
-            texts = [question.flink for question in asked if question.flink]
-            file_only, *answers = ask_flink([FLINK_FILE, *texts], path, given.flink_python, given.heap, repeats)
-            for question, answer in zip(asked, answers, strict=True):
-                found[question.name]["Flink, whole job"] = answer
-    print(f"\n{n:,} events in {keys:,} keys, least of {repeats}, load {os.getloadavg()[0]:.1f}")
-    right = True
-    for question in asked:
-        right &= compare(question, found[question.name], n)
-    if file_only is not None:
-        print(f"\nFlink, file only: {file_only.error or f'{file_only.seconds:.3f} s'}")
-    return right
+        file_only = ask_peers(asked, found, path, given, classes)
+    return told(n, given, asked, found, file_only)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flink-python", default=os.environ.get("PATTERNLAKE_FLINK_PYTHON"), metavar="PATH")
-    parser.add_argument("--esper-class-path", default=os.environ.get("PATTERNLAKE_ESPER"), metavar="PATH")
-    parser.add_argument("--events", type=int, nargs="+", metavar="N", help="these sizes instead")
-    parser.add_argument("--quick", action="store_true", help="few events: does it work?")
-    parser.add_argument("--heap", default="6g", help="of the peers' JVMs (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=3, help="the least time counts (default: %(default)s)")
-    given = parser.parse_args()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    if given.flink_python and not shutil.which(given.flink_python):
-        parser.error(f"no program: {given.flink_python}")
-    for name, place in (("Flink", given.flink_python), ("Esper", given.esper_class_path)):
-        if not place:
-            print(f"missing: {name}, left out")
-    right = True
-    with tempfile.TemporaryDirectory() as classes:
-        for n in given.events or (QUICK if given.quick else FULL[:1]):
-            right &= measure(n, given, Path(classes))
-    return 0 if right else 1
+    parser = peer_parser(__doc__)
+    return measured(parser, parser.parse_args(), FULL[:1], measure)
 
 
 if __name__ == "__main__":

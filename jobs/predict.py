@@ -34,7 +34,7 @@ from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
 from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, COUNTS, INSTANCE, INSTANCE_COLUMNS, MATCH
 from patternlake.udfs.machines.batches import Batches
-from patternlake.udfs.machines.configured import Group, groups_of, types_of
+from patternlake.udfs.machines.configured import Group, columns_read, groups_of, types_of
 from patternlake.udfs.machines.reading import EVENT_COLUMNS
 
 logger = logging.getLogger(__name__)
@@ -276,8 +276,7 @@ def event_rows(
             return F.try_element_at("attributes", F.lit(column))
         return F.col(column).cast("string")
 
-    wanted = {column for group in groups for one in group.compiled.subscriptions for column in one.columns}
-    items = [item for name in sorted(wanted & types.keys()) for item in (F.lit(name), value(name))]
+    items = [item for name in sorted(columns_read(groups) & types.keys()) for item in (F.lit(name), value(name))]
     others = [name for name in EVENT_COLUMNS if name != "attributes"]
     return events.select(
         F.array(*map(value, columns)).cast("array<string>").alias("part"),

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
+from patternlake.sql_ext.arrow_functions import arrow_udf, register_functions
 from patternlake.sql_ext.portions import told_apart
 from patternlake.udfs.exact_parts import PART_TYPE, rows_of
 from patternlake.udfs.groups.asking import QUESTION_TYPE, ask, asked
 from patternlake.udfs.groups.parts import ROW_TYPE, groups_part
-
-# Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
-arrow_udf: Any = functions.arrow_udf  # type: ignore[attr-defined]
 
 _COLUMNS = ("part", "position", "time", "step", "key", "name", "probability", "attributes")
 
@@ -27,8 +23,7 @@ def register(spark: SparkSession) -> None:
         # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
         "_patternlake_groups_rows": arrow_udf(_rows, from_arrow_type(pa.list_(ROW_TYPE))).asNondeterministic(),
     }
-    for name, function in made.items():
-        spark.udf.register(name, function)
+    register_functions(spark, made)
 
 
 def _question(

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
+from patternlake.sql_ext.arrow_functions import arrow_udf, register_functions
 from patternlake.sql_ext.portions import told_apart
 from patternlake.udfs.exact_parts import PART_TYPE, rows_of
 from patternlake.udfs.kleene.asking import PLAN_TYPE, QUESTION_TYPE, ask, asked, explain
 from patternlake.udfs.kleene.parts import ROW_TYPE, match_part, refusal
-
-# Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
-arrow_udf: Any = functions.arrow_udf  # type: ignore[attr-defined]
 
 
 def register(spark: SparkSession) -> None:
@@ -27,8 +25,7 @@ def register(spark: SparkSession) -> None:
         "_patternlake_kleene_refusal": arrow_udf(_refusal, "string"),
         "_patternlake_kleene_rows": arrow_udf(_rows, from_arrow_type(pa.list_(ROW_TYPE))).asNondeterministic(),
     }
-    for name, function in made.items():
-        spark.udf.register(name, function)
+    register_functions(spark, made)
 
 
 def _question(arguments: pa.Array, publication: pa.Array, known: pa.Array, counts: pa.Array) -> pa.Array:

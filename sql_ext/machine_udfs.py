@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
+from patternlake.sql_ext.arrow_functions import arrow_udf, register_functions
 from patternlake.udfs.machines.asking import FORECAST_TYPE, QUESTION_TYPE, ask, forecast
-
-# Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
-arrow_udf: Any = functions.arrow_udf  # type: ignore[attr-defined]
 
 
 def register(spark: SparkSession) -> None:
@@ -21,8 +17,7 @@ def register(spark: SparkSession) -> None:
         # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
         "_patternlake_machines_forecast": arrow_udf(_forecast, from_arrow_type(FORECAST_TYPE)).asNondeterministic(),
     }
-    for name, function in made.items():
-        spark.udf.register(name, function)
+    register_functions(spark, made)
 
 
 def _question(arguments: pa.Array, published: pa.Array) -> pa.Array:

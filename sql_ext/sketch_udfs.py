@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
+from patternlake.sql_ext.arrow_functions import arrow_udf, register_functions
 from patternlake.sql_ext.portions import told_apart
 from patternlake.udfs.exact_parts import PART_TYPE, rows_of
 from patternlake.udfs.sketch.answering import (
@@ -28,13 +28,10 @@ from patternlake.udfs.sketch.gathering import HITS_TYPE
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.verifying import exact_part
 
-# Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
-arrow_udf: Any = functions.arrow_udf  # type: ignore[attr-defined]
-
 
 def register(spark: SparkSession) -> None:
     """Register the functions in a session; they are not for analysts and may change."""
-    functions = {
+    made = {
         "_patternlake_sketch_question": arrow_udf(_question, from_arrow_type(QUESTION_TYPE)),
         "_patternlake_sketch_top": arrow_udf(_top, from_arrow_type(TOP_TYPE)),
         "_patternlake_sketch_nodes": arrow_udf(_nodes, from_arrow_type(HITS_TYPE)),
@@ -46,8 +43,7 @@ def register(spark: SparkSession) -> None:
         "_patternlake_sketch_rows": arrow_udf(_rows, from_arrow_type(pa.list_(ROW_TYPE))).asNondeterministic(),
         "_patternlake_sketch_exists": arrow_udf(_exists, from_arrow_type(EXISTS_TYPE)),
     }
-    for name, function in functions.items():
-        spark.udf.register(name, function)
+    register_functions(spark, made)
 
 
 def _question(arguments: pa.Array, sketch: pa.Array, known: pa.Array) -> pa.Array:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
+from patternlake.sql_ext.arrow_functions import arrow_udf, register_functions
 from patternlake.sql_ext.portions import told_apart
 from patternlake.sql_ext.trend_steps import NO_PORTION
 from patternlake.udfs.errors import PatternLakeError
@@ -15,9 +16,6 @@ from patternlake.udfs.exact_parts import PART_TYPE, rows_of
 from patternlake.udfs.trends.asking import QUESTION_TYPE, ask, asked
 from patternlake.udfs.trends.parts import COUNTS_TYPE, TREND_ROW, count_part, list_part
 from patternlake.udfs.trends.sharing import Cell, shares
-
-# Spark tells the kind of function from its annotations; its stubs want the kind spelt out.
-arrow_udf: Any = functions.arrow_udf  # type: ignore[attr-defined]
 
 SHARES_TYPE = pa.list_(
     pa.struct(
@@ -43,8 +41,7 @@ def register(spark: SparkSession) -> None:
         "_patternlake_trends_list": arrow_udf(_list, from_arrow_type(PART_TYPE)),
         "_patternlake_trends_rows": arrow_udf(_trend_rows, from_arrow_type(pa.list_(TREND_ROW))).asNondeterministic(),
     }
-    for name, function in made.items():
-        spark.udf.register(name, function)
+    register_functions(spark, made)
 
 
 def _question(arguments: pa.Array, publication: pa.Array, known: pa.Array) -> pa.Array:

@@ -137,13 +137,8 @@ def test_parameters_are_pinned(lake: SketchLake, function: str, expected: list[t
     assert described(lake, function) == expected
 
 
-def test_result_columns_are_pinned(lake: SketchLake) -> None:
-    worked(lake)
-    columns = [
-        (field.name, field.dataType.simpleString())
-        for field in lake.spark.sql("SELECT * FROM match_seq('worked', 'A ; B')").schema
-    ]
-    assert columns == [
+RETURNS = {
+    "match_seq('worked', 'A ; B')": [
         ("match_no", "bigint"),
         ("key", "string"),
         ("first_position", "bigint"),
@@ -155,12 +150,8 @@ def test_result_columns_are_pinned(lake: SketchLake) -> None:
         ("exact", "boolean"),
         ("fp_bound", "double"),
         ("truncated", "boolean"),
-    ]
-    columns = [
-        (field.name, field.dataType.simpleString())
-        for field in lake.spark.sql("SELECT * FROM match_pattern('worked', 'A ; B')").schema
-    ]
-    assert columns == [
+    ],
+    "match_pattern('worked', 'A ; B')": [
         ("match_no", "bigint"),
         ("key", "string"),
         ("first_position", "bigint"),
@@ -170,43 +161,25 @@ def test_result_columns_are_pinned(lake: SketchLake) -> None:
         ("bindings", "map<string,array<bigint>>"),
         ("final", "boolean"),
         ("truncated", "boolean"),
-    ]
-    columns = [
-        (field.name, field.dataType.simpleString())
-        for field in lake.spark.sql("SELECT * FROM explain_pattern('worked', 'A ; B')").schema
-    ]
-    columns_of_groups = [
-        (field.name, field.dataType.simpleString())
-        for field in lake.spark.sql("SELECT * FROM match_groups('worked', 'A', within => 1)").schema
-    ]
-    assert columns_of_groups == [
+    ],
+    "explain_pattern('worked', 'A ; B')": [("line", "int"), ("plan", "string"), ("cost", "double"), ("rows", "double")],
+    "match_groups('worked', 'A', within => 1)": [
         ("key", "string"),
         ("t_start", "bigint"),
         ("t_first", "bigint"),
         ("t_end", "bigint"),
         ("probability", "double"),
         ("final", "boolean"),
-    ]
-    assert columns == [("line", "int"), ("plan", "string"), ("cost", "double"), ("rows", "double")]
-    (exists,) = lake.spark.sql("SELECT match_exists('worked', 'A ; B') AS said").schema
-    assert exists.dataType.simpleString() == "boolean"
-    columns = [
-        (field.name, field.dataType.simpleString())
-        for field in lake.spark.sql("SELECT * FROM match_subscription('any')").schema
-    ]
-    assert columns == [
+    ],
+    "match_subscription('any')": [
         ("key", "string"),
         ("first_position", "bigint"),
         ("last_position", "bigint"),
         ("first_time", "timestamp"),
         ("last_time", "timestamp"),
         ("bindings", "map<string,array<bigint>>"),
-    ]
-    columns = [
-        (field.name, field.dataType.simpleString())
-        for field in lake.spark.sql("SELECT * FROM predict_match('any')").schema
-    ]
-    assert columns == [
+    ],
+    "predict_match('any')": [
         ("key", "string"),
         ("state", "string"),
         ("bindings", "map<string,array<bigint>>"),
@@ -214,7 +187,19 @@ def test_result_columns_are_pinned(lake: SketchLake) -> None:
         ("probability", "double"),
         ("trained_on", "bigint"),
         ("is_best", "boolean"),
-    ]
+    ],
+}
+
+
+@pytest.mark.parametrize(("call", "expected"), RETURNS.items())
+def test_result_columns_are_pinned(lake: SketchLake, call: str, expected: list[tuple[str, str]]) -> None:
+    schema = lake.spark.sql(f"SELECT * FROM {call}").schema
+    assert [(field.name, field.dataType.simpleString()) for field in schema] == expected
+
+
+def test_the_type_of_match_exists_is_pinned(lake: SketchLake) -> None:
+    (exists,) = lake.spark.sql("SELECT match_exists('worked', 'A ; B') AS said").schema
+    assert exists.dataType.simpleString() == "boolean"
 
 
 def test_every_parameter_can_be_named_in_any_order(lake: SketchLake) -> None:

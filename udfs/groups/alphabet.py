@@ -7,16 +7,16 @@ predicates may hold or not. Class 0 holds of no letter; it is the implicit "othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
+from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.event_columns import resolver
 from patternlake.udfs.language.predicates import Predicate, evaluate
-from patternlake.udfs.language.references import Reference
 from patternlake.udfs.language.tree import Query
 
 IntArray = NDArray[np.int64]
@@ -144,7 +144,7 @@ class Alphabet:
         places = {name: place for place, name in enumerate(self.names, 1)}
         place = np.array([*(places.get(name, 0) for name in vocabulary), 0], np.int64)[names]
         found = self.offset[place]
-        resolve = _resolver(names, vocabulary, columns or {})
+        resolve = resolver(names, vocabulary, columns or {})
         for number, letter in enumerate(self.letters):
             if not letter.predicates:
                 continue
@@ -154,18 +154,3 @@ class Alphabet:
             weight = np.array([1 << part.index(number) if number in part else 0 for part in self.judged], np.int64)
             found = found + np.where(true, weight[place], 0)
         return found.astype(np.int32)
-
-
-def _resolver(
-    names: IntArray, vocabulary: Sequence[str], columns: Mapping[str, Column]
-) -> Callable[[Reference], Column]:
-    def resolve(reference: Reference) -> Column:
-        if reference.column == "name" and "name" not in columns:
-            words = np.array([*vocabulary, ""], object)
-            return Column(words[names], names >= 0, "string")
-        if reference.column not in columns:
-            given = ", ".join(columns) or "none"
-            raise ArgumentError(f"column {reference.column!r} of the events is needed; given are {given}")
-        return columns[reference.column]
-
-    return resolve

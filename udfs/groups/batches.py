@@ -26,6 +26,7 @@ from patternlake.udfs.groups.state import (
     from_bytes,
 )
 from patternlake.udfs.partitions import partitions
+from patternlake.udfs.record_batches import tables
 
 PART = pa.list_(pa.string())
 STATE = "state"
@@ -46,8 +47,6 @@ BATCH_SCHEMA = pa.schema(
     ]
 )
 """Rows of both tables: groups that are closed or open, and what is remembered of a partition."""
-
-_ROWS_AT_ONCE = 200_000
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Batches:
             In `BATCH_SCHEMA`; of every partition one row of what is remembered.
         """
         held: pa.Table | None = None
-        for table in _tables(given):
+        for table in tables(given):
             whole = table if held is None else pa.concat_tables([held, table])
             found, held = self._advanced(whole)
             yield from found
@@ -114,19 +113,6 @@ class Batches:
         state = from_bytes(np.zeros(1, np.int64), held[STATE].to_pylist())
         found = [_states(parts, state), _groups(OPEN, parts, self.groups.tail(state))]
         return [batch for batch in found if batch.num_rows]
-
-
-def _tables(given: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Some batches at a time."""
-    held: list[pa.RecordBatch] = []
-    for batch in given:
-        if batch.num_rows:
-            held.append(batch)
-        if sum(one.num_rows for one in held) >= _ROWS_AT_ONCE:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def _groups(kind: str, parts: pa.ListArray, found: GroupRows) -> pa.RecordBatch:

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.machines.batch_rows import INSTANCE_COLUMNS, InstanceRows, counted, instances, matches
-from patternlake.udfs.machines.configured import Group
-from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, first_rows, stream_of, tables
+from patternlake.udfs.machines.configured import Group, columns_read
+from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, first_rows, stream_of
 from patternlake.udfs.machines.running import Held, Machines
 from patternlake.udfs.machines.tables import BoolArray, IntArray
 from patternlake.udfs.machines.takers import Codes
+from patternlake.udfs.record_batches import tables
 
 
 class Batches:
@@ -42,7 +43,7 @@ class Batches:
         self.runs = [Machines(group.compiled) for group in groups]
         self.codes = [Codes() for _ in groups]
         self.rows_of = [InstanceRows(group.compiled, codes) for group, codes in zip(groups, self.codes, strict=True)]
-        self.wanted = {column for group in groups for one in group.compiled.subscriptions for column in one.columns}
+        self.wanted = columns_read(groups)
 
     def rows(self, given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What new events amount to.

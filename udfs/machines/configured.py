@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -96,6 +96,11 @@ def groups_of(
         Group(tuple(names), _together(names, some, shared, apart=apart), shared[2])
         for shared, (names, some) in together.items()
     ]
+
+
+def columns_read(groups: Iterable[Group]) -> set[str]:
+    """Names of all columns of events that the subscriptions of some groups read."""
+    return {column for group in groups for one in group.compiled.subscriptions for column in one.columns}
 
 
 def _together(names: Sequence[str], some: Sequence[Subscription], shared: tuple[Any, ...], *, apart: bool) -> Compiled:

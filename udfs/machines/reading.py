@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,6 @@ from patternlake.udfs.partitions import partitions
 
 EVENT_COLUMNS = ("position", "time", "step", "key", "name", "probability", "attributes")
 """Columns of `events` that are read."""
-ROWS_AT_ONCE = 200_000
-"""Rows that are worked on together, about."""
 _DAY = 86_400_000_000
 
 
@@ -103,19 +101,6 @@ def stream_of(events: Events, group: Group, codes: Codes, now: int) -> Stream:
         np.array(joined, np.int64).reshape(len(joined), count),
         np.concatenate([[0.0], np.cumsum(weight)]),
     )
-
-
-def tables(given: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Some batches at a time."""
-    held: list[pa.RecordBatch] = []
-    for batch in given:
-        if batch.num_rows:
-            held.append(batch)
-        if sum(one.num_rows for one in held) >= ROWS_AT_ONCE:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def first_rows(parts: pa.Array) -> IntArray:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.predicates import Predicate, Reference, evaluate
+from patternlake.udfs.language.event_columns import resolver
+from patternlake.udfs.language.predicates import evaluate
 from patternlake.udfs.machines.room import NONE
 from patternlake.udfs.machines.subscription import Primitive
 from patternlake.udfs.machines.tables import IntArray
@@ -43,11 +43,12 @@ def takers(
     """
     place = {name: number for number, name in enumerate(vocabulary)}
     by_name: list[list[int]] = [[] for _ in vocabulary]
+    resolve = resolver(names, vocabulary, columns)
     events, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for number, primitive in enumerate(primitives):
         if primitive.define is not None:
-            true = _true(primitive.define, names, vocabulary, columns)
-            events.append(np.flatnonzero(true))
+            true = evaluate(primitive.define, resolve).true
+            events.append(np.flatnonzero(np.broadcast_to(true, names.shape)))
             found.append(np.full(len(events[-1]), number, np.int64))
         elif primitive.takes in place:
             by_name[place[primitive.takes]].append(number)
@@ -90,18 +91,3 @@ class Codes:
             self.code[text] = len(self.texts)
             self.texts.append(text)
         return self.code[text]
-
-
-def _true(
-    define: Predicate, names: IntArray, vocabulary: Sequence[str], columns: Mapping[str, Column]
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    def resolve(reference: Reference) -> Column:
-        if reference.column == "name" and "name" not in columns:
-            words = np.array([*vocabulary, ""], object)
-            return Column(words[names], names >= 0, "string")
-        if reference.column not in columns:
-            given = ", ".join(columns) or "none"
-            raise ArgumentError(f"column {reference.column!r} of the events is needed; given are {given}")
-        return columns[reference.column]
-
-    return np.broadcast_to(evaluate(define, resolve).true, names.shape)

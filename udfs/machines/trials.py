@@ -16,14 +16,15 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from numba import njit
 
-from patternlake.udfs.machines.configured import Group
+from patternlake.udfs.machines.configured import Group, columns_read
 from patternlake.udfs.machines.cuts import START, complete
 from patternlake.udfs.machines.forecasting import Counts, Forecaster
-from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, first_rows, stream_of, tables
+from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, first_rows, stream_of
 from patternlake.udfs.machines.room import BEGUN, COMPLETED, EDGE, ENDED_AT, FELL
 from patternlake.udfs.machines.running import Machines, nothing_held
 from patternlake.udfs.machines.tables import IntArray
 from patternlake.udfs.machines.takers import Codes
+from patternlake.udfs.record_batches import tables
 
 TRIAL_SCHEMA = pa.schema([("group", pa.int32()), ("totals", pa.list_(pa.float64()))])
 """Of each task and group: `Machines.totals` of training, or predictions and hits by (state, lookahead)."""
@@ -55,7 +56,7 @@ class Trials:
         self.runs = [Machines(group.compiled, tracing=bool(lookaheads)) for group in groups]
         self.codes = [Codes() for _ in groups]
         self.judged = [np.zeros((2, len(group.compiled.graph.waits), len(lookaheads))) for group in groups]
-        self.wanted = {column for group in groups for one in group.compiled.subscriptions for column in one.columns}
+        self.wanted = columns_read(groups)
 
     def rows(self, given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the events of some partitions amount to.

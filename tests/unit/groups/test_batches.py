@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from patternlake.udfs.groups import batches
+from patternlake.udfs import record_batches
 from patternlake.udfs.groups.answering import Groups
 from patternlake.udfs.groups.batches import BATCH_SCHEMA, CLOSED, OPEN, PART, REMEMBERED, Batches
 from patternlake.udfs.groups.question import compile_query
@@ -78,7 +78,7 @@ def test_rows_do_not_depend_on_cuts_inside_a_batch_or_between_batches(
     monkeypatch: pytest.MonkeyPatch, seed: int, overlap: str
 ) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(batches, "_ROWS_AT_ONCE", rng.choice([1, 5, 1000]))
+    monkeypatch.setattr(record_batches, "ROWS_AT_ONCE", rng.choice([1, 5, 1000]))
     streams: dict[str | None, list[Event]] = {
         part: [
             (part, step, name, rng.choice([0.2, 0.5]))

@@ -1,0 +1,25 @@
+"""Record batches as tables of a size that vectorised work is worth it for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+ROWS_AT_ONCE = 200_000
+"""Rows of a table, at least, but for the last one."""
+
+
+def tables(given: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Some batches at a time, empty ones left out."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in given:
+        if batch.num_rows:
+            held.append(batch)
+            rows += batch.num_rows
+        if rows >= ROWS_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
