@@ -1,0 +1,141 @@
+"""Batches of the job `predict`: partitions stream through it, wherever the rows are cut."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from naive.machine_cases import random_events
+from naive.machines import Event
+from unit.machines.running_cases import TYPES
+
+from patternlake.udfs import record_batches
+from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, COUNTS, INSTANCE, INSTANCE_COLUMNS, MATCH
+from patternlake.udfs.machines.batches import Batches
+from patternlake.udfs.machines.configured import groups_of
+from patternlake.udfs.machines.reading import EVENT_COLUMNS
+
+QUERIES = (
+    "a ; b",
+    "a, b ; c",
+    "p ; q DEFINE p AS name = 'a' AND x = $v, q AS name = 'b' AND x = $v",
+    "p & q DEFINE p AS name = 'a' AND y = $w, q AS name = 'c' AND y = $w",
+)
+STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": "key"}
+EVENT_SCHEMA = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("step", pa.int64()),
+        ("key", pa.string()),
+        ("name", pa.string()),
+        ("probability", pa.float64()),
+        ("attributes", pa.map_(pa.string(), pa.string())),
+    ]
+)
+SCHEMA = pa.schema(
+    [BATCH_SCHEMA.field("part"), *(BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS), *EVENT_SCHEMA]
+)
+assert set(EVENT_SCHEMA.names) == set(EVENT_COLUMNS)
+
+Rows = list[dict[str, Any]]
+
+
+def engine(partition: str) -> Batches:
+    entries = {f"s{number}": {"query": f"{text} {partition}", "decay": 0.0} for number, text in enumerate(QUERIES)}
+    return Batches(groups_of(entries, STREAM), TYPES, 0)
+
+
+def part_of(event: Event, partition: str) -> list[str | None]:
+    return [event.key] if partition else []
+
+
+def table(events: list[Event], partition: str, instances: Rows) -> pa.Table:
+    """Rows in the order in which the job hands them on."""
+    rows: Rows = [
+        {
+            "part": part_of(event, partition),
+            "position": event.position,
+            "time": event.time,
+            "key": event.key,
+            "name": event.name,
+            "attributes": [
+                (name, None if event.values.get(name) is None else str(event.values[name])) for name in TYPES
+            ],
+        }
+        for event in events
+    ]
+    news = [row["part"] for row in rows]
+    rows += [{name: row[name] for name in ("part", *INSTANCE_COLUMNS)} for row in instances if row["part"] in news]
+    return pa.Table.from_pylist(
+        sorted(
+            rows,
+            key=lambda row: (
+                [(value is not None, value or "") for value in row["part"]],
+                "state_id" not in row,
+                row.get("time", 0),
+                row.get("position", 0),
+            ),
+        ),
+        SCHEMA,
+    )
+
+
+def cut(rng: random.Random, rows: pa.Table) -> list[pa.RecordBatch]:
+    found = []
+    while rows.num_rows:
+        size = rng.randint(1, 7)
+        found += rows.slice(0, size).to_batches()
+        rows = rows.slice(size)
+    return found
+
+
+def found_by(asked: Batches, given: list[pa.RecordBatch]) -> Rows:
+    found = list(asked.rows(given))
+    assert all(batch.schema == BATCH_SCHEMA and batch.num_rows for batch in found)
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def told(rows: Rows, kind: str, *left_out: str) -> list[str]:
+    """Rows of a kind in one order."""
+    columns = [name for name in BATCH_SCHEMA.names if name not in left_out]
+    return sorted(repr([row[name] for name in columns]) for row in rows if row["kind"] == kind)
+
+
+def totals(rows: Rows) -> dict[int, np.ndarray[Any, Any]]:
+    found: dict[int, np.ndarray[Any, Any]] = {}
+    for row in rows:
+        if row["kind"] == COUNTS:
+            found[row["group"]] = found.get(row["group"], 0) + np.array(row["totals"])
+    return found
+
+
+@pytest.mark.parametrize("partition", ["PARTITION BY key", ""], ids=["by key", "one partition"])
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_do_not_depend_on_cuts_inside_a_batch_or_between_batches(
+    monkeypatch: pytest.MonkeyPatch, seed: int, partition: str
+) -> None:
+    rng = random.Random(seed)
+    events = list(random_events(rng, 40))
+    events.sort(key=lambda event: (event.time, event.position))
+    at_once = found_by(engine(partition), table(events, partition, []).to_batches())
+    monkeypatch.setattr(record_batches, "ROWS_AT_ONCE", rng.choice([1, 3, 8]))
+    middle = rng.randint(0, len(events))
+    matches: Rows = []
+    counts: Rows = []
+    instances: Rows = []
+    for news in (events[:middle], events[middle:]):
+        found = found_by(engine(partition), cut(rng, table(news, partition, instances)))
+        advanced = [part_of(event, partition) for event in news]
+        instances = [row for row in instances if row["part"] not in advanced]
+        instances += [row for row in found if row["kind"] == INSTANCE]
+        matches += [row for row in found if row["kind"] == MATCH]
+        counts += [row for row in found if row["kind"] == COUNTS]
+    assert told(matches, MATCH) == told(at_once, MATCH)
+    assert told(instances, INSTANCE) == told(at_once, INSTANCE)
+    expected, summed = totals(at_once), totals(counts)
+    assert summed.keys() == expected.keys()
+    assert all(np.array_equal(summed[group], expected[group]) for group in expected)
