@@ -40,7 +40,8 @@ RETURNS = {
     "truncated": "BOOLEAN",
 }
 
-_NO_EVENT = "array(), NULL, NULL, NULL, NULL, NULL, NULL, map(), NULL"
+_EVENT = "part, position, time, step, key, name, probability, attributes"
+_NO_EVENT = "array(), NULL, NULL, NULL, NULL, NULL, NULL, map()"
 
 
 def function(db: Database) -> SqlFunction:
@@ -50,51 +51,57 @@ def function(db: Database) -> SqlFunction:
 
 def _body(db: Database) -> str:
     # What the text of a pattern cannot need folds away with its columns and windows where the pattern is a literal.
+    # All events of a partition go to its portion where ranks matter: to rank them there costs less than here.
     f = "match_pattern"
     by_key = f"{f}.pattern RLIKE '(?i)PARTITION'"
-    conditional = f"({f}.pattern RLIKE '(?i)DEFINE|WHERE|PARTITION')"
+    by_key_alone = f"{f}.pattern RLIKE '(?i:PARTITION +BY) +key *((?i:WITHIN)[A-Za-z0-9. ]*)?$'"
+    conditional = f"{f}.pattern RLIKE '(?i)DEFINE|WHERE'"
     ranked = f"({f}.pattern RLIKE '(?i)EVENTS|UNIT' OR {f}.policy = 'strict')"
     several = f"({f}.pattern RLIKE '(?i)PARTITION|WITHIN')"
     part = partition_values("q.partition")
     span = "CASE WHEN q.counted THEN r.rank ELSE unix_micros(r.time) END"
     first, last = (floored(f"({span} {sign} coalesce(q.within, 0))", "q.width") for sign in "-+")
+    read = ", ".join(f"CASE WHEN {conditional} THEN {name} END AS {name}" for name in ("step", "key", "probability"))
     return f"""
 WITH
 {question(db, f, PARAMETERS, "_patternlake_kleene_question")},
 asked AS (SELECT (SELECT q FROM question) AS q),
+told AS (SELECT explode(sequence(q.low, q.high)) AS portion, q.text FROM asked WHERE q.text IS NOT NULL),
 mine AS (
-  SELECT e.position, e.time, e.step, e.name, e.probability, e.key,
-    CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes,
-    CASE WHEN {by_key} THEN {part} ELSE array() END AS part,
+  SELECT e.position, e.time, e.step, e.name, e.probability, e.key, e.attributes, q.high,
+    CASE WHEN {by_key_alone} THEN array(e.key) WHEN {by_key} THEN {part} ELSE array() END AS part,
     q.names IS NULL OR array_contains(q.names, e.name) AS taking, unix_micros(e.time) DIV q.bucket AS bucket
   FROM {db.log("events")} e JOIN asked ON e.batch_id BETWEEN q.base AND q.batch
   WHERE e.stream_id = {stream_id(f)}
     AND ({f}.from_time IS NULL OR e.time >= {f}.from_time) AND ({f}.to_time IS NULL OR e.time <= {f}.to_time)
 ),
 chosen AS (
-  SELECT * FROM mine
+  SELECT part, position, time, name, {read}, CASE WHEN {conditional} THEN attributes ELSE map() END AS attributes,
+    taking, bucket, CASE WHEN {by_key} THEN pmod(hash(part), high + 1) END AS portion
+  FROM mine
   WHERE {f}.key IS NULL OR {f}.key = CASE WHEN {by_key} THEN {SHOWN} ELSE key END
 ),
+whole AS (SELECT * FROM chosen WHERE NOT {by_key}),
 before AS (
   SELECT map_from_entries(collect_list(struct(bucket, before))) AS b
   FROM (SELECT bucket, sum(events) OVER (ORDER BY bucket) - events AS before
-    FROM (SELECT bucket, count(*) AS events FROM chosen WHERE {ranked} AND NOT {by_key} GROUP BY bucket))
+    FROM (SELECT bucket, count(*) AS events FROM whole WHERE {ranked} GROUP BY bucket))
 ),
 ranked AS (
-  SELECT *, CASE
-    WHEN {ranked} AND {by_key} THEN row_number() OVER (PARTITION BY part ORDER BY time, position) - 1L
-    WHEN {ranked} THEN row_number() OVER (PARTITION BY bucket ORDER BY time, position) - 1L
-      + try_element_at((SELECT b FROM before), bucket) END AS rank
-  FROM chosen
+  SELECT *, CASE WHEN {ranked} THEN row_number() OVER (PARTITION BY bucket ORDER BY time, position) - 1L
+    + try_element_at((SELECT b FROM before), bucket) END AS rank
+  FROM whole
 ),
 dealt AS (
-  SELECT explode(CASE WHEN {by_key} THEN array(pmod(hash(part), q.high + 1)) WHEN q.width IS NULL THEN array(0L)
-      ELSE sequence(greatest(q.low, least(q.high, {first})), least(q.high, greatest(q.low, {last}))) END) AS portion,
-    CAST(NULL AS STRING) AS text, r.part, r.position, r.time, r.step,
-    CASE WHEN {conditional} THEN r.key END AS key, r.name, r.probability, r.attributes, r.rank
+  SELECT portion, CAST(NULL AS STRING) AS text, {_EVENT}, CAST(NULL AS BIGINT) AS rank
+  FROM chosen WHERE {by_key} AND ({ranked} OR taking)
+  UNION ALL
+  SELECT explode(CASE WHEN q.width IS NULL THEN array(0L)
+      ELSE sequence(greatest(q.low, least(q.high, {first})), least(q.high, greatest(q.low, {last}))) END),
+    NULL, {_EVENT}, rank
   FROM (SELECT * FROM ranked WHERE taking) r CROSS JOIN asked
   UNION ALL
-  SELECT explode(sequence(q.low, q.high)), q.text, {_NO_EVENT} FROM asked WHERE q.text IS NOT NULL
+  SELECT portion, text, {_NO_EVENT}, NULL FROM told
 ),
 exact AS (
   SELECT _patternlake_kleene_part(text, portion, part, position, time, step, key, name, probability, attributes, rank)

@@ -172,6 +172,35 @@ def test_ranks_count_all_events_of_the_partition(lake: SketchLake) -> None:
     assert found == [by_key, beside, beside, by_key]
 
 
+def test_ranks_count_events_that_the_pattern_cannot_take(lake: SketchLake) -> None:
+    events = [E(number * 1000, name, "k", {}) for number, name in enumerate("ACBAB")]
+    stream = ingested(lake, "kleene others", events, key="who")
+    found = bound(
+        lake,
+        [
+            pattern(stream, "A ; B PARTITION BY key WITHIN 2 EVENTS"),
+            pattern(stream, "A ; B PARTITION BY key WITHIN 3 EVENTS"),
+            pattern(stream, "A ; B PARTITION BY key", policy="strict"),
+        ],
+    )
+    assert found == [[{"A": [4], "B": [5]}], [{"A": [1], "B": [3]}, {"A": [4], "B": [5]}], [{"A": [4], "B": [5]}]]
+
+
+def test_a_text_that_reads_like_a_clause_is_none(lake: SketchLake) -> None:
+    texts = [
+        "A ; b DEFINE b AS name IN ('B', 'PARTITION BY key') PARTITION BY s",
+        "A ; b DEFINE b AS name IN ('B', 'x PARTITION BY key WITHIN ') PARTITION BY s",
+        "A ; b DEFINE b AS name IN ('B') PARTITION BY s",
+    ]
+    one, other, plain = bound(lake, [pattern(keyed(lake), text) for text in texts])
+    assert (
+        one
+        == other
+        == plain
+        == [{"A": [1], "b": [4]}, {"A": [1], "b": [7]}, {"A": [2], "b": [4]}, {"A": [2], "b": [7]}]
+    )
+
+
 def test_a_match_is_final_once_the_watermark_lets_nothing_change_it(lake: SketchLake) -> None:
     stream = ingested(lake, "kleene final", letters("ABAB"), [E(9000, "A")], allowed_lateness="2 seconds")
     calls = [pattern(stream, text) for text in ("A ; B", "A ; B+ WITHIN 4 SEC", "A ; B+ WITHIN 40 SEC", "A ; B+")]

@@ -23,7 +23,7 @@ from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.sketch.hits import check_arguments
 
-TASK_EVENTS = 200_000
+TASK_EVENTS = 100_000
 """Events that one portion has, about; a partition, or a window, is never divided."""
 MOST_PORTIONS = 1000
 MARGINS = 8
@@ -37,7 +37,6 @@ QUESTION_TYPE = pa.struct(
         ("batch", pa.int64()),
         ("names", pa.list_(pa.string())),
         ("partition", pa.list_(pa.string())),
-        ("ranked", pa.bool_()),
         ("counted", pa.bool_()),
         ("bucket", pa.int64()),
         ("within", pa.int64()),
@@ -48,10 +47,9 @@ QUESTION_TYPE = pa.struct(
 )
 """A question, or the error, and what chooses the events that are read and the portions that each goes to.
 
-``names``: of events that can take part, NULL: any; ``ranked``: events need their rank inside their partition, without
-partitions found by buckets of ``bucket`` microseconds; ``counted``: windows count events; ``within``: the window;
-``width``: of a block of events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the
-last portion.
+``names``: of events that can take part, NULL: any; ``bucket``: microseconds, by which events without partitions are
+ranked; ``counted``: windows count events; ``within``: the window; ``width``: of a block of events or microseconds,
+NULL: there are none; ``low``, ``high``: numbers of the first and the last portion.
 """
 
 PLAN_TYPE = pa.struct(
@@ -223,7 +221,6 @@ def _question(
         "batch": at["batch_id"],
         "names": None if names is None else sorted(names),
         "partition": list(pattern.partition),
-        "ranked": counted or check.policy == "strict",
         "counted": counted,
         "bucket": max(1, int(statistics.duration) // tasks),
         "within": None if pattern.within is None else pattern.within.amount,
@@ -231,6 +228,11 @@ def _question(
         "low": low,
         "high": high,
     }
+
+
+def _ranked(check: _Compiled) -> bool:
+    """Whether it matters how many events lie between two, those that the pattern can't take among them."""
+    return check.policy == "strict" or (check.pattern.within is not None and check.pattern.within.counted)
 
 
 def _portions(
@@ -242,6 +244,8 @@ def _portions(
 ) -> tuple[int | None, int, int]:
     """Width of a block, or None, and the numbers of the first and the last portion."""
     pattern = check.pattern
+    if pattern.partition and _ranked(check):
+        taking = statistics.total
     tasks = int(max(1, min(MOST_PORTIONS, -(-taking // TASK_EVENTS))))
     if pattern.partition:
         return None, 0, tasks - 1

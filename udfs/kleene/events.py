@@ -167,7 +167,7 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
     """
     _check(events)
     columns = Columns(events)
-    ordinals = _ranks(events.keys) if events.ordinals is None else np.ascontiguousarray(events.ordinals, np.int64)
+    ordinals = ranks(events.keys) if events.ordinals is None else np.ascontiguousarray(events.ordinals, np.int64)
     masks = _masks(pattern, events, columns)
     kept = np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.zeros(0, np.int64)
     part = _parts(pattern, events, columns, kept)
@@ -210,7 +210,7 @@ def _check(events: Events) -> None:
         raise ArgumentError(f"events must be in the order of (key, time, position); event number {at} is not")
 
 
-def _ranks(keys: IntArray) -> IntArray:
+def ranks(keys: IntArray) -> IntArray:
     """int64[n]: rank of each event in its partition."""
     n = len(keys)
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if n else np.zeros(0, np.int64)

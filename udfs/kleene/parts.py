@@ -13,7 +13,7 @@ from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.exact_parts import WHOLE_EVENTS, part, refused
 from patternlake.udfs.kleene.answers import Matches
 from patternlake.udfs.kleene.asking import KleeneAsked, asked, too_many_events
-from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.kleene.events import Events, ranks
 from patternlake.udfs.kleene.matching import match_events
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.partitions import partitions
@@ -49,7 +49,8 @@ def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]
         Its number.
     rows
         ``part`` (list of the values that PARTITION BY names), ``position``, ``time``, ``step``, ``key``, ``name``,
-        ``probability``, ``attributes`` of n `events` in any order; ``rank``: of each inside its partition, or NULL.
+        ``probability``, ``attributes`` of n `events` in any order; ``rank``: of each inside its partition, or NULL
+        where all events of a partition are there, or none of the others matters.
 
     Returns
     -------
@@ -73,9 +74,9 @@ def _matched(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) 
     taken = pa.array(order)
     sorted_rows = {name: column.take(taken) for name, column in rows.items()}
     names = sorted_rows["name"].dictionary_encode()
-    ranks = None
+    known = None
     if sorted_rows["rank"].null_count == 0 and len(order):
-        ranks = sorted_rows["rank"].to_numpy(zero_copy_only=False).astype(np.int64)
+        known = sorted_rows["rank"].to_numpy(zero_copy_only=False).astype(np.int64)
     events = Events(
         keys=codes[order],
         times=times[order],
@@ -83,7 +84,7 @@ def _matched(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) 
         names=names.indices.to_numpy(zero_copy_only=False).astype(np.int64),
         vocabulary=names.dictionary.to_pylist(),
         columns=event_columns(sorted_rows, question.pattern.columns - {"name"}, question.types),
-        ordinals=ranks,
+        ordinals=known,
     )
     begins = _may_begin(question, portion, events)
     matches = match_events(
@@ -164,11 +165,11 @@ def _final(question: KleeneAsked, matches: Matches, events: Events) -> NDArray[n
         return np.zeros(len(matches), np.bool_)
     if not pattern.within.counted:
         return np.asarray(matches.first_time + pattern.within.amount <= watermark)
-    assert events.ordinals is not None
+    ordinals = ranks(events.keys) if events.ordinals is None else events.ordinals
     settled = np.full(int(events.keys.max(initial=0)) + 1, -1, np.int64)
     past = events.times <= watermark
-    np.maximum.at(settled, events.keys[past], events.ordinals[past])
-    first = events.ordinals[matches.events[matches.event_offsets[:-1]]]
+    np.maximum.at(settled, events.keys[past], ordinals[past])
+    first = ordinals[matches.events[matches.event_offsets[:-1]]]
     return np.asarray(first + pattern.within.amount - 1 <= settled[matches.key])
 
 
