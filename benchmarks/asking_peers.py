@@ -170,6 +170,8 @@ def ratio(answers: dict[str, Answer], name: str) -> str:
     cells = []
     if name != "kernel" and answers["kernel"].seconds:
         cells.append(f"{answers[name].seconds / answers['kernel'].seconds:,.1f} x kernel")
+    if name == "Spark SQL" and "match_pattern" in answers:
+        cells.append(f"{answers[name].seconds / answers['match_pattern'].seconds:,.1f} x match_pattern")
     if ours in answers and answers[ours].rows and name.startswith(("Flink", "Esper")):
         times = answers[name].seconds / answers[ours].seconds
         if ours == "match_pattern":

@@ -38,7 +38,8 @@ begin one, else it reports one of those that end together.
 - *Flink, whole job*: from the submission of the statement to its row, parallelism 2, batch mode, in a JVM that runs.
   It reads the file: *Flink, file only* is a job that just counts and sums.
 - *match_pattern* (with `--function`): the SQL function through Spark on two cores, from the lake that `ingest` made of
-  the same file before the clock starts.
+  the same file before the clock starts. *Spark SQL*: the best plain text that we know (`spark_patterns.py`), in that
+  session over the same table.
 
 Goals: the kernel is ahead of all; Flink's whole job takes ten times as long as `match_pattern`, or more.
 """
@@ -59,6 +60,7 @@ from asking_peers import (
     FULL,
     PEERS,
     Answer,
+    Found,
     Question,
     Rows,
     ask_peers,
@@ -73,6 +75,7 @@ from asking_peers import (
     write_events,
 )
 from kernel_kleene import SCOPE
+from spark_patterns import TEXTS
 
 from patternlake.udfs.kleene.answers import Matches
 from patternlake.udfs.kleene.events import Events
@@ -199,18 +202,19 @@ def ask_kernel(question: Question, events: Events, repeats: int) -> dict[str, An
     }
 
 
-def ask_function(path: Path, events: int, repeats: int) -> list[Answer]:
-    """match_pattern for every question, in a process of its own, whose JVM ends with it."""
+def ask_spark(found: Found, path: Path, events: int, repeats: int) -> None:
+    """Add the answers of match_pattern and of plain Spark SQL, in a process of its own, whose JVM ends with it."""
     root = str(PEERS.parents[1])
     before = os.environ.get("PYTHONPATH")
     # The lakes' modules are imported from the tree's root.
     places = os.pathsep.join([root, before] if before else [root])
     command = [sys.executable, __file__, "--through-spark", str(path), str(events), str(repeats)]
     out, error = output_of(command, {"PYTHONPATH": places})
-    found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    if error or len(found) != len(questions()):
-        return [Answer(error=error or "no answer")] * len(questions())
-    return [Answer(line["seconds"], Rows(*line["rows"])) for line in found]
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    for question in questions():
+        found[question.name]["match_pattern"] = Answer(error=error or "no answer")
+    for line in lines:
+        found[line["question"]][line["who"]] = Answer(line["seconds"], Rows(*line["rows"]))
 
 
 def through_spark(path: Path, events: int, repeats: int) -> None:
@@ -230,8 +234,11 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
             "attributes": {"x": "double"},
         }
     )
-    with new_folder(f"peers_{events}") as folder, spark_session(folder, master=f"local[{CORES}]") as spark:
-        ingest(Database.open(spark, "patternlake", str(folder / "state")), "keys", configuration)
+    with new_folder(f"peers_{events}") as folder, spark_session(folder, cores=CORES) as spark:
+        database = Database.open(spark, "patternlake", str(folder / "state"))
+        ingest(database, "keys", configuration)
+        columns = "key, name, position, CAST(attributes['x'] AS DOUBLE) AS x"
+        spark.table(database.log("events")).selectExpr(*columns.split(", ")).createTempView("keyed")
         for question in questions():
             text = question.text.replace("'", "''")
             bound = "size(bindings['b'])" if question.text == RISING else "1"
@@ -240,9 +247,11 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
                 f"'{text}', policy => '{question.policy}', after_match => '{question.after_match}', "
                 f"max_matches => {events})"
             )
-            rows = [int(value or 0) for value in spark.sql(sql).collect()[0]]
-            taken = least(lambda sql=sql: spark.sql(sql).collect(), repeats)  # type: ignore[misc]
-            print(json.dumps({"seconds": taken, "rows": rows}), flush=True)
+            for who, text in (("match_pattern", sql), ("Spark SQL", TEXTS[question.name])):
+                rows = [int(value or 0) for value in spark.sql(text).collect()[0]]
+                taken = least(lambda text=text: spark.sql(text).collect(), repeats)  # type: ignore[misc]
+                line = {"question": question.name, "who": who, "seconds": taken, "rows": rows}
+                print(json.dumps(line), flush=True)
 
 
 def measure(n: int, given: argparse.Namespace, classes: Path) -> bool:
@@ -254,14 +263,13 @@ def measure(n: int, given: argparse.Namespace, classes: Path) -> bool:
         write_events(events, path)
         file_only = ask_peers(asked, found, path, given, classes)
         if given.function:
-            for question, answer in zip(asked, ask_function(path, n, given.repeats), strict=True):
-                found[question.name]["match_pattern"] = answer
+            ask_spark(found, path, n, given.repeats)
     return told(n, given, asked, found, file_only)
 
 
 def main() -> int:
     parser = peer_parser(__doc__)
-    parser.add_argument("--function", action="store_true", help="match_pattern through Spark too")
+    parser.add_argument("--function", action="store_true", help="match_pattern and plain Spark SQL too")
     parser.add_argument("--through-spark", nargs=3, metavar=("FILE", "EVENTS", "REPEATS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.through_spark:

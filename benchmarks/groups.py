@@ -39,7 +39,7 @@ def measure(events: int, repeats: int) -> dict[str, Any]:
     with new_folder(f"groups_{events}") as folder:
         figures: dict[str, Any] = {"events": events, "repeats": repeats, "cores": {}}
         for cores in CORES:
-            with spark_session(folder / str(cores), master=f"local[{cores}]") as spark:
+            with spark_session(folder / str(cores), cores=cores) as spark:
                 path = folder / "source"
                 if not path.exists():
                     source(spark, events).write.parquet(str(path))

@@ -37,8 +37,7 @@ def measure(events: int, repeats: int) -> dict[str, Any]:
     """The job beside a plain copy of the events, and the functions, by cores."""
     figures: dict[str, Any] = {"events": events, "repeats": repeats, "cores": {}}
     for cores in CORES:
-        name, master = f"machines_{events}_{cores}", f"local[{cores}]"
-        with new_folder(name) as folder, spark_session(folder, master=master) as spark:
+        with new_folder(f"machines_{events}_{cores}") as folder, spark_session(folder, cores=cores) as spark:
             figures["cores"][str(cores)] = _through_spark(spark, make_lake(spark, folder, events), repeats)
     return figures
 

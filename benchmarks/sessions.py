@@ -1,25 +1,33 @@
-"""The one Spark session of a measuring process: two cores, PatternLake's own settings, a quiet log."""
+"""The Spark sessions of a measuring process: so many cores, PatternLake's own settings, a quiet log."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 from pyspark.sql import SparkSession
 
 from patternlake.sql_ext.session import bare_session, session
 
-MASTER = "local[2]"
+CORES = 2
 
 
 @contextmanager
-def spark_session(folder: Path, *, functions: bool = True, master: str = MASTER) -> Iterator[SparkSession]:
-    """A session, stopped at the end; with the functions enabled over the database `patternlake` at ``folder/state``."""
+def spark_session(folder: Path, *, functions: bool = True, cores: int = CORES) -> Iterator[SparkSession]:
+    """A session, stopped at the end; with the functions enabled over the database `patternlake` at ``folder/state``.
+
+    All processes run on so many cores: without that, a Python worker and the JVM's own threads would keep a second one
+    busy beside the one task of ``local[1]``.
+    """
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     settings = {"spark.sql.warehouse.dir": str(folder.resolve() / "warehouse")}
+    master, everywhere = f"local[{cores}]", os.sched_getaffinity(0)
+    _pinned(set(sorted(everywhere)[:cores]))
     if functions:
         spark = session(str(folder / "state"), master, settings=settings)
     else:
@@ -29,3 +37,14 @@ def spark_session(folder: Path, *, functions: bool = True, master: str = MASTER)
         yield spark
     finally:
         spark.stop()
+        _pinned(everywhere)
+
+
+def _pinned(cores: set[int]) -> None:
+    """Let the threads of this process and of its children run on these cores only, and all that they start."""
+    me = psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            for thread in process.threads():
+                with suppress(ProcessLookupError):
+                    os.sched_setaffinity(thread.id, cores)

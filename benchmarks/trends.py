@@ -122,5 +122,5 @@ def _on_cores(folder: Path, cores: int, events: int, repeats: int) -> dict[str, 
         "windows": _calls(events)["cet_trends, the same"],
         "one start": "SELECT " + TOTALS.format(query="rising", more=""),
     }
-    with spark_session(folder, master=f"local[{cores}]") as spark:
+    with spark_session(folder, cores=cores) as spark:
         return {name: _call(spark, f"{name}, cores: {cores}", text, repeats)["seconds"] for name, text in texts.items()}
