@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +65,12 @@ class Rows:
 
 @dataclass(frozen=True)
 class Answer:
-    """The least seconds and the rows of one of those that were asked; or why there are none."""
+    """The least seconds, the rows and bytes by process of one of those that were asked; or why there are none."""
 
     seconds: float = 0.0
     rows: Rows | None = None
     error: str = ""
+    peak: dict[str, int] = field(default_factory=dict)
 
 
 def events_of(n: int) -> Events:
@@ -178,6 +179,7 @@ def ratio(answers: dict[str, Answer], name: str) -> str:
             cells.append(f"{times:,.1f} x match_pattern")
         if times < goal:
             cells.append("GOAL MISSED")
+    cells += [f"{size / 1e6:,.0f} MB {what}" for what, size in answers[name].peak.items()]
     return ", ".join(cells)
 
 

@@ -39,7 +39,8 @@ begin one, else it reports one of those that end together.
   It reads the file: *Flink, file only* is a job that just counts and sums.
 - *match_pattern* (with `--function`): the SQL function through Spark on two cores, from the lake that `ingest` made of
   the same file before the clock starts. *Spark SQL*: the best plain text that we know (`spark_patterns.py`), in that
-  session over the same table.
+  session over the same table. Of both, MB are the peaks of all Python workers and of the heap that survived a
+  collection.
 
 Goals: the kernel is ahead of all; Flink's whole job takes ten times as long as `match_pattern`, or more.
 """
@@ -214,11 +215,12 @@ def ask_spark(found: Found, path: Path, events: int, repeats: int) -> None:
     for question in questions():
         found[question.name]["match_pattern"] = Answer(error=error or "no answer")
     for line in lines:
-        found[line["question"]][line["who"]] = Answer(line["seconds"], Rows(*line["rows"]))
+        found[line["question"]][line["who"]] = Answer(line["seconds"], Rows(*line["rows"]), peak=line["peak"])
 
 
 def through_spark(path: Path, events: int, repeats: int) -> None:
     from benchmarks.lakes import new_folder
+    from benchmarks.measuring import PeakMemory
     from benchmarks.sessions import spark_session
     from patternlake.delta_tables.database import Database
     from patternlake.jobs.configuration import StreamConfiguration
@@ -249,8 +251,10 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
             )
             for who, text in (("match_pattern", sql), ("Spark SQL", TEXTS[question.name])):
                 rows = [int(value or 0) for value in spark.sql(text).collect()[0]]
-                taken = least(lambda text=text: spark.sql(text).collect(), repeats)  # type: ignore[misc]
-                line = {"question": question.name, "who": who, "seconds": taken, "rows": rows}
+                with PeakMemory(spark) as memory:
+                    taken = least(lambda text=text: spark.sql(text).collect(), repeats)  # type: ignore[misc]
+                peak = {name: memory.peaks[name] for name in ("workers", "jvm_heap_after_gc")}
+                line = {"question": question.name, "who": who, "seconds": taken, "rows": rows, "peak": peak}
                 print(json.dumps(line), flush=True)
 
 

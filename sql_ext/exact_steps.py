@@ -4,6 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+MAX_MATCHES = "1000000"
+"""SQL text: the limit of rows where none is given."""
+
+
+def limit(function: str) -> str:
+    """SQL text: the limit of rows of a function that has the parameter ``max_matches``; NULL stands for its default."""
+    return f"coalesce({function}.max_matches, {MAX_MATCHES})"
+
+
+def portions(several: str) -> str:
+    """SQL text: columns error, chunks and total of the query ``exact``; the total is that of all portions.
+
+    `several`: SQL text: whether there may be several portions, constant where the function's arguments are; without,
+    their window folds away.
+    """
+    return (
+        "part.error AS error, part.chunks AS chunks, "
+        f"CASE WHEN {several} THEN sum(part.total) OVER () ELSE part.total END AS total"
+    )
+
 
 def answer(*, engine: str, several: str, asked_for: str = "true") -> str:
     """Two queries of chunks, total and error: one row for each portion, and one for a question that was refused.
@@ -13,17 +33,14 @@ def answer(*, engine: str, several: str, asked_for: str = "true") -> str:
     engine
         The part of the names of Python functions that is the engine's own.
     several
-        SQL text: whether there may be several portions, constant where the function's arguments are; without, their
-        window folds away.
+        As of `portions`.
     asked_for
         SQL text: whether an exact answer is asked for at all.
     """
     return f"""SELECT chunks, total,
     coalesce(error, CASE WHEN {several} THEN _patternlake_{engine}_refusal(q.text, total) END) AS error
   FROM (
-    SELECT part.error AS error, part.chunks AS chunks,
-      CASE WHEN {several} THEN sum(part.total) OVER () ELSE part.total END AS total
-    FROM exact
+    SELECT {portions(several)} FROM exact
   ) CROSS JOIN asked WHERE {asked_for}
   UNION ALL
   SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), q.error FROM asked
@@ -47,7 +64,7 @@ def rows(function: str, columns: Iterable[str], *, engine: str, several: str, or
     names = list(columns)
     computed = {
         "match_no": f"CASE WHEN {several} THEN row_number() OVER (ORDER BY {order}) ELSE match_no END AS match_no",
-        "truncated": f"CASE WHEN {several} THEN total > {function}.max_matches ELSE truncated END AS truncated",
+        "truncated": f"CASE WHEN {several} THEN total > {limit(function)} ELSE truncated END AS truncated",
     }
     return f"""listed AS (
   SELECT m.*, total FROM (
@@ -56,7 +73,7 @@ def rows(function: str, columns: Iterable[str], *, engine: str, several: str, or
   ), LATERAL inline(rows) AS m
 ),
 numbered AS (
-  SELECT {", ".join(computed.get(name, name) for name in names)}, {function}.max_matches AS most FROM listed
+  SELECT {", ".join(computed.get(name, name) for name in names)}, {limit(function)} AS most FROM listed
 )
 SELECT {", ".join(names)} FROM numbered WHERE match_no <= most
 """

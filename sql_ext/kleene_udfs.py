@@ -10,7 +10,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from patternlake.sql_ext.arrow_functions import arrow_udf, register_functions
 from patternlake.sql_ext.portions import told_apart
-from patternlake.udfs.exact_parts import PART_TYPE, rows_of
+from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.exact_parts import PART_TYPE, refused, rows_of
 from patternlake.udfs.kleene.asking import PLAN_TYPE, QUESTION_TYPE, ask, asked, explain
 from patternlake.udfs.kleene.parts import ROW_TYPE, match_part, refusal
 
@@ -68,11 +69,16 @@ def _part(
         "rank": rank,
     }
     question, events = told_apart(text, columns)
-    return match_part(asked(question), portion[0].as_py(), events)
+    try:
+        understood = asked(question)
+    except PatternLakeError as error:
+        return refused(str(error))
+    return match_part(understood, portion[0].as_py(), events)
 
 
-def _refusal(text: pa.Array, total: pa.Array) -> pa.Array:
-    told = [refusal(*row) for row in zip(text.to_pylist(), total.to_pylist(), strict=True)]
+def _refusal(total: pa.Array, max_matches: pa.Array, truncate: pa.Array) -> pa.Array:
+    rows = zip(total.to_pylist(), max_matches.to_pylist(), truncate.to_pylist(), strict=True)
+    told = [refusal(*row) for row in rows]
     return pa.array(told, pa.string())
 
 

@@ -42,13 +42,14 @@ def _body(db: Database) -> str:
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
     f = "match_groups"
     conditional = f"({f}.pattern RLIKE '(?i)DEFINE|WHERE|PARTITION')"
+    part = f"CASE WHEN {f}.pattern RLIKE '(?i)PARTITION' THEN {partition_values('q.partition')} ELSE array(e.key) END"
     return f"""
 WITH
 {question(db, f, PARAMETERS, "_patternlake_groups_question", queries="groups")},
 asked AS (SELECT (SELECT q FROM question) AS q),
 mine AS (
   SELECT e.position, e.time, e.step, e.key, e.name, e.probability, q.portions,
-    CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes, {partition_values("q.partition")} AS part
+    CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes, {part} AS part
   FROM {db.log("events")} e JOIN (SELECT q FROM asked WHERE q.text IS NOT NULL) ON e.batch_id BETWEEN q.base AND q.batch
   WHERE e.stream_id = {stream_id(f)}
 ),

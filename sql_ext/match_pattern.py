@@ -23,7 +23,7 @@ PARAMETERS = (
     Parameter("to_time", "TIMESTAMP", "NULL"),
     Parameter("params", "MAP<STRING, STRING>", "NULL"),
     Parameter("plan", "STRING", "NULL"),
-    Parameter("max_matches", "BIGINT", "1000000"),
+    Parameter("max_matches", "BIGINT", exact_steps.MAX_MATCHES),
     Parameter("truncate", "BOOLEAN", "false"),
     Parameter("as_of", "TIMESTAMP", "NULL"),
 )
@@ -51,6 +51,7 @@ def function(db: Database) -> SqlFunction:
 
 def _body(db: Database) -> str:
     # What the text of a pattern cannot need folds away with its columns and windows where the pattern is a literal.
+    # Each mention of the question is planned anew, so an error goes the way of its text.
     # All events of a partition go to its portion where ranks matter: to rank them there costs less than here.
     f = "match_pattern"
     by_key = f"{f}.pattern RLIKE '(?i)PARTITION'"
@@ -66,7 +67,7 @@ def _body(db: Database) -> str:
 WITH
 {question(db, f, PARAMETERS, "_patternlake_kleene_question")},
 asked AS (SELECT (SELECT q FROM question) AS q),
-told AS (SELECT explode(sequence(q.low, q.high)) AS portion, q.text FROM asked WHERE q.text IS NOT NULL),
+told AS (SELECT explode(sequence(q.low, q.high)) AS portion, q.text FROM asked),
 mine AS (
   SELECT e.position, e.time, e.step, e.name, e.probability, e.key, e.attributes, q.high,
     CASE WHEN {by_key_alone} THEN array(e.key) WHEN {by_key} THEN {part} ELSE array() END AS part,
@@ -109,6 +110,11 @@ exact AS (
   FROM dealt GROUP BY portion
 ),
 answer AS (
-  {exact_steps.answer(engine="kleene", several=several)}
+  SELECT chunks, total,
+    coalesce(error, CASE WHEN {several} THEN _patternlake_kleene_refusal(total, most, truncate) END) AS error
+  FROM (
+    SELECT {exact_steps.portions(several)}, {exact_steps.limit(f)} AS most, coalesce({f}.truncate, false) AS truncate
+    FROM exact
+  )
 ),
 {exact_steps.rows(f, RETURNS, engine="kleene", several=several, order="key NULLS FIRST, places, match_no")}"""

@@ -23,7 +23,7 @@ PARAMETERS = (
     Parameter("level", "INT", "0"),
     Parameter("verify", "BOOLEAN", "false"),
     Parameter("params", "MAP<STRING, STRING>", "NULL"),
-    Parameter("max_matches", "BIGINT", "1000000"),
+    Parameter("max_matches", "BIGINT", exact_steps.MAX_MATCHES),
     Parameter("truncate", "BOOLEAN", "false"),
     Parameter("as_of", "TIMESTAMP", "NULL"),
 )

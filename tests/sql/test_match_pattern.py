@@ -108,15 +108,17 @@ def keyed(lake: SketchLake) -> Stream:
 def test_partitions_are_matched_apart_and_null_is_one(lake: SketchLake) -> None:
     stream = keyed(lake)
     text = "A ; B PARTITION BY key"
-    everything, one, cut = lake.ask(
+    everything, unlimited, one, cut = lake.ask(
         [
             pattern(stream, text),
+            pattern(stream, text, max_matches=None, truncate=None),
             pattern(stream, text, key="É"),
             pattern(stream, text, max_matches=2, truncate=True),
         ]
     )
     rows = [(row["match_no"], row["key"], row["first_position"], row["last_position"]) for row in everything]
     assert rows == [(1, None, 2, 4), (2, "k", 1, 3), (3, "k", 1, 7), (4, "É", 5, 6)]
+    assert unlimited == everything
     assert [(row["match_no"], row["key"], row["first_position"]) for row in one] == [(1, "É", 5)]
     assert [(row["key"], row["last_position"], row["truncated"]) for row in cut] == [(None, 4, True), ("k", 3, True)]
     (error,) = lake.errors([pattern(stream, text, max_matches=3)])

@@ -15,7 +15,7 @@ from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.groups.answering import Groups
 from patternlake.udfs.groups.configured import question_of, same_query, types_of, unfit
 
-TASK_EVENTS = 200_000
+TASK_EVENTS = 50_000
 """Events that one portion has, about; the events of a key are never divided."""
 MOST_PORTIONS = 1000
 

@@ -31,7 +31,6 @@ MARGINS = 8
 
 QUESTION_TYPE = pa.struct(
     [
-        ("error", pa.string()),
         ("text", pa.string()),
         ("base", pa.int64()),
         ("batch", pa.int64()),
@@ -45,11 +44,11 @@ QUESTION_TYPE = pa.struct(
         ("high", pa.int64()),
     ]
 )
-"""A question, or the error, and what chooses the events that are read and the portions that each goes to.
+"""A question, or why it is refused, and what chooses the events that are read and the portions that each goes to.
 
-``names``: of events that can take part, NULL: any; ``bucket``: microseconds, by which events without partitions are
-ranked; ``counted``: windows count events; ``within``: the window; ``width``: of a block of events or microseconds,
-NULL: there are none; ``low``, ``high``: numbers of the first and the last portion.
+``text``: for `asked`; ``names``: of events that can take part, NULL: any; ``bucket``: microseconds, by which events
+without partitions are ranked; ``counted``: windows count events; ``within``: the window; ``width``: of a block of
+events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the last portion.
 """
 
 PLAN_TYPE = pa.struct(
@@ -126,7 +125,7 @@ def ask(
     try:
         return _question(arguments, publication, known, counts)
     except PatternLakeError as error:
-        return {"error": str(error)}
+        return {"text": json.dumps({"error": str(error)}), "low": 0, "high": 0}
 
 
 def explain(
@@ -147,8 +146,16 @@ def explain(
 
 @lru_cache(maxsize=64)
 def asked(text: str) -> KleeneAsked:
-    """What the text of a question says."""
+    """What the text of a question says.
+
+    Raises
+    ------
+    ArgumentError
+        The question was refused.
+    """
     parts = json.loads(text)
+    if "error" in parts:
+        raise ArgumentError(parts["error"])
     arguments = parts["arguments"]
     check = _compiled(arguments, parts["configuration"])
     return KleeneAsked(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.exact_parts import WHOLE_EVENTS, part, refused
 from patternlake.udfs.kleene.answers import Matches
-from patternlake.udfs.kleene.asking import KleeneAsked, asked, too_many_events
+from patternlake.udfs.kleene.asking import KleeneAsked, too_many_events
 from patternlake.udfs.kleene.events import Events, ranks
 from patternlake.udfs.kleene.matching import match_events
 from patternlake.udfs.language.event_columns import event_columns
@@ -98,14 +98,8 @@ def _matched(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) 
         truncate=True,
         begins=begins,
     )
-    over = matches.total > question.max_matches and not question.truncate
-    told = _too_many(question, matches.total) if over else None
+    told = refusal(matches.total, question.max_matches, question.truncate)
     return part(told, matches.total, _rows(question, matches, events, shown))
-
-
-def _too_many(question: KleeneAsked, total: int) -> str:
-    # Counting ends where a row too many is found.
-    return str(too_many(total, question.max_matches, complete=False))
 
 
 def _may_begin(question: KleeneAsked, portion: int, events: Events) -> NDArray[np.bool_] | None:
@@ -173,9 +167,7 @@ def _final(question: KleeneAsked, matches: Matches, events: Events) -> NDArray[n
     return np.asarray(first + pattern.within.amount - 1 <= settled[matches.key])
 
 
-def refusal(text: str | None, total: int | None) -> str | None:
-    """Why an answer of all portions is refused, if it is: more matches in all than the question allows."""
-    if text is None or total is None:
-        return None
-    question = asked(text)
-    return None if total <= question.max_matches or question.truncate else _too_many(question, total)
+def refusal(total: int, max_matches: int, truncate: bool) -> str | None:
+    """Why an answer of all portions is refused, if it is: more matches in all than are asked for."""
+    # Counting ends where a row too many is found.
+    return None if total <= max_matches or truncate else str(too_many(total, max_matches, complete=False))
