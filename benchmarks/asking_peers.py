@@ -73,8 +73,12 @@ class Answer:
     peak: dict[str, int] = field(default_factory=dict)
 
 
+def keys_of(n: int) -> int:
+    return max(1, min(KEYS, n // EVENTS_OF_KEY))
+
+
 def events_of(n: int) -> Events:
-    return zipf(n, max(1, min(KEYS, n // EVENTS_OF_KEY)))
+    return zipf(n, keys_of(n))
 
 
 def write_events(events: Events, path: Path) -> None:
@@ -206,8 +210,7 @@ def compare(question: Question, answers: dict[str, Answer], events: int) -> bool
 
 def told(n: int, given: argparse.Namespace, asked: Sequence[Question], found: Found, file_only: Answer | None) -> bool:
     """Print all answers; whether all have our rows."""
-    keys = max(1, min(KEYS, n // EVENTS_OF_KEY))
-    print(f"\n{n:,} events in {keys:,} keys, least of {given.repeats}, load {os.getloadavg()[0]:.1f}")
+    print(f"\n{n:,} events in {keys_of(n):,} keys, least of {given.repeats}, load {os.getloadavg()[0]:.1f}")
     right = [compare(question, found[question.name], n) for question in asked]
     if file_only is not None:
         print(f"\nFlink, file only: {file_only.error or f'{file_only.seconds:.3f} s'}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-MAX_MATCHES = "1000000"
-"""SQL text: the limit of rows where none is given."""
+from patternlake.udfs.sketch.hits import MAX_MATCHES
 
 
 def limit(function: str) -> str:
@@ -25,28 +24,6 @@ def portions(several: str) -> str:
     )
 
 
-def answer(*, engine: str, several: str, asked_for: str = "true") -> str:
-    """Two queries of chunks, total and error: one row for each portion, and one for a question that was refused.
-
-    Parameters
-    ----------
-    engine
-        The part of the names of Python functions that is the engine's own.
-    several
-        As of `portions`.
-    asked_for
-        SQL text: whether an exact answer is asked for at all.
-    """
-    return f"""SELECT chunks, total,
-    coalesce(error, CASE WHEN {several} THEN _patternlake_{engine}_refusal(q.text, total) END) AS error
-  FROM (
-    SELECT {portions(several)} FROM exact
-  ) CROSS JOIN asked WHERE {asked_for}
-  UNION ALL
-  SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), q.error FROM asked
-  WHERE {asked_for} AND q.error IS NOT NULL"""
-
-
 def rows(function: str, columns: Iterable[str], *, engine: str, several: str, order: str) -> str:
     """The last steps, from the query ``answer`` on: rows without chunks, numbered over all portions, up to the limit.
 
@@ -56,8 +33,10 @@ def rows(function: str, columns: Iterable[str], *, engine: str, several: str, or
         The SQL function; it has the parameter ``max_matches``.
     columns
         Names of the result's columns, ``match_no`` and ``truncated`` among them.
-    engine, several
-        As of `answer`.
+    engine
+        The part of the names of Python functions that is the engine's own.
+    several
+        As of `portions`.
     order
         SQL text: columns that order the rows of several portions; those of one are in order.
     """

@@ -12,6 +12,7 @@ from patternlake.sql_ext.pattern_steps import SHOWN, partition_values, question
 from patternlake.sql_ext.registration import Parameter, SqlFunction
 from patternlake.sql_ext.steps import stream_id
 from patternlake.sql_ext.trend_steps import floored
+from patternlake.udfs.sketch.hits import MAX_MATCHES
 
 PARAMETERS = (
     Parameter("stream", "STRING"),
@@ -23,7 +24,7 @@ PARAMETERS = (
     Parameter("to_time", "TIMESTAMP", "NULL"),
     Parameter("params", "MAP<STRING, STRING>", "NULL"),
     Parameter("plan", "STRING", "NULL"),
-    Parameter("max_matches", "BIGINT", exact_steps.MAX_MATCHES),
+    Parameter("max_matches", "BIGINT", str(MAX_MATCHES)),
     Parameter("truncate", "BOOLEAN", "false"),
     Parameter("as_of", "TIMESTAMP", "NULL"),
 )

@@ -8,6 +8,7 @@ from patternlake.sql_ext.registration import Parameter, SqlFunction
 from patternlake.sql_ext.steps import NODE, named_arguments, publication, stream_id, visible
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.exact_parts import WHOLE_EVENTS
+from patternlake.udfs.sketch.hits import MAX_MATCHES
 from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 PARAMETERS = (
@@ -23,7 +24,7 @@ PARAMETERS = (
     Parameter("level", "INT", "0"),
     Parameter("verify", "BOOLEAN", "false"),
     Parameter("params", "MAP<STRING, STRING>", "NULL"),
-    Parameter("max_matches", "BIGINT", exact_steps.MAX_MATCHES),
+    Parameter("max_matches", "BIGINT", str(MAX_MATCHES)),
     Parameter("truncate", "BOOLEAN", "false"),
     Parameter("as_of", "TIMESTAMP", "NULL"),
 )
@@ -143,7 +144,14 @@ answer AS (
   SELECT r.chunks AS chunks, CAST(NULL AS BIGINT) AS total, r.error AS error
   FROM (SELECT _patternlake_sketch_answer(q.text, q.error, hits) AS r FROM asked CROSS JOIN found WHERE NOT {verify})
   UNION ALL
-  {exact_steps.answer(engine="sketch", several=in_parts, asked_for=verify)}
+  SELECT chunks, total,
+    coalesce(error, CASE WHEN {in_parts} THEN _patternlake_sketch_refusal(q.text, total) END) AS error
+  FROM (
+    SELECT {exact_steps.portions(in_parts)} FROM exact
+  ) CROSS JOIN asked WHERE {verify}
+  UNION ALL
+  SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), q.error FROM asked
+  WHERE {verify} AND q.error IS NOT NULL
   UNION ALL
   SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), format_string('{_TOO_LARGE}', format_number(n, 0))
   FROM taken WHERE n > {WHOLE_EVENTS}

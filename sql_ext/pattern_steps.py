@@ -17,15 +17,12 @@ SHOWN = shown_text("part")
 
 
 def partition_values(columns: str) -> str:
-    """SQL text: of an event `e` the values of columns, as texts; given a list of their names.
-
-    A key alone, the usual case, is not looked up by name.
-    """
+    """SQL text: of an event `e` the values of columns, as texts; given a list of their names."""
     cast = ("time", "position", "step", "probability")
     built_in = " ".join(f"WHEN '{name}' THEN CAST(e.{name} AS STRING)" for name in cast)
     return (
-        f"CASE WHEN {columns} = array('key') THEN array(e.key) ELSE transform({columns}, c -> CASE c "
-        f"WHEN 'key' THEN e.key WHEN 'name' THEN e.name {built_in} ELSE try_element_at(e.attributes, c) END) END"
+        f"transform({columns}, c -> CASE c WHEN 'key' THEN e.key WHEN 'name' THEN e.name {built_in} "
+        "ELSE try_element_at(e.attributes, c) END)"
     )
 
 

@@ -21,7 +21,7 @@ from patternlake.udfs.kleene.selectivity import AttributeCounts, selectivities
 from patternlake.udfs.language.columns import value_type
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.sketch.hits import check_arguments
+from patternlake.udfs.sketch.hits import MAX_MATCHES, check_arguments
 
 TASK_EVENTS = 100_000
 """Events that one portion has, about; a partition, or a window, is never divided."""
@@ -164,7 +164,7 @@ def asked(text: str) -> KleeneAsked:
         types=check.types,
         policy=check.policy,
         after_match=given(arguments, "after_match", "next"),
-        max_matches=given(arguments, "max_matches", 1_000_000),
+        max_matches=given(arguments, "max_matches", MAX_MATCHES),
         truncate=given(arguments, "truncate", False),
         key=arguments.get("key"),
         watermark=parts["watermark"],
@@ -186,7 +186,7 @@ def _compiled(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) ->
     types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
     scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=configuration["key"])
     policy = given(arguments, "policy", "skip_till_any")
-    check_arguments(policy, given(arguments, "after_match", "next"), given(arguments, "max_matches", 1_000_000))
+    check_arguments(policy, given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES))
     pattern = compile_pattern(parse(arguments["pattern"]), scope, policy=policy)
     return _Compiled(pattern, types, policy)
 

@@ -12,6 +12,9 @@ from patternlake.udfs.errors import ArgumentError
 POLICIES = ("strict", "skip_till_next", "skip_till_any")
 AFTER_MATCH = ("past_last", "next")
 
+MAX_MATCHES = 1_000_000
+"""The limit of rows where none is given."""
+
 
 @dataclass(frozen=True)
 class Hits:

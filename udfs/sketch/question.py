@@ -20,7 +20,7 @@ from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.scopes import Scope
 from patternlake.udfs.sketch.conditions import conditions
 from patternlake.udfs.sketch.hashing import encode_keyed_token, encode_token, hash_tokens
-from patternlake.udfs.sketch.hits import check_arguments
+from patternlake.udfs.sketch.hits import MAX_MATCHES, check_arguments
 from patternlake.udfs.sketch.pattern import SketchPattern, compile_pattern
 from patternlake.udfs.sketch.windows import Window
 
@@ -156,7 +156,7 @@ def compile_question(text: str) -> Question:
         raise ArgumentError(f"the pattern has {len(pattern.names)} different names; at most {MOST_NAMES} are possible")
     policy = given(arguments, "policy", "skip_till_next")
     after_match = given(arguments, "after_match", "past_last")
-    max_matches = given(arguments, "max_matches", 1_000_000)
+    max_matches = given(arguments, "max_matches", MAX_MATCHES)
     check_arguments(policy, after_match, max_matches)
     height = len(state["plans"][0]["sizing"]["levels"])
     level = given(arguments, "level", 0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from unit.streamed import EVENT_FIELDS, cut
 
 from patternlake.udfs import record_batches
 from patternlake.udfs.groups.answering import Groups
@@ -18,13 +19,7 @@ SCHEMA = pa.schema(
     [
         ("part", PART),
         ("state", pa.binary()),
-        ("position", pa.int64()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("step", pa.int64()),
-        ("key", pa.string()),
-        ("name", pa.string()),
-        ("probability", pa.float64()),
-        ("attributes", pa.map_(pa.string(), pa.string())),
+        *EVENT_FIELDS,
     ]
 )
 
@@ -55,15 +50,6 @@ def table(events: list[Event], states: dict[str | None, bytes]) -> pa.Table:
     rows += [{"part": [part], "state": state} for part, state in states.items() if part in news]
     rows.sort(key=lambda row: (row["part"][0] is not None, row["part"][0] or "", "step" in row, row.get("step")))
     return pa.Table.from_pylist(rows, SCHEMA)
-
-
-def cut(rng: random.Random, rows: pa.Table) -> list[pa.RecordBatch]:
-    found = []
-    while rows.num_rows:
-        size = rng.randint(1, 7)
-        found += rows.slice(0, size).to_batches()
-        rows = rows.slice(size)
-    return found
 
 
 def rows_of(found: list[dict[str, Any]], *kinds: str) -> list[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ import pytest
 from naive.machine_cases import random_events
 from naive.machines import Event
 from unit.machines.running_cases import TYPES
+from unit.streamed import EVENT_FIELDS, cut
 
 from patternlake.udfs import record_batches
 from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, COUNTS, INSTANCE, INSTANCE_COLUMNS, MATCH
@@ -25,21 +26,9 @@ QUERIES = (
     "p & q DEFINE p AS name = 'a' AND y = $w, q AS name = 'c' AND y = $w",
 )
 STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": "key"}
-EVENT_SCHEMA = pa.schema(
-    [
-        ("position", pa.int64()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("step", pa.int64()),
-        ("key", pa.string()),
-        ("name", pa.string()),
-        ("probability", pa.float64()),
-        ("attributes", pa.map_(pa.string(), pa.string())),
-    ]
-)
-SCHEMA = pa.schema(
-    [BATCH_SCHEMA.field("part"), *(BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS), *EVENT_SCHEMA]
-)
-assert set(EVENT_SCHEMA.names) == set(EVENT_COLUMNS)
+INSTANCE_FIELDS = (BATCH_SCHEMA.field(name) for name in ("part", *INSTANCE_COLUMNS))
+SCHEMA = pa.schema([*INSTANCE_FIELDS, *pa.schema(EVENT_FIELDS)])
+assert {name for name, _ in EVENT_FIELDS} == set(EVENT_COLUMNS)
 
 Rows = list[dict[str, Any]]
 
@@ -84,25 +73,15 @@ def table(events: list[Event], partition: str, instances: Rows) -> pa.Table:
     )
 
 
-def cut(rng: random.Random, rows: pa.Table) -> list[pa.RecordBatch]:
-    found = []
-    while rows.num_rows:
-        size = rng.randint(1, 7)
-        found += rows.slice(0, size).to_batches()
-        rows = rows.slice(size)
-    return found
-
-
 def found_by(asked: Batches, given: list[pa.RecordBatch]) -> Rows:
     found = list(asked.rows(given))
     assert all(batch.schema == BATCH_SCHEMA and batch.num_rows for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
 
 
-def told(rows: Rows, kind: str, *left_out: str) -> list[str]:
+def told(rows: Rows, kind: str) -> list[str]:
     """Rows of a kind in one order."""
-    columns = [name for name in BATCH_SCHEMA.names if name not in left_out]
-    return sorted(repr([row[name] for name in columns]) for row in rows if row["kind"] == kind)
+    return sorted(repr([row[name] for name in BATCH_SCHEMA.names]) for row in rows if row["kind"] == kind)
 
 
 def totals(rows: Rows) -> dict[int, np.ndarray[Any, Any]]:
