@@ -27,9 +27,10 @@ QUERIES = {
 CALLS = {
     "match_subscription": "SELECT count(*), sum(last_position), count(DISTINCT key) FROM match_subscription('chain')",
     "match_subscription, one key": "SELECT count(*), sum(last_position), count(key) FROM match_subscription('chain', "
-    "key => 'k77')",
+    "key => '{key}')",
     "predict_match": "SELECT count(*), sum(probability), count(DISTINCT key) FROM predict_match('chain')",
-    "predict_match, one key": "SELECT count(*), sum(probability), count(key) FROM predict_match('chain', key => 'k77')",
+    "predict_match, one key": "SELECT count(*), sum(probability), count(key) FROM predict_match('chain', "
+    "key => '{key}')",
 }
 
 
@@ -55,8 +56,11 @@ def _through_spark(spark: SparkSession, lake: Lake, repeats: int) -> dict[str, A
             job.append(seconds(lambda: predict(lake.db, STREAM, asked, rebuild=True), "job predict"))
             copy = lake.folder / f"copy{number}"
             plain.append(seconds(lambda copy=copy: rows.write.format("delta").save(str(copy)), "plain copy"))  # type: ignore[misc]
+    matches = spark.table(lake.db.log("subscription_matches")).where("subscription = 'chain' AND to_batch IS NULL")
+    key = matches.selectExpr("min(part[0])").collect()[0][0]
     calls = {}
     for name, text in CALLS.items():
+        text = text.format(key=key)
         cold = seconds(lambda text=text: spark.sql(text).collect(), f"{name}, first")  # type: ignore[misc]
         answer = [float(value or 0) for value in spark.sql(text).collect()[0]]
         warm = [seconds(lambda text=text: spark.sql(text).collect(), name) for _ in range(repeats)]  # type: ignore[misc]

@@ -24,7 +24,7 @@ def portions(several: str) -> str:
     )
 
 
-def rows(function: str, columns: Iterable[str], *, engine: str, several: str, order: str) -> str:
+def rows(function: str, columns: Iterable[str], *, engine: str, several: str) -> str:
     """The last steps, from the query ``answer`` on: rows without chunks, numbered over all portions, up to the limit.
 
     Parameters
@@ -37,10 +37,10 @@ def rows(function: str, columns: Iterable[str], *, engine: str, several: str, or
         The part of the names of Python functions that is the engine's own.
     several
         As of `portions`.
-    order
-        SQL text: columns that order the rows of several portions; those of one are in order.
     """
     names = list(columns)
+    # The rows of one portion are in order; those that begin at the same event are all of one portion.
+    order = "key NULLS FIRST, first_position, match_no"
     computed = {
         "match_no": f"CASE WHEN {several} THEN row_number() OVER (ORDER BY {order}) ELSE match_no END AS match_no",
         "truncated": f"CASE WHEN {several} THEN total > {limit(function)} ELSE truncated END AS truncated",

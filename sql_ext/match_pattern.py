@@ -118,4 +118,4 @@ answer AS (
     FROM exact
   )
 ),
-{exact_steps.rows(f, RETURNS, engine="kleene", several=several, order="key NULLS FIRST, places, match_no")}"""
+{exact_steps.rows(f, RETURNS, engine="kleene", several=several)}"""

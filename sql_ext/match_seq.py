@@ -76,7 +76,6 @@ def _body(db: Database) -> str:
     verify = "coalesce(match_seq.verify, false)"
     too_large = f"coalesce((SELECT n FROM taken), 0) > {WHOLE_EVENTS}"
     in_parts = f"{verify} AND {by_key}"
-    order = "key NULLS FIRST, first_position, match_no"
     return f"""
 WITH
 publication AS (
@@ -156,4 +155,4 @@ answer AS (
   SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), format_string('{_TOO_LARGE}', format_number(n, 0))
   FROM taken WHERE n > {WHOLE_EVENTS}
 ),
-{exact_steps.rows("match_seq", RETURNS, engine="sketch", several=in_parts, order=order)}"""
+{exact_steps.rows("match_seq", RETURNS, engine="sketch", several=in_parts)}"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 from math import prod
@@ -18,6 +19,7 @@ import yaml
 from matplotlib.image import imread
 from naive import groups
 from naive.flight_chains import HOUR, Departure, chains, doubled, later_and_later
+from naive.flight_patterns import Flight, everything, given_up, nothing_between
 from naive.group_cases import is_named
 
 import patternlake
@@ -45,11 +47,12 @@ def demo() -> Iterator[tuple[ModuleType, ...]]:
     import deliver
     import heat
     import machines
+    import patterns
     import picture
     import questions
     import sky
 
-    yield deliver, questions, chains, picture, sky, machines, heat
+    yield deliver, questions, chains, picture, sky, machines, heat, patterns
     sys.path.remove(str(ROOT / "demo"))
 
 
@@ -235,6 +238,36 @@ def test_the_question_per_row_finds_what_the_exact_one_finds(lake, demo):
     exact = {row["tailnum"] for row in spark.sql(question.exact()).collect()}
     assert len(said) == 10
     assert all(said[tailnum] for tailnum in said if tailnum in exact)
+
+
+PATTERNS = [("GIVEN_UP", given_up), ("EVERYTHING", everything), ("NOTHING_BETWEEN", nothing_between)]
+
+
+@pytest.mark.parametrize(("question", "loop"), PATTERNS, ids=[name for name, _ in PATTERNS])
+def test_exact_questions_find_what_loops_over_the_flights_of_each_aircraft_find(lake, demo, question, loop):
+    spark, _ = lake
+    asked = getattr(demo[7], question)
+    # No aircraft of these days had a flight diverted beside the other two.
+    asked = replace(asked, pattern=asked.pattern.replace("diverted", "late"))
+    by_key: dict[str | None, list[Flight]] = {}
+    for row in spark.sql(
+        "SELECT key, unix_seconds(time) AS at, position, name, CAST(attributes['dep_delay'] AS DOUBLE) AS delay "
+        f"FROM {DATABASE}.events WHERE stream = 'flights' ORDER BY time, position"
+    ).collect():
+        by_key.setdefault(row["key"], []).append(Flight(*row[1:]))
+    expected = [
+        (key, sorted(flight.position for flight in chosen))
+        for key, flights in by_key.items()
+        for chosen in loop(flights)
+    ]
+    found = spark.sql(
+        f"SELECT key, array_sort(flatten(map_values(bindings))) AS positions FROM match_pattern({asked.arguments})"
+    ).collect()
+    assert sorted((str(row["key"]), row["positions"]) for row in found) == sorted(
+        (str(key), positions) for key, positions in expected
+    )
+    assert expected
+    assert spark.sql(here(asked.rows)).count() == len(expected)
 
 
 CHAINS = [

@@ -89,6 +89,22 @@ def test_subscriptions_come_and_go(lake: SketchLake) -> None:
     assert stream.matches("ac", key="l") == rows(("l", 5, "a=2 c=5"))
 
 
+def test_a_subscription_with_joins_comes_as_another_one_goes(lake: SketchLake) -> None:
+    stream = MachineStream(lake, "m_joins", {"ab": "a ; b", "cd": "c ; d"})
+    stream.deliver([E(0, "a", None, {"x": 1}), E(1000, "a", None, {"x": 2})])
+    same = "p ; q DEFINE p AS name = 'a' AND x = $v, q AS name = 'b' AND x = $v"
+    stream.queries = {"cd": {"query": "c ; d"}, "same": {"query": same}}
+    stream.deliver([E(2000, "b", None, {"x": 2}), E(3000, "c", None, {})])
+    assert stream.matches("same") == rows((None, 3, "p=2 q=3"))
+    with pytest.raises(PySparkException) as raised:
+        stream.matches("ab")
+    assert message(raised.value).startswith("there is no subscription 'ab'")
+    # What is half-way goes on: the first a waits for a b of its own x, and the c for a d.
+    stream.deliver([E(4000, "b", None, {"x": 1}), E(5000, "d", None, {})])
+    assert stream.matches("same") == rows((None, 3, "p=2 q=3"), (None, 5, "p=1 q=5"))
+    assert stream.matches("cd") == rows((None, 6, "c=4 d=6"))
+
+
 def test_a_setting_of_forecasts_changes_without_new_counts(lake: SketchLake) -> None:
     stream = MachineStream(lake, "m_settings", {"ab": {"query": "a ; b", "lookahead": 1}})
     stream.deliver(letters("abaxxx"))

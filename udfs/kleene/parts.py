@@ -32,10 +32,9 @@ ROW_TYPE = pa.struct(
         ("bindings", pa.map_(pa.string(), pa.list_(pa.int64()))),
         ("final", pa.bool_()),
         ("truncated", pa.bool_()),
-        ("places", pa.list_(pa.int64())),
     ]
 )
-"""A row of the answer; ``places``: its events in order, by which rows of several portions are ordered."""
+"""A row of the answer. Rows are numbered in the order of keys, then of the positions of their events."""
 
 
 def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) -> pa.StructScalar:
@@ -134,14 +133,8 @@ def _rows(question: KleeneAsked, matches: Matches, events: Events, shown: list[s
         bindings.cast(ROW_TYPE.field("bindings").type),
         pa.array(_final(question, matches, events)),
         pa.array(np.full(count, matches.truncated)),
-        _places(matches, events),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(ROW_TYPE))
-
-
-def _places(matches: Matches, events: Events) -> pa.ListArray:
-    offsets = pa.array(matches.event_offsets.astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, pa.array(events.positions[matches.events]))
 
 
 def _final(question: KleeneAsked, matches: Matches, events: Events) -> NDArray[np.bool_]:
