@@ -25,8 +25,8 @@ from patternlake.udfs.language.parser import parse
 from patternlake.udfs.machines.cuts import Cut
 from patternlake.udfs.machines.forecasting import Forecaster
 from patternlake.udfs.machines.running import Machines, counts_of, nothing_held
+from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import compile_subscription
-from patternlake.udfs.machines.sweep import Stream
 from patternlake.udfs.machines.tables import Compiled, IntArray, compiled
 from patternlake.udfs.machines.takers import takers
 from patternlake.udfs.machines.trials import judge

@@ -36,8 +36,8 @@ import typer
 
 from benchmarks.machine_subscriptions import GAUSSIAN, IntArray, Workload, asked, full_matches, stream
 from patternlake.udfs.machines.running import Held, Machines, nothing_held
+from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import Subscription
-from patternlake.udfs.machines.sweep import Stream
 from patternlake.udfs.machines.tables import Compiled, compiled
 from patternlake.udfs.machines.takers import takers
 

@@ -67,8 +67,8 @@ from kernel_kleene import SCOPE
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.machines.running import Found, Machines, nothing_held
+from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import compile_subscription
-from patternlake.udfs.machines.sweep import Stream
 from patternlake.udfs.machines.tables import Compiled, compiled
 from patternlake.udfs.machines.takers import takers
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.machines.configured import Group
-from patternlake.udfs.machines.sweep import Stream
+from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import IntArray
 from patternlake.udfs.machines.takers import Codes, takers
 from patternlake.udfs.partitions import partitions

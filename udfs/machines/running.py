@@ -35,7 +35,8 @@ from patternlake.udfs.machines.room import (
     enlarged,
     new_room,
 )
-from patternlake.udfs.machines.sweep import Stream, sweep
+from patternlake.udfs.machines.stream import Stream
+from patternlake.udfs.machines.sweep import sweep
 from patternlake.udfs.machines.tables import Compiled, IntArray, Tables
 
 MORE_KEPT = 100

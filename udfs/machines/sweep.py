@@ -7,24 +7,21 @@ by ``,`` last for one event; all others keep their instances until no continuati
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from numba import njit
 
 from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.entries import (
     add,
     given_back,
-    has,
     lives,
     remove,
     row_digest,
-    taken,
     text_order,
     traced,
     wait,
 )
 from patternlake.udfs.machines.groups import end_of, falls_to, swept
+from patternlake.udfs.machines.making import USELESS, made_of
 from patternlake.udfs.machines.queues import pop
 from patternlake.udfs.machines.room import (
     BEGUN,
@@ -55,35 +52,12 @@ from patternlake.udfs.machines.room import (
     TOP,
     TRACED,
     TRACING,
-    FloatArray,
     Room,
 )
+from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import STAY, IntArray, Tables
 
 _UNDECIDED = -2
-
-
-class Stream(NamedTuple):
-    """Events by partition, in order.
-
-    Attributes
-    ----------
-    time, position
-        int64[n].
-    taker_at, takers
-        Primitives that take each event.
-    values
-        int64[c, n]: codes of joined columns, -1 for NULL.
-    weight
-        float64[n + 1]: of all events before each, as counts weigh them.
-    """
-
-    time: IntArray
-    position: IntArray
-    taker_at: IntArray
-    takers: IntArray
-    values: IntArray
-    weight: FloatArray
 
 
 @njit(cache=True)
@@ -140,16 +114,19 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
             while entry != NONE:
                 if n[FREE] == 0 and n[TOP] == len(room.state):
                     return MORE_ENTRIES
-                made = _made(tables, room, stream, event, values, rank, link, primitive, entry)
+                made = made_of(tables, room, stream, event, values, rank, link, primitive, entry)
                 if made != NONE:
                     if n[FIRED] + tables.move_at[link + 1] - tables.move_at[link] > len(room.fired):
-                        given_back(room, made)
+                        if made != USELESS:
+                            given_back(room, made)
                         return MORE_FIRED
                     if n[TRACING] and n[TRACED] == len(room.trace):
                         given_back(room, made)
                         return MORE_TRACE
                     _mark(tables, room, link, entry)
-                    if tables.final[room.state[made]]:
+                    if made == USELESS:
+                        pass
+                    elif tables.final[room.state[made]]:
                         _end(room, made, entry, event)
                     else:
                         room.fresh[n[FRESH]], room.parent[made] = made, entry
@@ -184,53 +161,6 @@ def _forget(room: Room) -> None:
         given_back(room, room.best[state])
         room.best[state] = NONE
     n[FRESH] = n[FIRED] = n[ENDED] = 0
-
-
-@kernel
-def _made(
-    tables: Tables, room: Room, stream: Stream, event: int, values: IntArray, rank: int,
-    link: int, primitive: int, entry: int,
-) -> int:  # fmt: skip
-    """An entry for what a link makes of an instance, or `NONE`: a condition, a join or the window does not hold."""
-    time = stream.time[event]
-    if entry != 0 and (
-        time - room.first_time[entry] >= tables.window_time or rank - room.first_rank[entry] >= tables.window_events
-    ):
-        return NONE
-    mask = room.mask[entry]
-    for limit in range(tables.limit_at[link], tables.limit_at[link + 1]):
-        operand = tables.limit_operand[limit]
-        if not has(mask, operand):
-            continue
-        gap = time - room.time[entry, operand]
-        if tables.limit_absolute[limit]:
-            gap = abs(gap)
-        elif not tables.limit_after[limit]:
-            gap = -gap
-        if gap < tables.limit_low[limit] or gap > tables.limit_high[limit]:
-            return NONE
-    made = taken(room)
-    for variable in range(room.joins.shape[1]):
-        room.joins[made, variable] = room.joins[entry, variable]
-    for join in range(tables.join_at[primitive], tables.join_at[primitive + 1]):
-        value = stream.values[tables.join_column[join], event]
-        known = room.joins[made, tables.join_variable[join]]
-        if value == NONE or (known not in (NONE, value)):
-            given_back(room, made)
-            return NONE
-        room.joins[made, tables.join_variable[join]] = value
-    operand = tables.operand[link]
-    room.state[made] = tables.target[link]
-    room.mask[made] = mask | (1 << operand)
-    for bound in range(room.time.shape[1]):
-        room.time[made, bound], room.position[made, bound] = room.time[entry, bound], room.position[entry, bound]
-    room.time[made, operand], room.position[made, operand] = time, stream.position[event]
-    room.first_time[made] = time if entry == 0 else room.first_time[entry]
-    room.first_rank[made] = rank if entry == 0 else room.first_rank[entry]
-    if not tables.final[room.state[made]] and not lives(tables, room, made, values, time, rank):
-        given_back(room, made)
-        return NONE
-    return made
 
 
 @kernel

@@ -16,8 +16,8 @@ from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.machines.forecasting import Counts
 from patternlake.udfs.machines.running import Held, Machines, counts_of, nothing_held
+from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import Subscription, compile_subscription
-from patternlake.udfs.machines.sweep import Stream
 from patternlake.udfs.machines.tables import Compiled, compiled
 from patternlake.udfs.machines.takers import Codes, takers
 

@@ -1,0 +1,31 @@
+"""The events that the kernels take."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from patternlake.udfs.machines.room import FloatArray
+from patternlake.udfs.machines.tables import IntArray
+
+
+class Stream(NamedTuple):
+    """Events by partition, in order.
+
+    Attributes
+    ----------
+    time, position
+        int64[n].
+    taker_at, takers
+        Primitives that take each event.
+    values
+        int64[c, n]: codes of joined columns, -1 for NULL.
+    weight
+        float64[n + 1]: of all events before each, as counts weigh them.
+    """
+
+    time: IntArray
+    position: IntArray
+    taker_at: IntArray
+    takers: IntArray
+    values: IntArray
+    weight: FloatArray
