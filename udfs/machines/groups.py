@@ -156,7 +156,8 @@ def _made(tables: Tables, room: Room, place: int, entry: int, variables: int, we
     room.group_place[group] = place
     room.group_held[group] = room.group_instances[group] = 0
     room.group_since[group] = weight
-    room.group_advanced[group] = room.group_goes[group] = room.group_slot[group] = NONE
+    for mark in range(room.group_marks.shape[1]):
+        room.group_marks[group, mark] = NONE
     room.group_hash[group] = _digest(place, room.joins, entry, variables)
     entered(room.group_table, room.group_hash[group], group)
     if not tables.waits[place]:

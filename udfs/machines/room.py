@@ -24,6 +24,9 @@ NONE = -1
 DONE, MORE_ENTRIES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE = range(7)
 """What a kernel says when it stops."""
 
+ADVANCED, BY_SLOT, GOES = range(3)
+"""Columns of `Room.group_marks`."""
+
 EDGE, COMPLETED, BEGUN, ENDED_AT, FELL = range(5)
 """Kinds of rows of a trace."""
 
@@ -57,9 +60,12 @@ class Room(NamedTuple):
         side; their sources don't.
     best, ended
         int64[S]: the smallest assignment that completes a final state at this event; such states.
-    group_place, group_held, group_instances, group_hash, group_advanced, group_slot, group_goes, group_end, group_crowd
-        int64[G]: place, how many entries hold it, how many of these as instances, marks of the current event,
-        and its place among `crowd`.
+    group_place, group_held, group_instances, group_hash, group_end, group_crowd
+        int64[G]: place, how many entries hold it, how many of these as instances, hash, what becomes of discarded
+        copies at the current event, and its place among `crowd`.
+    group_marks
+        int64[G, 3]: the last event at which a group advanced (`ADVANCED`), by which slot (`BY_SLOT`), and at which it
+        went on inside of its state (`GOES`).
     group_since
         float64[G]: weight of the events before it was occupied.
     group_joins
@@ -114,9 +120,7 @@ class Room(NamedTuple):
     group_held: IntArray
     group_instances: IntArray
     group_hash: IntArray
-    group_advanced: IntArray
-    group_slot: IntArray
-    group_goes: IntArray
+    group_marks: IntArray
     group_end: IntArray
     group_crowd: IntArray
     group_since: FloatArray
@@ -146,7 +150,7 @@ _ENTRIES = (
     "joins", "time", "position", "group", "free", "fresh", "parent", "pending", "discarded",
 )  # fmt: skip
 _GROUPS = (
-    "group_place", "group_held", "group_instances", "group_hash", "group_advanced", "group_slot", "group_goes",
+    "group_place", "group_held", "group_instances", "group_hash", "group_marks",
     "group_end", "group_crowd", "group_since", "group_joins", "group_free", "crowd", "emptied",
 )  # fmt: skip
 _ENLARGED = {
@@ -198,9 +202,10 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
         open=tables.source == 0,
         best=whole(states),
         ended=whole(states),
-        **{name: whole(groups) for name in _GROUPS if name not in ("group_since", "group_joins")},
+        **{name: whole(groups) for name in _GROUPS if name not in ("group_since", "group_joins", "group_marks")},
         group_since=np.zeros(groups),
         group_joins=whole(groups, variables),
+        group_marks=whole(groups, 3),
         group_table=whole(4 * size),
         sets=np.zeros((places, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
         set_count=np.zeros(places, np.int64),

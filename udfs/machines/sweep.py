@@ -24,7 +24,9 @@ from patternlake.udfs.machines.groups import end_of, falls_to, swept
 from patternlake.udfs.machines.making import USELESS, made_of
 from patternlake.udfs.machines.queues import pop
 from patternlake.udfs.machines.room import (
+    ADVANCED,
     BEGUN,
+    BY_SLOT,
     COMPLETED,
     CROWD,
     DISCARDED,
@@ -36,6 +38,7 @@ from patternlake.udfs.machines.room import (
     FOUND,
     FREE,
     FRESH,
+    GOES,
     GROUP_FREE,
     GROUP_TOP,
     MORE_ENTRIES,
@@ -171,9 +174,9 @@ def _mark(tables: Tables, room: Room, link: int, entry: int) -> None:
         group = room.group[entry, tables.move_role[move]] if entry != 0 else tables.move_role[move]
         slot = tables.move_slot[move]
         if not tables.move_advances[move]:
-            room.group_goes[group] = n[SERIAL]
-        elif room.group_advanced[group] != n[SERIAL] or room.group_slot[group] != slot:
-            room.group_advanced[group], room.group_slot[group] = n[SERIAL], slot
+            room.group_marks[group, GOES] = n[SERIAL]
+        elif room.group_marks[group, ADVANCED] != n[SERIAL] or room.group_marks[group, BY_SLOT] != slot:
+            room.group_marks[group, ADVANCED], room.group_marks[group, BY_SLOT] = n[SERIAL], slot
             room.fired[n[FIRED], 0], room.fired[n[FIRED], 1] = group, slot
             n[FIRED] += 1
 
@@ -214,7 +217,7 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     _bury(tables, room, room.ranked, RANKED, rank, event, time, rank, values)
     for at in range(crowd):
         group = room.crowd[at]
-        goes = room.group_instances[group] > 0 or room.group_goes[group] == n[SERIAL]
+        goes = room.group_instances[group] > 0 or room.group_marks[group, GOES] == n[SERIAL]
         room.group_end[group] = STAY if goes else _UNDECIDED
     for at in range(n[FRESH]):
         made, parent = room.fresh[at], room.parent[room.fresh[at]]
@@ -230,12 +233,12 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
         end = behind + STAY if room.group_end[group] == STAY else end_of(tables, room, group)
         room.group_end[group] = end
         room.left[tables.left_at[place] + end] += now
-        if n[TRACING] and end < behind and room.group_advanced[group] != n[SERIAL]:
+        if n[TRACING] and end < behind and room.group_marks[group, ADVANCED] != n[SERIAL]:
             _fell(tables, room, event, group, tables.behind[tables.behind_at[place] + end])
     for at in range(n[FIRED]):
         group, slot = room.fired[at, 0], room.fired[at, 1]
         room.advanced[slot] += now
-        if not tables.waits[tables.slot_place[slot]]:
+        if not tables.slot_waits[slot]:
             room.fired_left[tables.fired_at[slot] + room.group_end[group]] += now
     n[FRESH] = n[FIRED] = n[ENDED] = 0
     swept(tables, room, weight)

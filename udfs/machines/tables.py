@@ -62,8 +62,8 @@ class Tables(NamedTuple):
         int64[·, O]: join variables, as bits, of each operand of a subscription.
     waits, behind_at, behind
         Of each place.
-    slot_place
-        The place of each slot.
+    slot_place, slot_waits
+        The place of each slot, and whether it waits.
     left_at, fired_at
         For each place and for each slot where its counts begin of what became of those that don't wait: one for each
         place behind, one for `DEAD`, one for `STAY`.
@@ -114,6 +114,7 @@ class Tables(NamedTuple):
     behind_at: IntArray
     behind: IntArray
     slot_place: IntArray
+    slot_waits: BoolArray
     left_at: IntArray
     fired_at: IntArray
     window_time: np.int64
@@ -279,6 +280,7 @@ class _Maker:
             behind_at=_cuts(places.behind),
             behind=_integers(place for behind in places.behind for place in behind),
             slot_place=_integers(places.slot_place),
+            slot_waits=np.array([places.waits[place] for place in places.slot_place], np.bool_),
             left_at=_cuts(ends),
             fired_at=_cuts([ends[place] for place in places.slot_place]),
             window_time=np.int64(within.amount) if within and not within.counted else FOREVER,
