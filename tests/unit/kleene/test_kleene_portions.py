@@ -65,7 +65,7 @@ def answered(text: str, events: list[Event], policy: str) -> tuple[list[Row], in
         part = match_part(question, portion, columns(rows)).as_py()
         assert part["error"] is None
         found += [row for rows in rows_of(part["chunks"], ROW_TYPE).to_pylist() for row in rows]
-    found.sort(key=lambda row: row["places"])
+    found.sort(key=lambda row: (row["first_position"], row["match_no"]))
     bound = [{name: tuple(positions) for name, positions in row["bindings"] if positions} for row in found]
     return bound, asked["high"] - asked["low"] + 1
 
