@@ -75,7 +75,7 @@ from asking_peers import (
     told,
     write_events,
 )
-from kernel_kleene import SCOPE
+from kernel_kleene import RISING, SCOPE, SEQUENCE
 from spark_patterns import TEXTS
 
 from patternlake.udfs.kleene.answers import Matches
@@ -85,10 +85,6 @@ from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
 from patternlake.udfs.language.parser import parse
 
 SCHEMA = "position BIGINT, key INT, name STRING, x DOUBLE, rank INT"
-
-WITHIN = "PARTITION BY key WITHIN 100 EVENTS"
-SEQUENCE = f"A ; B ; C {WITHIN}"
-RISING = f"A ; B+ b[] ; C WHERE b[i].x > b[i-1].x {WITHIN}"
 
 FLINK_SKIPPING = """
 SELECT COUNT(*), SUM(f), SUM(l), COUNT(*) FROM events MATCH_RECOGNIZE (
