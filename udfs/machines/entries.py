@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.groups import held_no_more, hold
-from patternlake.udfs.machines.hashing import entered, mixed, removed
+from patternlake.udfs.machines.hashing import MOST, entered, mixed, removed
 from patternlake.udfs.machines.liveness import FIRST, NOW
 from patternlake.udfs.machines.queues import push
 from patternlake.udfs.machines.room import (
@@ -78,7 +78,7 @@ def text_order(room: Room, one: int, other: int) -> int:
 
 @kernel
 def digest(tables: Tables, room: Room, entry: int) -> int:
-    """A hash of what makes instances the same."""
+    """A hash, not negative, of what makes instances the same."""
     state, mask = room.state[entry], room.mask[entry]
     found = mixed(mixed(7, state), mask)
     for variable in range(room.joins.shape[1]):
@@ -91,7 +91,7 @@ def digest(tables: Tables, room: Room, entry: int) -> int:
         found = mixed(found, room.first_time[entry])
     if tables.window_events < _FOREVER:
         found = mixed(found, room.first_rank[entry])
-    return found
+    return found & MOST
 
 
 @kernel
@@ -132,6 +132,8 @@ def lives(tables: Tables, room: Room, entry: int, values: IntArray, now: int, ra
     state, mask = room.state[entry], room.mask[entry]
     found = False
     room.due_time[entry] = room.due_rank[entry] = _FOREVER
+    if tables.lasting[state]:
+        return True
     for outlook in range(tables.ahead_at[state], tables.ahead_at[state + 1]):
         until = _FOREVER
         last = _FOREVER
@@ -182,32 +184,27 @@ def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
     `weight` is that of all events so far.
     """
     n = room.n
-    room.digest[entry] = digest(tables, room, entry)
-    last = len(room.table) - 1
-    at = room.digest[entry] & last
-    while room.table[at] != NONE:
-        other = room.table[at]
-        if room.digest[other] == room.digest[entry] and same(tables, room, other, entry):
-            if makes_useless(tables, room, other, entry):
-                given_back(room, entry)
-                return int(other)
-            if makes_useless(tables, room, entry, other):
-                # The smaller assignment takes the place of the larger one: what holds it may live for other times.
-                replace(tables, room, other, entry)
-                given_back(room, entry)
-                return int(other)
-        at = (at + 1) & last
-    room.serial[entry] = n[BORN]
-    n[BORN] += 1
-    entered(room.table, room.digest[entry], entry)
     state = room.state[entry]
     first = room.head[state]
-    room.previous[entry], room.following[entry] = NONE, first
+    room.digest[entry] = NONE
     if first != NONE:
-        room.previous[first] = entry
-    else:
+        other = _standing(tables, room, entry, first)
+        if other != NONE:
+            given_back(room, entry)
+            return other
+        entered(room.table, room.digest[entry], entry)
+    room.serial[entry] = n[BORN]
+    n[BORN] += 1
+    if first == NONE:
+        room.head[state] = entry
+        room.previous[entry] = room.following[entry] = NONE
         opened(tables, room, state, True)
-    room.head[state] = entry
+    else:
+        behind = room.following[first]
+        room.previous[entry], room.following[entry] = first, behind
+        room.following[first] = entry
+        if behind != NONE:
+            room.previous[behind] = entry
     hold(tables, room, entry, weight)
     if tables.pending[state]:
         room.pending[n[PENDING]] = entry
@@ -215,6 +212,40 @@ def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
     else:
         wait(room, entry, _FOREVER, _FOREVER)
     return entry
+
+
+@kernel
+def _standing(tables: Tables, room: Room, entry: int, first: int) -> int:
+    """The entry that stands for another one, or `NONE`; `first`: of the state.
+
+    An entry that came when its state had none stays the first one, and out of the hash table: most states hold one
+    entry at a time, of which no hash is needed.
+    """
+    if room.digest[first] == NONE and _stands(tables, room, first, entry):
+        return first
+    room.digest[entry] = digest(tables, room, entry)
+    last = len(room.table) - 1
+    at = room.digest[entry] & last
+    while room.table[at] != NONE:
+        other = int(room.table[at])
+        if room.digest[other] == room.digest[entry] and _stands(tables, room, other, entry):
+            return other
+        at = (at + 1) & last
+    return NONE
+
+
+@kernel
+def _stands(tables: Tables, room: Room, one: int, other: int) -> bool:
+    """Whether the first of two entries can stand for both; it takes over a smaller assignment that is the same."""
+    if not same(tables, room, one, other):
+        return False
+    if makes_useless(tables, room, one, other):
+        return True
+    if makes_useless(tables, room, other, one):
+        # What holds the larger one goes on, and may live for other times.
+        replace(tables, room, one, other)
+        return True
+    return False
 
 
 @kernel
@@ -259,7 +290,8 @@ def remove(tables: Tables, room: Room, entry: int, event: int) -> None:
         room.previous[behind] = before
     elif before == NONE:
         opened(tables, room, state, False)
-    removed(room.table, room.digest, entry)
+    if room.digest[entry] != NONE:
+        removed(room.table, room.digest, entry)
     held_no_more(tables, room, entry)
     n = room.n
     if n[TRACING]:

@@ -70,7 +70,12 @@ def given_up(tables: Tables, room: Room, group: int, weight: float) -> None:
         moved = room.crowd[n[CROWD]]
         room.crowd[room.group_crowd[group]] = moved
         room.group_crowd[moved] = room.group_crowd[group]
-    removed(room.group_table, room.group_hash, group)
+    if room.place_first[place] == group:
+        room.place_first[place] = NONE
+    else:
+        room.place_others[place] -= 1
+        removed(room.group_table, room.group_hash, group)
+    room.occupied[place] = room.place_first[place] != NONE or room.place_others[place] > 0
     room.group_place[group] = NONE
     room.group_free[n[GROUP_FREE]] = group
     n[GROUP_FREE] += 1
@@ -100,6 +105,8 @@ def falls_to(room: Room, group: int, other: int) -> bool:
 @kernel
 def _held(room: Room, place: int, group: int) -> bool:
     """Whether an instance holds a place whose values are among those of a group."""
+    if not room.occupied[place]:
+        return False
     width = room.group_joins.shape[1]
     most = room.sets.shape[1]
     if room.set_count[place] > most:
@@ -123,22 +130,30 @@ def _held(room: Room, place: int, group: int) -> bool:
 @kernel
 def found(room: Room, place: int, joins: IntArray, row: int, variables: int) -> int:
     """The group of a place with the values of these variables in a row, or `NONE`."""
+    first = room.place_first[place]
+    if first != NONE and _agree(room, first, joins, row, variables):
+        return int(first)
+    if room.place_others[place] == 0:
+        return NONE
     digest = _digest(place, joins, row, variables)
     last = len(room.group_table) - 1
     at = digest & last
     while room.group_table[at] != NONE:
         group = room.group_table[at]
-        if room.group_hash[group] == digest and room.group_place[group] == place:
-            equal = True
-            for variable in range(joins.shape[1]):
-                equal = equal and room.group_joins[group, variable] == _value(joins, row, variables, variable)
-            if equal:
-                return int(group)
+        equal = room.group_hash[group] == digest and room.group_place[group] == place
+        if equal and _agree(room, group, joins, row, variables):
+            return int(group)
         at = (at + 1) & last
-    root = room.root_group[place]
-    if root != NONE and _bound(joins, row, variables) == 0:
-        return int(root)
     return NONE
+
+
+@kernel
+def _agree(room: Room, group: int, joins: IntArray, row: int, variables: int) -> bool:
+    """Whether a group has the values of these variables in a row."""
+    for variable in range(joins.shape[1]):
+        if room.group_joins[group, variable] != _value(joins, row, variables, variable):
+            return False
+    return True
 
 
 @kernel
@@ -158,8 +173,13 @@ def _made(tables: Tables, room: Room, place: int, entry: int, variables: int, we
     room.group_since[group] = weight
     for mark in range(room.group_marks.shape[1]):
         room.group_marks[group, mark] = NONE
-    room.group_hash[group] = _digest(place, room.joins, entry, variables)
-    entered(room.group_table, room.group_hash[group], group)
+    room.occupied[place] = True
+    if room.place_first[place] == NONE:
+        room.place_first[place] = group
+    else:
+        room.place_others[place] += 1
+        room.group_hash[group] = _digest(place, room.joins, entry, variables)
+        entered(room.group_table, room.group_hash[group], group)
     if not tables.waits[place]:
         room.crowd[n[CROWD]] = group
         room.group_crowd[group] = n[CROWD]

@@ -8,6 +8,8 @@ from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.tables import IntArray
 
 EMPTY = -1
+MOST = (1 << 63) - 1
+"""As a mask: makes a hash not negative."""
 _FIRST, _SECOND, _STEP = np.int64(-49064778989728563), np.int64(-4265267296055464877), np.int64(-7046029254386353131)
 
 

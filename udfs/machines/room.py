@@ -6,11 +6,12 @@ larger ones and it goes on from there.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.machines.layout import side_by_side
 from patternlake.udfs.machines.tables import BoolArray, Compiled, IntArray
 
 FloatArray = NDArray[np.float64]
@@ -43,7 +44,8 @@ class Room(NamedTuple):
         int64: see above.
     state, mask, first_time, first_rank, due_time, due_rank, serial, digest, previous, following
         int64[N]: state of the graph (`NONE`: not in use); operands that are bound, as bits; time and rank of the first
-        event; when a new look at the outlooks is due; number of the entry; hash; neighbours in the state's list.
+        event; when a new look at the outlooks is due; number of the entry; hash, or `NONE` of one that came when its
+        state had none; neighbours in the state's list.
     joins
         int64[N, V]: codes of values, `NONE` where a variable is not bound.
     time, position
@@ -54,10 +56,14 @@ class Room(NamedTuple):
         int64[N]: entries not in use; those that the current event made, and what of; those that last for one event;
         those of them that the current event found.
     table, head
-        Hash table of entries; first entry of each state.
+        Hash table of entries that have a hash; first entry of each state.
     open
         bool[K]: links whose source holds entries. An event looks at all links of its primitives, which lie side by
         side; their sources don't.
+    occupied
+        bool[Q]: places with groups, of which discarded copies look at many.
+    follows
+        int64[K]: open links that an event follows.
     best, ended
         int64[S]: the smallest assignment that completes a final state at this event; such states.
     group_place, group_held, group_instances, group_hash, group_end, group_crowd
@@ -74,8 +80,9 @@ class Room(NamedTuple):
         Groups not in use; hash table; groups in places that don't wait; groups that nobody holds any more.
     sets, set_count
         int64[Q, ·]: which variables groups of a place bind.
-    root_group
-        int64[Q]: the group of a place that the empty assignment holds always, or `NONE`.
+    place_first, place_others
+        int64[Q]: the group of a place that came when there was no other, or `NONE`, and how many there are beside it.
+        What the empty assignment holds always is the first group of its place.
     timed, ranked
         int64[·, 3]: heaps of (when, entry, serial).
     fired
@@ -114,6 +121,8 @@ class Room(NamedTuple):
     table: IntArray
     head: IntArray
     open: BoolArray
+    occupied: BoolArray
+    follows: IntArray
     best: IntArray
     ended: IntArray
     group_place: IntArray
@@ -131,7 +140,8 @@ class Room(NamedTuple):
     emptied: IntArray
     sets: IntArray
     set_count: IntArray
-    root_group: IntArray
+    place_first: IntArray
+    place_others: IntArray
     timed: IntArray
     ranked: IntArray
     fired: IntArray
@@ -146,16 +156,17 @@ class Room(NamedTuple):
 
 
 _ENTRIES = (
-    "state", "mask", "first_time", "first_rank", "due_time", "due_rank", "serial", "digest", "previous", "following",
-    "joins", "time", "position", "group", "free", "fresh", "parent", "pending", "discarded",
+    "state", "mask", "previous", "following", "parent", "serial", "digest", "first_time", "first_rank", "due_time",
+    "due_rank", "joins", "group", "time", "position",
 )  # fmt: skip
 _GROUPS = (
-    "group_place", "group_held", "group_instances", "group_hash", "group_marks",
-    "group_end", "group_crowd", "group_since", "group_joins", "group_free", "crowd", "emptied",
+    "group_place", "group_held", "group_instances", "group_hash", "group_marks", "group_end", "group_crowd",
+    "group_since", "group_joins",
 )  # fmt: skip
-_ENLARGED = {
-    MORE_ENTRIES: _ENTRIES,
-    MORE_GROUPS: _GROUPS,
+"""What lies side by side of each entry and of each group, as kernels touch it together."""
+_LISTS = {
+    MORE_ENTRIES: ("free", "fresh", "pending", "discarded"),
+    MORE_GROUPS: ("group_free", "crowd", "emptied"),
     MORE_FOUND: ("found", "found_time", "found_position"),
     MORE_FIRED: ("fired",),
     MORE_TRACE: ("trace",),
@@ -186,34 +197,41 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
         return np.full(shape, NONE, np.int64)
 
     # The empty assignment is entry 0; its groups are those of the same numbers as its roles.
-    root_group = whole(places)
-    root_group[tables.role_place[:roots]] = np.arange(roots)
+    place_first = whole(places)
+    place_first[tables.role_place[:roots]] = np.arange(roots)
     n = np.zeros(DISCARDED + 1, np.int64)
     n[TOP], n[GROUP_TOP], n[ROOTS], n[TRACING] = 1, roots, roots, tracing
+    widths = {
+        "joins": (variables,), "group": (roles,), "time": (operands,), "position": (operands,),
+        "group_marks": (3,), "group_joins": (variables,),
+    }  # fmt: skip
+    by_entry = {name: whole(size, *widths.get(name, ())) for name in _ENTRIES}
+    by_group = {name: whole(groups, *widths.get(name, ())) for name in _GROUPS}
+    by_place = {
+        "visits": np.zeros(places),
+        "place_first": place_first,
+        "place_others": np.zeros(places, np.int64),
+        "set_count": np.zeros(places, np.int64),
+        "sets": np.zeros((places, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
+    }
+    lists: dict[str, Any] = {name: whole(size) for name in _LISTS[MORE_ENTRIES]}
+    lists |= {name: whole(groups) for name in _LISTS[MORE_GROUPS]}
     room = Room(
         n=n,
-        **{name: whole(size) for name in _ENTRIES if name not in ("joins", "time", "position", "group")},
-        joins=whole(size, variables),
-        time=whole(size, operands),
-        position=whole(size, operands),
-        group=whole(size, roles),
+        **side_by_side(by_entry),
+        **side_by_side({**by_group, "group_since": np.zeros(groups)}),
+        **side_by_side(by_place),
+        **side_by_side({"head": whole(states), "best": whole(states)}),
+        **lists,
         table=whole(4 * size),
-        head=whole(states),
         open=tables.source == 0,
-        best=whole(states),
+        occupied=place_first != NONE,
+        follows=whole(len(tables.source)),
         ended=whole(states),
-        **{name: whole(groups) for name in _GROUPS if name not in ("group_since", "group_joins", "group_marks")},
-        group_since=np.zeros(groups),
-        group_joins=whole(groups, variables),
-        group_marks=whole(groups, 3),
         group_table=whole(4 * size),
-        sets=np.zeros((places, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
-        set_count=np.zeros(places, np.int64),
-        root_group=root_group,
         timed=whole(size, 3),
         ranked=whole(size, 3),
         fired=whole(size, 2),
-        visits=np.zeros(places),
         advanced=np.zeros(len(tables.slot_place)),
         left=np.zeros(int(tables.left_at[-1])),
         fired_left=np.zeros(int(tables.fired_at[-1])),
@@ -231,20 +249,23 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
 
 def enlarged(room: Room, wanted: int, least: int = 0) -> Room:
     """Twice the room for what a kernel asked for, or `least` if that is more."""
-    changed = {}
-    for name in _ENLARGED[wanted]:
+    blocks = {MORE_ENTRIES: _ENTRIES, MORE_GROUPS: _GROUPS}.get(wanted, ())
+    larger = {}
+    for name in (*blocks, *_LISTS[wanted]):
         old = getattr(room, name)
         size = max(2 * len(old), least)
-        made = np.full((size, *old.shape[1:]), NONE, old.dtype)
-        made[: len(old)] = old
-        changed[name] = made
-    room = room._replace(**changed)
+        larger[name] = np.full((size, *old.shape[1:]), NONE, old.dtype)
+        larger[name][: len(old)] = old
+    room = room._replace(**larger)
+    if blocks:
+        room = room._replace(**side_by_side({name: larger[name] for name in blocks}))
     if wanted == MORE_ENTRIES:
-        used = np.flatnonzero(room.state[: room.n[TOP]] > 0)
+        top = int(room.n[TOP])
+        used = np.flatnonzero((room.state[:top] > 0) & (room.digest[:top] != NONE))
         return room._replace(table=_hashed(room.digest, used, len(room.state)))
     if wanted == MORE_GROUPS:
-        roots = int(room.n[ROOTS])
-        used = roots + np.flatnonzero(room.group_place[roots : room.n[GROUP_TOP]] >= 0)
+        place = room.group_place[: room.n[GROUP_TOP]]
+        used = np.flatnonzero((place >= 0) & (room.place_first[place] != np.arange(len(place))))
         return room._replace(group_table=_hashed(room.group_hash, used, len(room.group_place)))
     return room
 

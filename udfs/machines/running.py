@@ -11,6 +11,7 @@ from numba import njit
 from patternlake.udfs.machines.entries import add, given_back, lives, remove, taken
 from patternlake.udfs.machines.forecasting import DEAD, Counts, machines_of
 from patternlake.udfs.machines.groups import swept
+from patternlake.udfs.machines.layout import for_kernels
 from patternlake.udfs.machines.room import (
     BORN,
     CROWD,
@@ -116,7 +117,7 @@ class Machines:
     """
 
     def __init__(self, compiled: Compiled, *, tracing: bool = False) -> None:
-        self.compiled = compiled
+        self.compiled, self.tables = compiled, for_kernels(compiled.tables)
         self.room = new_room(compiled, tracing=tracing)
 
     def take(self, held: Held, event_at: IntArray, stream: Stream) -> tuple[Found, Held]:
@@ -135,7 +136,7 @@ class Machines:
         -------
         The matches, and what is to be remembered.
         """
-        tables = self.compiled.tables
+        tables = self.tables
         most = int(np.diff(held.at).max(initial=0))
         self._make_room(most)
         kept = _capacity(held, max(256, 2 * len(held.state)))
@@ -183,8 +184,8 @@ class Machines:
     @property
     def totals(self) -> FloatArray:
         """All counts in one array; those of several runs are added."""
-        room = self.room
-        return np.concatenate([room.visits, room.advanced, room.left, room.fired_left])
+        room, places = self.room, len(self.compiled.tables.waits)
+        return np.concatenate([room.visits[:places], room.advanced, room.left, room.fired_left])
 
 
 def counts_of(compiled: Compiled, totals: FloatArray, number: int) -> Counts:

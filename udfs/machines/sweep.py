@@ -22,6 +22,7 @@ from patternlake.udfs.machines.entries import (
 )
 from patternlake.udfs.machines.groups import end_of, falls_to, swept
 from patternlake.udfs.machines.making import USELESS, made_of
+from patternlake.udfs.machines.prefetching import ask, ask_for_ends
 from patternlake.udfs.machines.queues import pop
 from patternlake.udfs.machines.room import (
     ADVANCED,
@@ -109,9 +110,13 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     n[FRESH] = n[FIRED] = n[ENDED] = 0
     for at in range(stream.taker_at[event], stream.taker_at[event + 1]):
         primitive = stream.takers[at]
+        count = 0
         for link in range(tables.link_at[primitive], tables.link_at[primitive + 1]):
-            if not room.open[link]:
-                continue
+            room.follows[count] = link
+            count += room.open[link]
+        ask(tables, room, count)
+        for number in range(count):
+            link = room.follows[number]
             source = tables.source[link]
             entry = 0 if source == 0 else room.head[source]
             while entry != NONE:
@@ -207,6 +212,7 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     now, weight = stream.weight[event + 1] - stream.weight[event], stream.weight[event + 1]
     _tell(room, event)
     crowd = n[CROWD]
+    ask_for_ends(tables, room, crowd)
     n[DISCARDED] = n[PENDING]
     for at in range(n[PENDING]):
         room.discarded[at] = room.pending[at]

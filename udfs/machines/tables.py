@@ -32,8 +32,9 @@ class Tables(NamedTuple):
     pending, final
         bool[S]: the state lasts for one event; it completes a subscription.
     plain
-        bool[S]: the state waits, and instances of it that bound the same operands are the same and live for good: no
-        condition, join or window lies ahead of them.
+        bool[S]: the state waits, and instances of it that bound the same operands are the same and live for good.
+    lasting
+        bool[S]: instances of it live for good: they can be completed, and no condition, join or window can prevent it.
     exact, earliest
         int64[S]: operands, as bits, whose times tell instances apart, and those that may be as early as they like.
     ahead_at
@@ -74,6 +75,7 @@ class Tables(NamedTuple):
     pending: BoolArray
     final: BoolArray
     plain: BoolArray
+    lasting: BoolArray
     exact: IntArray
     earliest: IntArray
     ahead_at: IntArray
@@ -229,10 +231,13 @@ class _Maker:
             out[link.source].append(number)
         early = graph.earliest if self.dominate else [frozenset[int]() for _ in states]
         within: Extent | None = self.subscriptions[0].within
-        free = within is None and not self.variable
+        lasting = [
+            within is None and any(not outlook.bounds and not outlook.joined for outlook in ahead[state])
+            for state in states
+        ]
         plain = [
-            free and graph.waits[state] and not graph.final[state] and not graph.asked[state] and not early[state]
-            and any(not outlook.bounds and not outlook.joined for outlook in ahead[state])
+            lasting[state] and not self.variable and graph.waits[state] and not graph.final[state]
+            and not graph.asked[state] and not early[state]
             for state in states
         ]  # fmt: skip
         primitive_of = np.array([link.primitive for link in self.links], np.int64)
@@ -240,6 +245,7 @@ class _Maker:
             pending=np.array([not graph.waits[state] and not graph.final[state] for state in states]),
             final=np.array([bool(graph.final[state]) for state in states]),
             plain=np.array(plain, np.bool_),
+            lasting=np.array(lasting, np.bool_),
             exact=_integers(_bits(graph.asked[state] - early[state]) for state in states),
             earliest=_integers(_bits(early[state]) for state in states),
             ahead_at=_cuts(ahead),

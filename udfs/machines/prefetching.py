@@ -1,0 +1,106 @@
+"""Memory is asked for before it is needed: what links and states hold lies anywhere, and waiting for it is most of the
+time of an event where there are many subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from patternlake.udfs.machines.compiling import kernel
+from patternlake.udfs.machines.room import FIRED, NONE, Room
+from patternlake.udfs.machines.tables import Tables
+
+_LINE = 64
+
+
+def _typed(typing_context: Any, array: Any, row: Any, offset: Any) -> Any:
+    """Ask for the line of memory at so many bytes into a row of an array."""
+
+    def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind, *numbers = signature.args
+        view = context.make_array(kind)(context, builder, arguments[0])
+        row, offset = (
+            context.cast(builder, value, number, types.int64)
+            for value, number in zip(arguments[1:], numbers, strict=True)
+        )
+        stride = builder.extract_value(view.strides, 0)
+        bytes_ = builder.bitcast(view.data, cgutils.voidptr_t)
+        place = builder.gep(bytes_, [builder.add(builder.mul(row, stride), offset)])
+        integer = ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, integer, integer, integer])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], shape)
+        builder.call(ask, [place, integer(0), integer(3), integer(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, row, offset), generated
+
+
+_asked: Any = intrinsic(_typed)
+
+
+@kernel
+def ask(tables: Tables, room: Room, count: int) -> None:
+    """Ask for what the first links of `Room.follows` need; each pass for what the one before it leads to."""
+    for at in range(count):
+        link = room.follows[at]
+        _asked(room.head, tables.source[link], 0)
+        _asked(tables.pending, tables.target[link], 0)
+        _asked(tables.move_slot, tables.move_at[link], 0)
+        _asked(room.head, tables.target[link], 0)
+    for at in range(count):
+        link = room.follows[at]
+        target, slot = tables.target[link], tables.move_slot[tables.move_at[link]]
+        entry = room.head[tables.source[link]]
+        if entry != NONE:
+            _asked(room.state, entry, 0)
+            _asked(room.state, entry, _LINE)
+            _asked(room.state, entry, 2 * _LINE)
+            _asked(room.state, entry, 3 * _LINE)
+        _asked(tables.role_place, tables.role_at[target], 0)
+        _asked(tables.out, tables.out_at[target], 0)
+        _asked(tables.slot_place, slot, 0)
+        _asked(room.advanced, slot, 0)
+    for at in range(count):
+        link = room.follows[at]
+        target, slot = tables.target[link], tables.move_slot[tables.move_at[link]]
+        entry = room.head[tables.source[link]]
+        if entry != NONE:
+            _asked(room.group_place, room.group[entry, tables.move_role[tables.move_at[link]]], 0)
+        if not tables.final[target]:
+            place = tables.role_place[tables.role_at[target]]
+            _asked(tables.waits, place, 0)
+            _asked(room.visits, place, 0)
+            _asked(room.open, tables.out[tables.out_at[target]], 0)
+        _asked(tables.fired_at, slot, 0)
+
+
+@kernel
+def ask_for_ends(tables: Tables, room: Room, crowd: int) -> None:
+    """Ask for what tells where the groups of the crowd go, and for where it is counted."""
+    for at in range(crowd):
+        place = room.group_place[room.crowd[at]]
+        _asked(tables.behind, tables.behind_at[place], 0)
+        _asked(room.left, tables.left_at[place], 0)
+    for at in range(crowd):
+        place = _next_occupied(tables, room, room.group_place[room.crowd[at]])
+        if place != NONE:
+            _asked(room.place_first, place, 0)
+    for at in range(room.n[FIRED]):
+        _asked(room.fired_left, tables.fired_at[room.fired[at, 1]], 0)
+    for at in range(crowd):
+        place = _next_occupied(tables, room, room.group_place[room.crowd[at]])
+        if place != NONE and room.place_first[place] != NONE:
+            _asked(room.group_place, room.place_first[place], 0)
+
+
+@kernel
+def _next_occupied(tables: Tables, room: Room, place: int) -> int:
+    """The first occupied one of the places behind a place, or `NONE`."""
+    for at in range(tables.behind_at[place], tables.behind_at[place + 1]):
+        if room.occupied[tables.behind[at]]:
+            return int(tables.behind[at])
+    return NONE
