@@ -15,6 +15,8 @@
   which is the stream of the 1,000: the same ones match. *pool*: 10,000 subscriptions, and a stream of all of them, over
   a pool of 500, so that each event is in as many of them, and completes about as many, as with 1,000.
 
+- **memory** of the kernel after a stream and after one ten times as long: it depends on the live instances alone.
+
 Before the clock starts, all is compiled, and a full match of every subscription that the stream is made of is taken,
 without irrelevant events. Without a window nothing that waits for `;` ever dies, so this is the state that the paper's
 quotas lead to, and the time of an event does not depend on the length of the stream. Then the events come in calls of
@@ -86,11 +88,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a side: seconds of the kernel, transitions, matches of each subscription."""
+    """What came of a side: seconds of the kernel, transitions, matches of each subscription, live instances at the end,
+    and the memory in which the kernel runs.
+    """
 
     seconds: float
     transitions: float
     matches: IntArray
+    live: int
+    bytes: int
 
 
 def side(subscriptions: Sequence[Subscription], pool: int, filling: IntArray, events: IntArray, merge: bool) -> Side:
@@ -135,7 +141,8 @@ def run(given: Side) -> Ran:
         completed += np.bincount(found.state, minlength=len(final))
     for state in np.flatnonzero(completed).tolist():
         matches[final[state]] += completed[state]
-    return Ran(seconds, float(machines.room.advanced.sum()) - before, matches)
+    transitions = float(machines.room.advanced.sum()) - before
+    return Ran(seconds, transitions, matches, len(held.state), sum(array.nbytes for array in machines.room))
 
 
 def in_turn(sides: Sequence[Side], repeats: int) -> list[Ran]:
@@ -243,6 +250,18 @@ def growth(count: int, n: int, repeats: int) -> None:
     print(f"time of an event, at worst: {worst:.2f} times as long (goal {GROWTH_GOAL:g})\n")
 
 
+def bounded(count: int, n: int) -> None:
+    """Memory as the stream goes on."""
+    rng = np.random.default_rng(SEED)
+    given = asked(Workload(count), rng)
+    filling, subscriptions = full_matches(given, rng), given.compiled(IN_POOL)
+    print(f"{count:,} subscriptions: memory of the kernel as the stream goes on")
+    for events in (n, 10 * n):
+        ran = run(side(subscriptions, given.workload.pool, filling, stream(given, events, rng), merge=True))
+        print(f"{events:>12,} events {ran.live:>10,} live instances {ran.bytes / 1e6:>10,.1f} MB")
+    print()
+
+
 def main(
     quick: Annotated[bool, typer.Option("--quick", help="100 subscriptions and few events: does it work?")] = False,
     events: Annotated[int, typer.Option("--events", help="length of the stream")] = 200_000,
@@ -260,6 +279,7 @@ def main(
     measured(Workload(2), 100, 1)  # compiles the kernels
     by_axis(subscriptions or (COUNTS[:1] if quick else COUNTS), events, repeats)
     growth(100 if quick else 1_000, events, repeats)
+    bounded(100 if quick else 1_000, events)
     print(f"peak resident memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:,.0f} MB")
 
 

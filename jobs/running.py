@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.configuration_values import suggest
+from patternlake.jobs.contexts import temporary_settings
 from patternlake.jobs.progress import LoggedProgress, Progress
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -229,7 +231,8 @@ def perform(
             continue
         heard.begin(step.job, step.object, number, len(listed))
         try:
-            summary = job.work(database, step.object, configuration, rebuild and job.maintains)
+            with temporary_settings(database.spark, RECORD_BATCHES):
+                summary = job.work(database, step.object, configuration, rebuild and job.maintains)
         except PatternLakeError as error:
             _name(error, step)
             raise

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from patternlake.udfs.errors import StateError
+from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +21,7 @@ _SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Arrow-fed Python functions over a Parquet scan can hang with columnar input (SPARK-58241).
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    **RECORD_BATCHES,
     # The same answers on every machine, whatever its clock's zone.
     "spark.sql.session.timeZone": "UTC",
     # State tables are small: Delta's default of 50 tasks per snapshot costs more than the snapshot.

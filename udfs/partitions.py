@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -28,18 +28,32 @@ def partitions(values: pa.Array, width: int) -> tuple[NDArray[np.int64], list[st
         What is shown of each partition, by number: its value, of several columns the values joined by a comma; they
         ascend, NULL first.
     """
-    flat = pc.list_flatten(values)
     codes = np.zeros(len(values), np.int64)
-    for column in range(width):
-        words = flat.take(pa.array(np.arange(len(values), dtype=np.int64) * width + column)).dictionary_encode()
-        code = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        _, codes = np.unique(codes * (len(words.dictionary) + 1) + code + 1, return_inverse=True)
+    for code in _codes(values, width):
+        _, codes = np.unique(codes * (int(code.max(initial=-1)) + 2) + code + 1, return_inverse=True)
     _, first = np.unique(codes, return_index=True)
     texts = [shown(one) for one in values.take(pa.array(first)).to_pylist()]
     order = sorted(range(len(texts)), key=lambda place: (texts[place] is not None, texts[place] or "", place))
     rank = np.empty(len(texts), np.int64)
     rank[order] = np.arange(len(texts))
     return rank[codes], [texts[place] for place in order]
+
+
+def first_rows(values: pa.Array) -> NDArray[np.int64]:
+    """The first row of each partition, of n > 0 rows of which those of one partition lie side by side."""
+    begins = np.zeros(len(values), np.bool_)
+    begins[0] = True
+    for code in _codes(values, len(values[0])):
+        begins[1:] |= code[1:] != code[:-1]
+    return np.flatnonzero(begins)
+
+
+def _codes(values: pa.Array, width: int) -> Iterator[NDArray[np.int64]]:
+    """Numbers of the values of each column, -1 for NULL."""
+    flat = pc.list_flatten(values)
+    for column in range(width):
+        words = flat.take(pa.array(np.arange(len(values), dtype=np.int64) * width + column)).dictionary_encode()
+        yield words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def shown(values: Sequence[str | None]) -> str | None:

@@ -15,7 +15,6 @@ from patternlake.udfs.machines.configured import Group
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import IntArray
 from patternlake.udfs.machines.takers import Codes, takers
-from patternlake.udfs.partitions import partitions
 
 EVENT_COLUMNS = ("position", "time", "step", "key", "name", "probability", "attributes")
 """Columns of `events` that are read."""
@@ -101,9 +100,3 @@ def stream_of(events: Events, group: Group, codes: Codes, now: int) -> Stream:
         np.array(joined, np.int64).reshape(len(joined), count),
         np.concatenate([[0.0], np.cumsum(weight)]),
     )
-
-
-def first_rows(parts: pa.Array) -> IntArray:
-    """The first row of each partition, of rows by partition."""
-    codes, _ = partitions(parts, len(parts[0]))
-    return np.concatenate([[0], 1 + np.flatnonzero(codes[1:] != codes[:-1])]).astype(np.int64)

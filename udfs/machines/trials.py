@@ -19,11 +19,12 @@ from numba import njit
 from patternlake.udfs.machines.configured import Group, columns_read
 from patternlake.udfs.machines.cuts import START, complete
 from patternlake.udfs.machines.forecasting import Counts, Forecaster
-from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, first_rows, stream_of
+from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, stream_of
 from patternlake.udfs.machines.room import BEGUN, COMPLETED, EDGE, ENDED_AT, FELL
 from patternlake.udfs.machines.running import Machines, nothing_held
 from patternlake.udfs.machines.tables import IntArray
 from patternlake.udfs.machines.takers import Codes
+from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import tables
 
 TRIAL_SCHEMA = pa.schema([("group", pa.int32()), ("totals", pa.list_(pa.float64()))])
