@@ -53,7 +53,8 @@ def side_by_side(arrays: Mapping[str, NDArray[Any]], narrow: Collection[str] = (
         begins[name] = -(-width // size) * size
         width = begins[name] + size * math.prod(array.shape[1:])
     width = -(-width // 8) * 8
-    block = np.zeros((max(2, *map(len, arrays.values())), width), np.uint8)
+    # What is asked for ahead may be of the row behind the last one.
+    block = np.zeros((max(map(len, arrays.values())) + 2, width), np.uint8)
     made = {}
     for name, array in arrays.items():
         strides = (width, types[name].itemsize)[: array.ndim]
