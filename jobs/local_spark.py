@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from patternlake.jobs.contexts import temporary_settings
 from patternlake.udfs.errors import StateError
+from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +56,8 @@ def spark_for(configuration: Configuration, *, verbose: bool = False) -> Iterato
         from pyspark.sql import SparkSession
 
         spark = SparkSession.builder.getOrCreate()
-        yield patternlake.enable(spark, database=configuration.database, location=configuration.location)
+        with temporary_settings(spark, RECORD_BATCHES):
+            yield patternlake.enable(spark, database=configuration.database, location=configuration.location)
         return
     master = os.environ.get(_MASTER, "local[*]")
     with spark_output(verbose):

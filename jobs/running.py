@@ -196,7 +196,8 @@ def run(
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
     database = Database.open(spark, loaded.database, loaded.location)
-    return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress))
+    with temporary_settings(spark, RECORD_BATCHES):
+        return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress))
 
 
 def perform(
@@ -231,8 +232,7 @@ def perform(
             continue
         heard.begin(step.job, step.object, number, len(listed))
         try:
-            with temporary_settings(database.spark, RECORD_BATCHES):
-                summary = job.work(database, step.object, configuration, rebuild and job.maintains)
+            summary = job.work(database, step.object, configuration, rebuild and job.maintains)
         except PatternLakeError as error:
             _name(error, step)
             raise
