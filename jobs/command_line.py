@@ -63,7 +63,10 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log, and 
 def run(
     job: Annotated[
         str,
-        typer.Argument(metavar="JOB", help="ingest, sketch, trends, groups, maintain, or all of them in this order."),
+        typer.Argument(
+            metavar="JOB",
+            help="ingest, sketch, trends, groups, predict, evaluate, maintain, or all of them in this order.",
+        ),
     ],
     conf: Conf,
     object: Annotated[str | None, typer.Option("--object", metavar="NAME", help="Only this object.")] = None,

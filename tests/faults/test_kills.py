@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from tests.faults.interrupted import KilledError, Writes
 from tests.faults.lakes import STEPS, History, Lake
 
+pytestmark = pytest.mark.usefixtures("lakes_of_a_test")
+
 FAST = {("ingest", "append publications")}
 # A stop before a write is also one after the write before it; `end` is the stop after the last one.
 STOPS = [
