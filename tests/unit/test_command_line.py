@@ -79,6 +79,11 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in shown for name in ("run", "status", "sql"))
 
 
+def test_help_of_run_names_every_job_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("run", "--help") == 0
+    assert ", ".join(JOBS) in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
 def test_help_of_run_tells_how_an_interrupted_watch_ends(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "--help") == 0
     shown = " ".join(capsys.readouterr().out.split())
