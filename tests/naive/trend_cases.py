@@ -110,31 +110,28 @@ def random_events(
 def random_query(
     rng: random.Random, *, names: str = "AB", partitioned: bool | None = None, window: bool | None = None
 ) -> naive.Query:
-    size = rng.choice([1, 1, 1, 2, 2, 3])
-    terms = tuple(naive.Term(rng.choice(names), f"e{at}", rng.random() < 0.7) for at in range(size))
-    filters = []
-    if rng.random() < 0.3:
-        at, value = rng.randrange(size), rng.randint(1, 5)
-        index = rng.choice(["", "[i]"]) if terms[at].plus else ""
-        filters.append(
-            naive.Filter(at, lambda e: known(operator.lt, e.values["y"], value), f"e{at}{index}.y < {value}")
-        )
+    size = rng.choice([1, 1, 1, 2, 2, 2, 3, 3, 4])
+    # Of one name, an event fits several neighbouring terms where filters let it; fewer conditions leave more trends.
+    same = size > 1 and rng.random() < 0.5
+    names = rng.choice(names) if same else names
+    terms = tuple(naive.Term(rng.choice(names), f"e{at}", rng.random() < 0.6) for at in range(size))
+    filters = [random_filter(rng, terms, at) for at in range(size) if rng.random() < 0.25]
     steps = []
     places = [(at, at) for at in range(size) if terms[at].plus] + [(at, at + 1) for at in range(size - 1)]
     for source, target in places:
-        for _ in range(rng.choice([0, 1, 1, 2, 3])):
+        for _ in range(rng.choice([0, 0, 0, 1] if same else [0, 1, 1, 2, 3])):
             steps.append(random_step(rng, terms, source, target))
     if rng.random() < 0.25:
         steps.append(equal_along(rng.choice("su")))
-    # A remainder needs something beside it.
-    indexed = {(step.source, step.target) for step in steps}
+    # A remainder needs something beside it, and not every gap between times is enough.
+    indexed = {(step.source, step.target) for step in steps if not step.text.startswith("t(")}
     if rng.random() < 0.2 and (place := rng.choice(places or [None])) in indexed:
         steps.append(random_remainder(rng, terms, *place))
     within = slide = None
     counted = rng.random() < 0.4
     if window if window is not None else rng.random() < 0.6:
         unit = 1 if counted else 1000
-        within = rng.randint(2, 12) * unit
+        within = rng.randint(2, 16) * unit
         slide = rng.choice([None, rng.randint(2, 9) * unit])
     return naive.Query(
         terms,
@@ -145,6 +142,14 @@ def random_query(
         slide,
         counted and within is not None,
     )
+
+
+def random_filter(rng: random.Random, terms: Sequence[naive.Term], at: int) -> naive.Filter:
+    """A comparison of an event of one term with a constant."""
+    index = rng.choice(["", "[i]"]) if terms[at].plus else ""
+    column, sign, value = rng.choice("xyn"), rng.choice(["<", "<=", ">", ">=", "<>"]), rng.randint(1, 4)
+    test = COMPARE[sign]
+    return naive.Filter(at, lambda e: known(test, e.values[column], value), f"e{at}{index}.{column} {sign} {value}")
 
 
 def equal_along(name: str) -> naive.Step:

@@ -128,30 +128,35 @@ def is_edge(query: Query, events: Sequence[Event], source: Vertex, target: Verte
     )
 
 
-def trends_of_cell(query: Query, events: Sequence[Event]) -> list[tuple[int, ...]]:
-    """The distinct event sequences of all complete paths, as positions, in order."""
+def matching(query: Query, events: Sequence[Event]) -> set[tuple[int, ...]]:
+    """All sequences of events, by number, that match under some assignment of their events to the terms."""
     last = len(query.terms) - 1
     vertices = [(i, t) for i in range(len(events)) for t in range(last + 1) if is_vertex(query, events[i], t)]
     follow = {v: [w for w in vertices if is_edge(query, events, v, w)] for v in vertices}
+    # What was walked already: a sequence with the term that its last event is taken by.
+    walked: set[tuple[tuple[int, ...], int]] = set()
 
-    def grows_before(path: list[Vertex]) -> bool:
-        return any(v[1] == 0 and path[0] in follow[v] for v in vertices)
+    def walk(sequence: tuple[int, ...], term: int) -> None:
+        if (sequence, term) in walked:
+            return
+        walked.add((sequence, term))
+        for i, t in follow[sequence[-1], term]:
+            walk((*sequence, i), t)
 
-    def grows_after(path: list[Vertex]) -> bool:
-        return any(v[1] == last for v in follow[path[-1]])
+    for i, t in vertices:
+        if t == 0:
+            walk((i,), t)
+    return {sequence for sequence, term in walked if term == last}
 
-    found: set[tuple[int, ...]] = set()
 
-    def walk(path: list[Vertex]) -> None:
-        if path[-1][1] == last and not grows_after(path):
-            found.add(tuple(events[i].position for i, _ in path))
-        for vertex in follow[path[-1]]:
-            walk([*path, vertex])
+def trends_of_cell(query: Query, events: Sequence[Event]) -> list[tuple[int, ...]]:
+    """The matching sequences that stay matching with no event put before the first or after the last, in order.
 
-    for vertex in vertices:
-        if vertex[1] == 0 and not grows_before([vertex]):
-            walk([vertex])
-    return sorted(found)
+    Whether a longer sequence matches is asked of the sequence, whichever terms the shorter one gave its events to.
+    """
+    found = matching(query, events)
+    grown = {sequence[1:] for sequence in found} | {sequence[:-1] for sequence in found}
+    return sorted(tuple(events[i].position for i in sequence) for sequence in found - grown)
 
 
 def trends(query: Query, events: Sequence[Event]) -> dict[Cell, list[tuple[int, ...]]]:

@@ -19,8 +19,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from patternlake.udfs.trends.extraction import LEAST_ROOM, Batch, Followers, first_start, followers_of, most_followers
+from patternlake.udfs.trends.extraction import LEAST_ROOM, Batch, Followers, first_start
+from patternlake.udfs.trends.followers import followers_of, most_followers
 from patternlake.udfs.trends.graph import Graph
+from patternlake.udfs.trends.role_sweep import following, most_following
+from patternlake.udfs.trends.roles import Automaton
 
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
@@ -75,7 +78,7 @@ def parts_of(
     if len(followers.offsets):
         offsets, targets = followers.offsets, followers.targets
     else:
-        offsets, targets = _list(followers.graph, length, memory)
+        offsets, targets = _list(followers.graph, followers.automaton, length, memory)
         if len(offsets) == 0:
             return None
     anchor, parts, entries = _choose(order, offsets, targets, starts, ends, length)
@@ -124,20 +127,23 @@ def extract_by_anchors(
 
 
 @njit(cache=True)
-def _list(graph: Graph, length: SmallArray, memory: int) -> tuple[IntArray, SmallArray]:
+def _list(graph: Graph, automaton: Automaton, length: SmallArray, memory: int) -> tuple[IntArray, SmallArray]:
     """All followers of all rows that can be completed; nothing where they are more than `memory`."""
-    n = len(length)
+    n, of_states = len(length), len(automaton.of) > 0
     offsets = np.zeros(n + 1, np.int64)
     targets = np.empty(1024, np.int32)
     for u in range(n):
         used = offsets[u]
         if length[u] > 0:
-            needed = used + most_followers(graph, u)
+            needed = used + (most_following(graph, automaton, u) if of_states else most_followers(graph, u))
             if needed > len(targets):
                 larger = np.empty(max(2 * len(targets), needed), np.int32)
                 larger[:used] = targets[:used]
                 targets = larger
-            used += followers_of(graph, u, length, targets, used)
+            if of_states:
+                used += following(graph, automaton, u, length, targets, used)
+            else:
+                used += followers_of(graph, u, length, targets, used)
         if used > memory:
             return np.zeros(0, np.int64), np.zeros(0, np.int32)
         offsets[u + 1] = used

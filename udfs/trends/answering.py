@@ -1,7 +1,8 @@
 """Trends of a set of vertices: how many there are in each cell, and which.
 
-The steps, in order: deal the vertices out to cells, build the graph, list its edges where sums cannot answer, mark
-where trends start and end, sweep, and from there count or extract.
+The steps, in order: deal the vertices out to cells, build the graph, list its edges where sums cannot answer, build an
+automaton where a sequence of events may be several paths, mark where trends start and end, sweep, and from there count
+or extract.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.anchors import extract_by_anchors, parts_of
 from patternlake.udfs.trends.cells import Blocks, Cells, cells_of
 from patternlake.udfs.trends.counting import Counts, Sweeper, counts, first_sweep
-from patternlake.udfs.trends.explicit import Edges, completable, listed, overlapping, states
+from patternlake.udfs.trends.explicit import completable, listed
 from patternlake.udfs.trends.extraction import MEMORY, Batch, Followers, extract
 from patternlake.udfs.trends.graph import graph_of
 from patternlake.udfs.trends.leaves import latest_first
 from patternlake.udfs.trends.question import TrendQuestion
+from patternlake.udfs.trends.role_sweep import sweep_states
+from patternlake.udfs.trends.roles import needed, no_automaton, states_of
 from patternlake.udfs.trends.starts import preceded
 from patternlake.udfs.trends.sweep import sweep, sweep_edges
 from patternlake.udfs.trends.vertices import Vertices
@@ -45,38 +48,41 @@ class Trends:
 
     Notes
     -----
-    O(n log n) in time and O(n) in memory for n vertices. Only where edges must be listed (`explicit`) do both grow with
-    the edges.
+    O(n log n) in time and O(n) in memory for n vertices. Where an event fits two neighbouring terms (`roles`), time
+    grows with the pairs of events; where edges must be listed (`explicit`), memory does as well.
     """
 
     def __init__(self, question: TrendQuestion, vertices: Vertices, blocks: Blocks | None = None) -> None:
         self.cells: Cells = cells_of(question, vertices, blocks)
         self.graph = graph_of(question, self.cells)
-        edges = self._listed(question)
-        self._row = np.arange(len(self.cells), dtype=np.int64) if edges is None else edges.row
-        self._cell = self.cells.cell[self._row]
-        offsets = np.searchsorted(self._row, self.cells.offsets)
-        self._order = latest_first(self.cells.time[self._row], offsets)
+        edges = None
+        if any(step.remainder is not None for step in question.steps):
+            edges = listed(question, self.cells, self.graph)
         self._counts: Counts | None = None
         self._sweeper: Sweeper
-        if edges is None:
-            self._sweeper = partial(sweep, self.graph)
+        unlisted = (np.zeros(0, np.int64), np.zeros(0, np.int32))
+        if needed(question, self.cells):
+            states = states_of(question, self.cells, self.graph, edges)
+            self._row, self._order = states.row, states.order
+            self._starts, self._ends = states.starts, states.ends
+            self._sweeper = partial(sweep_states, self.graph, states.automaton, states.ends)
             self._swept = first_sweep(self._sweeper, self._order)
-            self._starts = (self.cells.term == 0) & ~preceded(self.graph, self._order)
-            self._ends = self._last_of_last_term()
-            self._followers = Followers(self.graph, np.zeros(0, np.int64), np.zeros(0, np.int32))
+            self._followers = Followers(self.graph, states.automaton, *unlisted)
         else:
-            self._sweeper = partial(sweep_edges, edges.offsets, edges.targets, edges.ends)
-            self._swept = first_sweep(self._sweeper, self._order)
-            self._starts, self._ends = edges.starts, edges.ends
-            self._followers = Followers(self.graph, *completable(edges, self._swept.length))
-
-    def _listed(self, question: TrendQuestion) -> Edges | None:
-        several = overlapping(question, self.cells)
-        if not several and all(step.remainder is None for step in question.steps):
-            return None
-        edges = listed(question, self.cells, self.graph)
-        return states(self.cells, edges, len(question.terms)) if several else edges
+            self._row = np.arange(len(self.cells), dtype=np.int64)
+            self._order = latest_first(self.cells.time, self.cells.offsets)
+            if edges is None:
+                self._sweeper = partial(sweep, self.graph)
+                self._swept = first_sweep(self._sweeper, self._order)
+                self._starts = (self.cells.term == 0) & ~preceded(self.graph, self._order)
+                self._ends = self._last_of_last_term()
+                self._followers = Followers(self.graph, no_automaton(), *unlisted)
+            else:
+                self._sweeper = partial(sweep_edges, edges.offsets, edges.targets, edges.ends)
+                self._swept = first_sweep(self._sweeper, self._order)
+                self._starts, self._ends = edges.starts, edges.ends
+                self._followers = Followers(self.graph, no_automaton(), *completable(edges, self._swept.length))
+        self._cell = self.cells.cell[self._row]
 
     def _last_of_last_term(self) -> NDArray[np.bool_]:
         """Where trends end: rows of the last term that only they themselves complete."""

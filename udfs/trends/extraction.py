@@ -18,8 +18,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.trends.followers import followers_of, most_followers
 from patternlake.udfs.trends.graph import Graph
-from patternlake.udfs.trends.sweep import allowed
+from patternlake.udfs.trends.role_sweep import following, most_following
+from patternlake.udfs.trends.roles import Automaton
 
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
@@ -30,11 +32,6 @@ MEMORY = 1 << 25
 
 LEAST_ROOM = 1 << 18
 """Positions that a batch has room for, at least."""
-
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_PLACE = np.zeros(64, np.int32)
-_PLACE[[(int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58 for place in range(64)]] = np.arange(64)
-"""The place of a word's only bit, by the six highest bits of its product with the number above."""
 
 _DONE, _FULL, _ROOM = range(3)
 _NEXT, _DEPTH, _SKIP, _USED, _TRENDS, _POSITIONS, _NEEDED = range(7)
@@ -62,18 +59,21 @@ class Batch:
 
 @dataclass(frozen=True)
 class Followers:
-    """Where the search finds what may follow an event.
+    """Where a search finds what may follow.
 
     Attributes
     ----------
     graph
         Asked for what is not listed.
+    automaton
+        With states: these are walked, not rows.
     offsets, targets
-        int64[s + 1] and int32[e]: listed followers, only such as can be completed, so that no path is longer than the
-        longest trend; empty where the graph is asked.
+        int64[n + 1] and int32[e]: listed followers of rows, only such as can be completed, so that no path is longer
+        than the longest trend; empty where the graph is asked, or the automaton.
     """
 
     graph: Graph
+    automaton: Automaton
     offsets: IntArray
     targets: SmallArray
 
@@ -129,8 +129,8 @@ def extract(
         reason = _ROOM
         while reason == _ROOM:
             reason = _search(
-                followers.graph, begins, row, cell, ends, capped, length, begin, count, kept, stack, cursor, state,
-                min(left, batch), offsets, rows, cells,
+                followers.graph, followers.automaton, begins, row, cell, ends, capped, length, begin, count, kept,
+                stack, cursor, state, min(left, batch), offsets, rows, cells,
             )  # fmt: skip
             if reason == _ROOM:
                 kept = _make_room(kept, begin, count, stack, state, memory)
@@ -183,71 +183,14 @@ def _make_room(
 
 
 @njit(cache=True)
-def followers_of(graph: Graph, u: int, length: SmallArray, into: SmallArray, used: int) -> int:
-    """Write the rows that may follow u and can be completed, in order; how many there are."""
-    found = used
-    for slot in range(2):
-        step = graph.step[slot, graph.term[u]]
-        if step < 0:
-            continue
-        for half in (0, 2):
-            low, high = graph.run[slot, u, half], graph.run[slot, u, half + 1]
-            if low < high:
-                for place in range(graph.member_offsets[low], graph.member_offsets[high]):
-                    v = graph.member[place]
-                    if length[v] > 0 and allowed(graph, step, u, v):
-                        into[found] = v
-                        found += 1
-    _sort_distinct(into[used:found])
-    return found - used
-
-
-@njit(cache=True)
-def _sort_distinct(rows: SmallArray) -> None:
-    """Sort rows of which no two are equal: as bits where they lie close together, which takes one pass over them."""
-    if len(rows) < 2:
-        return
-    least = rows.min()
-    words = (rows.max() - least) // 64 + 1
-    if words > 4 * len(rows):
-        rows.sort()
-        return
-    bits = np.zeros(words, np.uint64)
-    for row in rows:
-        at = np.uint64(row - least)
-        bits[at >> np.uint64(6)] |= np.uint64(1) << (at & np.uint64(63))
-    written = 0
-    for word in range(words):
-        left = bits[word]
-        while left != 0:
-            lowest = left & (~left + np.uint64(1))
-            rows[written] = least + 64 * word + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
-            written += 1
-            left ^= lowest
-
-
-@njit(cache=True)
-def most_followers(graph: Graph, u: int) -> int:
-    """An upper bound of how many rows may follow u."""
-    most = 0
-    for slot in range(2):
-        if graph.step[slot, graph.term[u]] >= 0:
-            for half in (0, 2):
-                low, high = graph.run[slot, u, half], graph.run[slot, u, half + 1]
-                if low < high:
-                    most += graph.member_offsets[high] - graph.member_offsets[low]
-    return most
-
-
-@njit(cache=True)
 def _search(
-    graph: Graph, begins: IntArray, row: IntArray, cell: IntArray, ends: BoolArray, capped: IntArray,
-    length: SmallArray, begin: IntArray, count: IntArray, kept: SmallArray, stack: IntArray, cursor: IntArray,
-    state: IntArray, most: int, offsets: IntArray, rows: SmallArray, cells: IntArray,
+    graph: Graph, automaton: Automaton, begins: IntArray, row: IntArray, cell: IntArray, ends: BoolArray,
+    capped: IntArray, length: SmallArray, begin: IntArray, count: IntArray, kept: SmallArray, stack: IntArray,
+    cursor: IntArray, state: IntArray, most: int, offsets: IntArray, rows: SmallArray, cells: IntArray,
 ) -> int:  # fmt: skip
     """Go on with the search until `most` trends are written, the buffers are full, or more room is needed."""
     depth, skip, trends, written = state[_DEPTH], state[_SKIP], state[_TRENDS], state[_POSITIONS]
-    reason = _FULL
+    reason, of_states = _FULL, len(automaton.of) > 0
     while trends < most:
         if depth == 0:
             if state[_NEXT] == len(begins):
@@ -275,13 +218,17 @@ def _search(
                     offsets[trends] = written
             cursor[depth - 1] = 0
         if begin[node] < 0:
-            needed = most_followers(graph, node)
+            needed = most_following(graph, automaton, node) if of_states else most_followers(graph, node)
             if state[_USED] + needed > len(kept):
                 state[_NEEDED] = needed
                 reason = _ROOM
                 break
             begin[node] = state[_USED]
-            count[node] = followers_of(graph, node, length, kept, state[_USED])
+            # Not one function: handing a second tuple of arrays on takes longer than most rows' followers.
+            if of_states:
+                count[node] = following(graph, automaton, node, length, kept, state[_USED])
+            else:
+                count[node] = followers_of(graph, node, length, kept, state[_USED])
             state[_USED] += count[node]
         at = cursor[depth - 1]
         while skip > 0 and at < count[node] and skip >= capped[kept[begin[node] + at]]:

@@ -67,7 +67,8 @@ def logarithmic_sum(a: float, b: float) -> float:
 
 
 @njit(cache=True)
-def _add(into: LaneArray, at: int, other: LaneArray, row: int, moduli: LaneArray) -> None:
+def add(into: LaneArray, at: int, other: LaneArray, row: int, moduli: LaneArray) -> None:
+    """Add one row of sums to another, each lane by its modulus."""
     p = len(moduli)
     for lane in range(2 * p):
         modulus = moduli[lane] if lane < p else moduli[lane - p]
@@ -93,7 +94,7 @@ def _climb(
         left, right = 2 * node, 2 * node + 1
         for lane in range(sums.shape[1]):
             sums[node, lane] = sums[left, lane]
-        _add(sums, node, sums, right, moduli)
+        add(sums, node, sums, right, moduli)
         if log:
             approximate[node] = logarithmic_sum(approximate[left], approximate[right])
         else:
@@ -150,7 +151,7 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool) -> Sums:
                     for place in range(graph.member_offsets[low], graph.member_offsets[high]):
                         v = graph.member[place]
                         if length[v] > 0 and allowed(graph, step, u, v):
-                            _add(value, u, value, v, moduli)
+                            add(value, u, value, v, moduli)
                             about[u] = logarithmic_sum(about[u], about[v]) if log else about[u] + about[v]
                             length[u] = max(length[u], length[v])
                     continue
@@ -163,7 +164,7 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool) -> Sums:
                     leaf = graph.leaf[slot, v]
                     if graph.term[v] == target and leaf >= 0 and length[v] > 0:
                         node = leaf + size
-                        _add(sums, node, value, v, moduli)
+                        add(sums, node, value, v, moduli)
                         if log:
                             approximate[node] = logarithmic_sum(approximate[node], about[v])
                         else:
@@ -194,7 +195,7 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool) -> Sums:
                         else:
                             continue
                         if longest[node] > 0:
-                            _add(value, u, sums, node, moduli)
+                            add(value, u, sums, node, moduli)
                             about[u] = (
                                 logarithmic_sum(about[u], approximate[node]) if log else about[u] + approximate[node]
                             )
@@ -203,12 +204,12 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool) -> Sums:
                     right >>= 1
             if slot == LOOP and length[u] > before:
                 ends = False
-        _finish(u, ends, value, about, length, moduli, log)
+        finish(u, ends, value, about, length, moduli, log)
     return value, about, length
 
 
 @njit(cache=True)
-def _finish(
+def finish(
     u: int, ends: bool, value: LaneArray, about: FloatArray, length: SmallArray, moduli: LaneArray, log: bool
 ) -> None:
     """From the sums over what follows u to those of u itself."""
@@ -252,8 +253,8 @@ def sweep_edges(
         for at in range(offsets[u], offsets[u + 1]):
             v = targets[at]
             if length[v] > 0:
-                _add(value, u, value, v, moduli)
+                add(value, u, value, v, moduli)
                 about[u] = logarithmic_sum(about[u], about[v]) if log else about[u] + about[v]
                 length[u] = max(length[u], length[v])
-        _finish(u, ends[u], value, about, length, moduli, log)
+        finish(u, ends[u], value, about, length, moduli, log)
     return value, about, length

@@ -97,10 +97,39 @@ def test_one_event_alone_is_a_trend() -> None:
     assert both(naive.Query(E), []) == []
 
 
+def terms(text: str) -> tuple[naive.Term, ...]:
+    """Terms of one letter each, ``A+ A`` for instance; aliases in order."""
+    return tuple(naive.Term(part[0], "abcd"[at], part.endswith("+")) for at, part in enumerate(text.split()))
+
+
 def test_a_sequence_of_events_counts_once_however_its_terms_share_it() -> None:
     # 1 2 3 is A(1) A(2 3) as well as A(1 2) A(3).
-    terms = (naive.Term("A", "a", True), naive.Term("A", "b", True))
-    assert both(naive.Query(terms), stream("AAA")) == [(1, 2, 3), (1, 3)]
+    assert both(naive.Query(terms("A+ A+")), stream("AAA")) == [(1, 2, 3), (1, 3)]
+
+
+def test_a_trend_is_complete_whichever_terms_take_its_events() -> None:
+    # 1 2 is A+(1) A(2), and grows into 1 2 3 where A+ takes 1 and 2.
+    assert both(naive.Query(terms("A+ A")), stream("AAA")) == [(1, 2, 3), (1, 3)]
+    # 2 3 is A(2) A+(3), and grows into 1 2 3 where A+ takes 2 and 3.
+    assert both(naive.Query(terms("A A+")), stream("AAA")) == [(1, 2, 3), (1, 3)]
+    # Three terms: 1 2 4 and 1 3 4 leave out one event between; 1 2 3 and 2 3 4 grow into 1 2 3 4.
+    assert both(naive.Query(terms("A A+ A")), stream("AAAA")) == [(1, 2, 3, 4), (1, 2, 4), (1, 3, 4)]
+
+
+def test_conditions_of_the_terms_say_which_of_them_an_event_fits() -> None:
+    # Only events of x < 3 fit the first term: 1 2 | 3 is A+(1 2) A(3), and with 4 behind it A cannot take it.
+    low = naive.Filter(0, lambda e: e.values["x"] < 3, "a[i].x < 3")  # type: ignore[operator]
+    events = stream("AAAA", x=[1.0, 2.0, 3.0, 4.0])
+    assert both(naive.Query(terms("A+ A"), (low,)), events) == [(1, 2, 3), (1, 2, 4), (1, 3), (1, 4)]
+    # The second term takes what is less than twice the one before it, so 2 3 and 3 4 can be the last two.
+    near = naive.Step(0, 1, lambda p, e: e.values["x"] < 2 * p.values["x"], "b.x < 2 * a[i-1].x")  # type: ignore[operator]
+    assert both(naive.Query(terms("A+ A"), steps=(near,)), events) == [(1, 2, 3, 4), (1, 3, 4)]
+
+
+def test_a_later_term_puts_an_event_before_an_earlier_one() -> None:
+    # A(2) B(3) takes 1 before it only where the conditions let 2 be of both terms.
+    events = stream("ABB", x=[0.0, 1.0, 2.0])
+    assert both(naive.Query(terms("A B+")), events) == [(1, 2, 3), (1, 3)]
 
 
 def test_null_follows_nothing_and_is_a_trend_of_its_own() -> None:

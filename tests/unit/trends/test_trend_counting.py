@@ -6,9 +6,12 @@ import math
 import random
 
 import numpy as np
+import pytest
 from naive.trend_cases import compiled
 
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.columns import Column
+from patternlake.udfs.trends import roles
 from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.counting import primes
 from patternlake.udfs.trends.vertices import Events, vertices_of
@@ -87,9 +90,32 @@ def test_listed_edges_count_as_sums_do() -> None:
     given = events(np.arange(150))
     listed = trends("E+ WHERE E[i].x > E[i-1].x AND (E[i].x > E[i-1].x OR E[i].x = E[i-1].x)", given).counts()
     assert listed.trends == [2**148]
-    # An event of either term: of 150 events any 2 or more that hold the first and the last.
-    twice = trends("E+ a[] ; E+ b[] WHERE [s]", given).counts()
-    assert twice.trends == [2**148]
+
+
+@pytest.mark.parametrize("text", ["E+ a[] ; E+ b[] WHERE [s]", "E+ AS a ; E AS b", "E AS a ; E+ AS b"])
+def test_sequences_of_events_that_fit_two_terms_are_counted_at_any_size(text: str) -> None:
+    # Of 150 events any 2 or more that hold the first and the last.
+    assert trends(text, events(np.arange(150))).counts().trends == [2**148]
+    # In three partitions, one of them small; longest and total length as of rising values.
+    keys = np.repeat([0, 1, 2], [300, 9, 1])
+    counted = trends(f"{text} PARTITION BY key", events(np.arange(310), keys=keys)).counts()
+    assert counted.trends == [2**298, 2**7, 0]
+    assert counted.longest.tolist() == [300, 9, 0]
+    assert counted.total_length == [2 * 2**298 + 298 * 2**297, 2 * 2**7 + 7 * 2**6, 0]
+
+
+def test_an_event_that_fits_many_terms_is_refused_past_what_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = " ; ".join(f"E+ AS e{term}" for term in range(63))
+    with pytest.raises(ArgumentError, match="of several terms takes at most 62 terms, not 63"):
+        trends(wide, events(np.arange(3)))
+    assert trends(wide[: wide.rindex(" ; ")], events(np.arange(63))).counts().trends == [62]
+    monkeypatch.setattr(roles, "MOST_SETS", 1)
+    said = "the event at position 3, which fits 3 terms, has more than 1 sets of terms that sequences"
+    with pytest.raises(ArgumentError, match=said):
+        trends("E+ AS a ; E+ AS b ; E+ AS c", events(np.arange(5)))
+    monkeypatch.setattr(roles, "MOST_STATES", 3)
+    with pytest.raises(ArgumentError, match="the events of one part of the answer have more than 3 sets of terms"):
+        trends("E+ AS a ; E AS b", events(np.arange(5)))
 
 
 def test_moduli_are_the_greatest_primes_below_two_to_the_63() -> None:
