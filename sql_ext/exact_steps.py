@@ -39,6 +39,7 @@ def rows(function: str, columns: Iterable[str], *, engine: str, several: str) ->
         As of `portions`.
     """
     names = list(columns)
+    # Spark gives no rows for a number below 1 of a window without evaluating them, nor the error that stands there.
     # The rows of one portion are in order; those that begin at the same event are all of one portion.
     order = "key NULLS FIRST, first_position, match_no"
     computed = {
@@ -52,7 +53,7 @@ def rows(function: str, columns: Iterable[str], *, engine: str, several: str) ->
   ), LATERAL inline(rows) AS m
 ),
 numbered AS (
-  SELECT {", ".join(computed.get(name, name) for name in names)}, {limit(function)} AS most FROM listed
+  SELECT {", ".join(computed.get(name, name) for name in names)}, greatest(1, {limit(function)}) AS most FROM listed
 )
 SELECT {", ".join(names)} FROM numbered WHERE match_no <= most
 """

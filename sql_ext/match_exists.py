@@ -30,7 +30,7 @@ def function(db: Database) -> SqlFunction:
 
 
 def _body(db: Database) -> str:
-    # Only top rows list their segment's keys; the join is left out where the pattern, a constant, asks for none.
+    # Only top rows list their segment's keys.
     return f"""(
 SELECT CASE WHEN r.error IS NOT NULL THEN CAST(raise_error(r.error) AS BOOLEAN) ELSE r.found END
 FROM (
@@ -42,8 +42,7 @@ FROM (
       FROM (
         SELECT q, n.*, t.keys AS segment_keys
         FROM (
-          SELECT _patternlake_sketch_question({named_arguments("match_exists", PARAMETERS)}, p, known) AS q,
-            match_exists.pattern RLIKE '(?i)PARTITION' AS by_key
+          SELECT _patternlake_sketch_question({named_arguments("match_exists", PARAMETERS)}, p, known) AS q
           FROM (
 {publication(db, "match_exists")}
           )
@@ -52,7 +51,7 @@ FROM (
         LEFT JOIN (
           SELECT stream_id, segment, from_batch, keys FROM {db.log("sketch_nodes")} WHERE bucket = {TOP_BUCKET}
         ) t
-        ON by_key AND t.stream_id = n.stream_id AND t.segment = n.segment AND t.from_batch = n.from_batch
+        ON q.by_key AND t.stream_id = n.stream_id AND t.segment = n.segment AND t.from_batch = n.from_batch
       )
     )
   )

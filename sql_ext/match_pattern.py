@@ -51,57 +51,54 @@ def function(db: Database) -> SqlFunction:
 
 
 def _body(db: Database) -> str:
-    # What the text of a pattern cannot need folds away with its columns and windows where the pattern is a literal.
+    # What the pattern does not need is not handed over, and where ranks don't matter no event is sorted: the flags of
+    # the question leave such a branch without rows.
     # Each mention of the question is planned anew, so an error goes the way of its text.
     # All events of a partition go to its portion where ranks matter: to rank them there costs less than here.
     f = "match_pattern"
-    by_key = f"{f}.pattern RLIKE '(?i)PARTITION'"
-    by_key_alone = f"{f}.pattern RLIKE '(?i:PARTITION +BY) +key *((?i:WITHIN)[A-Za-z0-9. ]*)?$'"
-    conditional = f"{f}.pattern RLIKE '(?i)DEFINE|WHERE'"
-    ranked = f"({f}.pattern RLIKE '(?i)EVENTS|UNIT' OR {f}.policy = 'strict')"
-    several = f"({f}.pattern RLIKE '(?i)PARTITION|WITHIN')"
     part = partition_values("q.partition")
     span = "CASE WHEN q.counted THEN r.rank ELSE unix_micros(r.time) END"
     first, last = (floored(f"({span} {sign} coalesce(q.within, 0))", "q.width") for sign in "-+")
-    read = ", ".join(f"CASE WHEN {conditional} THEN {name} END AS {name}" for name in ("step", "key", "probability"))
+    read = ", ".join(f"CASE WHEN conditional THEN {name} END AS {name}" for name in ("step", "key", "probability"))
     return f"""
 WITH
 {question(db, f, PARAMETERS, "_patternlake_kleene_question")},
 asked AS (SELECT (SELECT q FROM question) AS q),
 told AS (SELECT explode(sequence(q.low, q.high)) AS portion, q.text FROM asked),
 mine AS (
-  SELECT e.position, e.time, e.step, e.name, e.probability, e.key, e.attributes, q.high,
-    CASE WHEN {by_key_alone} THEN array(e.key) WHEN {by_key} THEN {part} ELSE array() END AS part,
+  SELECT e.position, e.time, e.step, e.name, e.probability, e.key, e.attributes, q.high, q.by_key, q.conditional,
+    q.ranked, CASE WHEN q.by_key THEN {part} ELSE array() END AS part,
     q.names IS NULL OR array_contains(q.names, e.name) AS taking, unix_micros(e.time) DIV q.bucket AS bucket
   FROM {db.log("events")} e JOIN asked ON e.batch_id BETWEEN q.base AND q.batch
   WHERE e.stream_id = {stream_id(f)}
     AND ({f}.from_time IS NULL OR e.time >= {f}.from_time) AND ({f}.to_time IS NULL OR e.time <= {f}.to_time)
 ),
 chosen AS (
-  SELECT part, position, time, name, {read}, CASE WHEN {conditional} THEN attributes ELSE map() END AS attributes,
-    taking, bucket, CASE WHEN {by_key} THEN pmod(hash(part), high + 1) END AS portion
+  SELECT part, position, time, name, {read}, CASE WHEN conditional THEN attributes ELSE map() END AS attributes,
+    taking, bucket, by_key, ranked, CASE WHEN by_key THEN pmod(hash(part), high + 1) END AS portion
   FROM mine
-  WHERE {f}.key IS NULL OR {f}.key = CASE WHEN {by_key} THEN {SHOWN} ELSE key END
+  WHERE {f}.key IS NULL OR {f}.key = CASE WHEN by_key THEN {SHOWN} ELSE key END
 ),
-whole AS (SELECT * FROM chosen WHERE NOT {by_key}),
 before AS (
   SELECT map_from_entries(collect_list(struct(bucket, before))) AS b
   FROM (SELECT bucket, sum(events) OVER (ORDER BY bucket) - events AS before
-    FROM (SELECT bucket, count(*) AS events FROM whole WHERE {ranked} GROUP BY bucket))
+    FROM (SELECT bucket, count(*) AS events FROM chosen WHERE ranked AND NOT by_key GROUP BY bucket))
 ),
-ranked AS (
-  SELECT *, CASE WHEN {ranked} THEN row_number() OVER (PARTITION BY bucket ORDER BY time, position) - 1L
-    + try_element_at((SELECT b FROM before), bucket) END AS rank
-  FROM whole
+whole AS (
+  SELECT {_EVENT}, taking, CAST(NULL AS BIGINT) AS rank FROM chosen WHERE NOT ranked AND NOT by_key
+  UNION ALL
+  SELECT {_EVENT}, taking, row_number() OVER (PARTITION BY bucket ORDER BY time, position) - 1L
+    + try_element_at((SELECT b FROM before), bucket) AS rank
+  FROM chosen WHERE ranked AND NOT by_key
 ),
 dealt AS (
   SELECT portion, CAST(NULL AS STRING) AS text, {_EVENT}, CAST(NULL AS BIGINT) AS rank
-  FROM chosen WHERE {by_key} AND ({ranked} OR taking)
+  FROM chosen WHERE by_key AND (ranked OR taking)
   UNION ALL
   SELECT explode(CASE WHEN q.width IS NULL THEN array(0L)
       ELSE sequence(greatest(q.low, least(q.high, {first})), least(q.high, greatest(q.low, {last}))) END),
     NULL, {_EVENT}, rank
-  FROM (SELECT * FROM ranked WHERE taking) r CROSS JOIN asked
+  FROM (SELECT * FROM whole WHERE taking) r CROSS JOIN asked
   UNION ALL
   SELECT portion, text, {_NO_EVENT}, NULL FROM told
 ),
@@ -111,11 +108,10 @@ exact AS (
   FROM dealt GROUP BY portion
 ),
 answer AS (
-  SELECT chunks, total,
-    coalesce(error, CASE WHEN {several} THEN _patternlake_kleene_refusal(total, most, truncate) END) AS error
+  SELECT chunks, total, coalesce(error, _patternlake_kleene_refusal(total, most, truncate)) AS error
   FROM (
-    SELECT {exact_steps.portions(several)}, {exact_steps.limit(f)} AS most, coalesce({f}.truncate, false) AS truncate
+    SELECT {exact_steps.portions("true")}, {exact_steps.limit(f)} AS most, coalesce({f}.truncate, false) AS truncate
     FROM exact
   )
 ),
-{exact_steps.rows(f, RETURNS, engine="kleene", several=several)}"""
+{exact_steps.rows(f, RETURNS, engine="kleene", several="true")}"""

@@ -64,18 +64,15 @@ def _body(db: Database) -> str:
     # partitions are chosen, and once as a joined row. Arguments of Python functions must be columns, never subqueries.
     # The question's text goes to each portion of the events once, in a row of its own: beside every event it would be
     # most of what is handed over.
-    # Attributes and keys are most of an event's bytes. Where the pattern is a literal that needs neither, the CASEs
-    # fold, and they are not read. So do those that put an exact answer of all keys together, with their windows.
+    # Attributes and keys are most of an event's bytes: where the pattern needs neither, they are not handed over.
+    # Where `verify` is a literal, what puts the portions of an exact answer together folds away with its windows.
     # Rows travel in chunks: Spark holds a value several times, so that all rows as one would be too large for it.
     # No WHERE on what a Python function gave: it would be evaluated for the filter, and again for the rows that pass.
     # What one task would take in is judged by the counts of names, before it is read.
     nodes, events, statistics = db.log("sketch_nodes"), db.log("events"), db.log("event_statistics")
     mine = f"stream_id = {stream_id('match_seq')}"
-    by_key = "match_seq.pattern RLIKE '(?i)PARTITION'"
-    conditional = "match_seq.pattern RLIKE '(?i)DEFINE|WHERE'"
     verify = "coalesce(match_seq.verify, false)"
     too_large = f"coalesce((SELECT n FROM taken), 0) > {WHOLE_EVENTS}"
-    in_parts = f"{verify} AND {by_key}"
     return f"""
 WITH
 publication AS (
@@ -103,9 +100,9 @@ found AS (
   SELECT collect_list(h) AS hits
   FROM (
     SELECT _patternlake_sketch_nodes(q.text, segment, {NODE},
-      CASE WHEN {by_key} THEN try_element_at(t.keys, segment) END) AS h
+      CASE WHEN q.by_key THEN try_element_at(t.keys, segment) END) AS h
     FROM {nodes} JOIN asked ON {visible("q")}
-      LEFT JOIN (SELECT (SELECT t FROM tops) AS t) ON {by_key}
+      LEFT JOIN (SELECT (SELECT t FROM tops) AS t) ON q.by_key
     WHERE {mine} AND array_contains((SELECT t FROM tops).buckets, bucket)
   )
 ),
@@ -117,15 +114,15 @@ taken AS (
     * least(1, max(size(c.blocks)) * {1 << BLOCK_BITS} / sum(s.events)) AS n
   FROM {statistics} s JOIN asked ON s.batch_id BETWEEN q.ingest_base AND q.ingest_batch
     JOIN (SELECT (SELECT c FROM candidates) AS c)
-  WHERE {verify} AND NOT {by_key} AND match_seq.key IS NULL AND {mine}
+  WHERE {verify} AND NOT q.by_key AND match_seq.key IS NULL AND {mine}
 ),
 exact AS (
   SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS part
   FROM (
-    SELECT CASE WHEN {by_key} THEN pmod(hash(e.key), {PARTS}) ELSE 0 END AS portion, CAST(NULL AS STRING) AS text,
-      e.position, e.time, e.step, CASE WHEN {conditional} OR {by_key} THEN e.key END AS key, e.name, e.probability,
+    SELECT CASE WHEN q.by_key THEN pmod(hash(e.key), {PARTS}) ELSE 0 END AS portion, CAST(NULL AS STRING) AS text,
+      e.position, e.time, e.step, CASE WHEN q.conditional OR q.by_key THEN e.key END AS key, e.name, e.probability,
       coalesce(e.tokens, array(e.name)) AS tokens,
-      CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes
+      CASE WHEN q.conditional THEN e.attributes ELSE map() END AS attributes
     FROM {events} e
       JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
       JOIN (SELECT (SELECT c FROM candidates) AS c)
@@ -133,7 +130,7 @@ exact AS (
     WHERE {verify} AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block) AND NOT {too_large}
       AND (match_seq.key IS NULL OR e.key = match_seq.key)
     UNION ALL
-    SELECT explode(CASE WHEN {by_key} THEN sequence(0, {PARTS - 1}) ELSE array(0) END), q.text,
+    SELECT explode(CASE WHEN q.by_key THEN sequence(0, {PARTS - 1}) ELSE array(0) END), q.text,
       NULL, NULL, NULL, NULL, NULL, NULL, array(), map()
     FROM asked WHERE {verify} AND q.text IS NOT NULL
   )
@@ -144,9 +141,9 @@ answer AS (
   FROM (SELECT _patternlake_sketch_answer(q.text, q.error, hits) AS r FROM asked CROSS JOIN found WHERE NOT {verify})
   UNION ALL
   SELECT chunks, total,
-    coalesce(error, CASE WHEN {in_parts} THEN _patternlake_sketch_refusal(q.text, total) END) AS error
+    coalesce(error, _patternlake_sketch_refusal(q.text, total)) AS error
   FROM (
-    SELECT {exact_steps.portions(in_parts)} FROM exact
+    SELECT {exact_steps.portions(verify)} FROM exact
   ) CROSS JOIN asked WHERE {verify}
   UNION ALL
   SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), q.error FROM asked
@@ -155,4 +152,4 @@ answer AS (
   SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), format_string('{_TOO_LARGE}', format_number(n, 0))
   FROM taken WHERE n > {WHOLE_EVENTS}
 ),
-{exact_steps.rows("match_seq", RETURNS, engine="sketch", several=in_parts)}"""
+{exact_steps.rows("match_seq", RETURNS, engine="sketch", several=verify)}"""

@@ -198,6 +198,53 @@ def test_a_text_that_reads_like_a_clause_is_none(lake: SketchLake) -> None:
     assert bound(lake, [pattern(keyed(lake), text) for text in texts]) == [expected] * 3
 
 
+KEYWORDS = ("network_partition", "where", "define", "within 3 events", "unit", "PARTITION BY key", "failover")
+
+
+def words(lake: SketchLake) -> Stream:
+    """Names, and values, that contain the language's keywords; the keys take turns, an event a second."""
+    made = [
+        E(number * 1000, name, "kl"[number % 2], {"s": f"DEFINE x WHERE {name} PARTITION BY key WITHIN 2 EVENTS"})
+        for number, name in enumerate(KEYWORDS)
+    ]
+    return ingested(lake, "kleene words", made, key="who", attributes={"s": "string"})
+
+
+def test_names_and_values_that_contain_keywords_are_no_clauses(lake: SketchLake) -> None:
+    stream = words(lake)
+    both = {"network_partition": [1], "failover": [7]}
+    calls = [
+        pattern(stream, "network_partition ; failover"),
+        pattern(stream, "network_partition ; failover", key="k"),
+        pattern(stream, "network_partition ; failover", key="l"),
+        pattern(stream, "network_partition ; failover WITHIN 1 MIN"),
+        pattern(stream, "network_partition ; failover\nwithin\n6 sec"),
+        pattern(stream, "network_partition ; 'PARTITION BY key'", key="k"),
+        pattern(stream, "'where' ; 'define'", key="l"),
+        pattern(stream, "'within 3 events' ; unit"),
+        pattern(stream, "network_partition ; f DEFINE f AS s LIKE '%WHERE failover PARTITION BY key%'"),
+        pattern(stream, "network_partition ; f define f as s LIKE '%WHERE failover PARTITION%' partition\tby\nkey"),
+    ]
+    assert bound(lake, calls) == [
+        [both], [both], [], [both], [], [], [], [{"within 3 events": [4], "unit": [5]}],
+        [{"network_partition": [1], "f": [7]}], [{"network_partition": [1], "f": [7]}],
+    ]  # fmt: skip
+
+
+def test_events_are_counted_whatever_they_are_called(lake: SketchLake) -> None:
+    stream = words(lake)
+    units = ["EVENTS", "EVENT", "UNIT", "units", "event", "\n Events"]
+    texts = [f"network_partition ; failover WITHIN {n} {unit}" for n in (6, 7) for unit in units]
+    found = bound(lake, [pattern(stream, text) for text in texts])
+    assert found == [[]] * 6 + [[{"network_partition": [1], "failover": [7]}]] * 6
+
+
+@pytest.mark.parametrize("text", ["A ; B", "A ; B WITHIN 5 SEC", "A ; B PARTITION BY key"])
+def test_a_limit_is_at_least_one(lake: SketchLake, text: str) -> None:
+    calls = [pattern(keyed(lake), text, max_matches=limit, truncate=True) for limit in (0, -1)]
+    assert lake.errors(calls) == [f"max_matches must be 1 or more, not {limit}" for limit in (0, -1)]
+
+
 def test_a_match_is_final_once_the_watermark_lets_nothing_change_it(lake: SketchLake) -> None:
     stream = ingested(lake, "kleene final", letters("ABAB"), [E(9000, "A")], allowed_lateness="2 seconds")
     calls = [pattern(stream, text) for text in ("A ; B", "A ; B+ WITHIN 4 SEC", "A ; B+ WITHIN 40 SEC", "A ; B+")]

@@ -386,6 +386,44 @@ def test_what_is_promised_is_there_even_if_filters_err(lake: SketchLake, count: 
     assert any(wanted)
 
 
+# --- what a pattern's text contains ----------------------------------------------------------------------------------
+
+
+def outages(lake: SketchLake) -> Stream:
+    """Names, and values, that contain the language's keywords; the keys take turns, an event a second."""
+    names = ["network_partition", "where", "define", "within 3 events", "PARTITION BY key", "failover"] * 2
+    made = [
+        E(number * 1000, name, ["k1", "k2"][number % 2], {"s": f"DEFINE x WHERE {name} PARTITION BY key"})
+        for number, name in enumerate(names)
+    ]
+    return lake.stream("outages", made, sketch={"keyed": True}, key="who", attributes={"s": "string"})
+
+
+def test_names_and_values_that_contain_keywords_are_no_clauses(lake: SketchLake) -> None:
+    stream = outages(lake)
+    either = "f DEFINE f AS s LIKE '%WHERE failover PARTITION BY key%'"
+    asked = {
+        "network_partition ; failover": [(1, 6), (7, 12)],
+        "network_partition\n;\n'failover' within 1 min": [(1, 6), (7, 12)],
+        "'where' ; 'PARTITION BY key'": [(2, 5), (8, 11)],
+        "'within 3 events' ; 'define' WITHIN 6 EVENT": [(4, 9)],
+        f"network_partition ; {either}": [(1, 6), (7, 12)],
+        f"network_partition ; {either} partition\tby who": [],
+        "network_partition ; 'PARTITION BY key' Partition By key": [(1, 5), (7, 11)],
+    }
+    assert lake.spans([stream.seq(text, verify=True) for text in asked]) == list(asked.values())
+    plain = [text for text in asked if "DEFINE" not in text and "EVENT" not in text]
+    assert lake.spans([stream.seq(text) for text in plain]) == [asked[text] for text in plain]
+    assert lake.said([stream.exists(text, key="k1") for text in plain]) == [False, False, False, True]
+
+
+@pytest.mark.parametrize("text", ["A ; B", "A ; B WITHIN 5 SEC"])
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_limit_is_at_least_one(lake: SketchLake, text: str, verify: bool) -> None:
+    calls = [worked(lake).seq(text, verify=verify, max_matches=limit, truncate=True) for limit in (0, -1)]
+    assert lake.errors(calls) == [f"max_matches must be 1 or more, not {limit}" for limit in (0, -1)]
+
+
 # --- moments --------------------------------------------------------------------------------------------------------
 
 

@@ -42,13 +42,18 @@ QUESTION_TYPE = pa.struct(
         ("width", pa.int64()),
         ("low", pa.int64()),
         ("high", pa.int64()),
+        ("by_key", pa.bool_()),
+        ("conditional", pa.bool_()),
+        ("ranked", pa.bool_()),
     ]
 )
 """A question, or why it is refused, and what chooses the events that are read and the portions that each goes to.
 
 ``text``: for `asked`; ``names``: of events that can take part, NULL: any; ``bucket``: microseconds, by which events
 without partitions are ranked; ``counted``: windows count events; ``within``: the window; ``width``: of a block of
-events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the last portion.
+events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the last portion; ``by_key``:
+the pattern has PARTITION BY; ``conditional``: DEFINE or WHERE judge the events' columns; ``ranked``: it matters how
+many events lie between two.
 """
 
 PLAN_TYPE = pa.struct(
@@ -234,6 +239,9 @@ def _question(
         "width": width,
         "low": low,
         "high": high,
+        "by_key": bool(pattern.partition),
+        "conditional": pattern.conditional,
+        "ranked": _ranked(check),
     }
 
 

@@ -23,9 +23,14 @@ QUESTION_TYPE = pa.struct(
         ("ingest_base", pa.int64()),
         ("tiers", pa.list_(pa.string())),
         ("part_segments", pa.int64()),
+        ("by_key", pa.bool_()),
+        ("conditional", pa.bool_()),
     ]
 )
-"""A question, or the error, and the batches, tiers and sizes that choose what is read."""
+"""A question, or the error, and the batches, tiers and sizes that choose what is read.
+
+``by_key``: each key is asked for itself; ``conditional``: DEFINE or WHERE judge the events' columns.
+"""
 
 
 def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
@@ -43,7 +48,7 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
 
     Returns
     -------
-    ``error``, or the question's ``text`` and the batches, tiers and sizes that choose what is read.
+    The fields of `QUESTION_TYPE`.
     """
     try:
         at = publication["at"]
@@ -63,6 +68,8 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
         "ingest_base": source["ingest_base"],
         "tiers": question.tiers(),
         "part_segments": part_segments(sizing["leaf_events"] * sizing["fanout"] ** (question.height - 1)),
+        "by_key": question.every_key,
+        "conditional": question.pattern.conditional,
     }
 
 
