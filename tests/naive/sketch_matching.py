@@ -159,20 +159,21 @@ class Matcher:
             if condition.gap is None and max(condition.slots) < len(bound) and self.applies(condition, bound)
         )
 
-    def in_window(self, first: int, last: int) -> bool:
+    def in_window(self, used: list[int]) -> bool:
+        """The greatest less the least time, or place, of the rows; of nodes, the least that this can be."""
         if self.pattern.within is None:
             return True
         amount, counted = self.pattern.within
-        a, b = self.rows[first], self.rows[last]
+        rows = [self.rows[i] for i in used]
         if not counted:
-            return b.time_lo - a.time_hi < amount * 1000
-        return (b.ordinal - a.ordinal if self.exclusive else b.lo - a.hi) < amount
+            return max(row.time_lo for row in rows) - min(row.time_hi for row in rows) < amount * 1000
+        if self.exclusive:
+            return max(row.ordinal for row in rows) - min(row.ordinal for row in rows) < amount
+        return max(row.lo for row in rows) - min(row.hi for row in rows) < amount
 
     def accepted(self, parts: list[Chosen]) -> bool:
         bound = tuple(pair for part in parts for pair in part)
-        rows = [i for i, _ in bound]
-        sizes = [len(block) for term in self.pattern.terms for block in term]
-        if not self.in_window(min(rows[: sizes[0]]), max(rows[len(rows) - sizes[-1] :])):
+        if not self.in_window([i for i, _ in bound]):
             return False
         return all(
             self.gap_is_free(gap, bound, max(i for i, _ in parts[gap]), min(i for i, _ in parts[gap + 1]))

@@ -209,10 +209,9 @@ class _Search:
 
     def accepted(self, partial: Partial) -> Partial:
         """Those inside the window, and without a negated event that meets its conditions."""
-        first, last = self.ends(partial.bound)
-        if self.rows.within >= 0 and len(first):
-            inside = self.rows.span_lo[last] - self.rows.span_hi[first] < self.rows.within
-            partial = partial.take(inside)
+        if self.rows.within >= 0 and len(partial.parent):
+            high, low = self.rows.span_lo[partial.bound].max(axis=1), self.rows.span_hi[partial.bound].min(axis=1)
+            partial = partial.take(high - low < self.rows.within)
         for gap, named in enumerate(self.rejecting):
             for accepted, judges in named:
                 if judges and len(partial.parent):

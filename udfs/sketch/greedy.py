@@ -67,7 +67,7 @@ def matches_per_start(rows: Rows, layout: Layout, past_last: bool) -> tuple[IntA
                 column = rows.gap[term - 1]
                 if last < end and column >= 0 and next_row(table, before + 1, column, end) < first:
                     last = end
-            if last < end and in_span(rows, start, last):
+            if last < end and in_span(rows, found[count]):
                 keys[count] = key
                 count += 1
                 resume = last + 1 if rows.exclusive else max(last, start + 1)

@@ -28,7 +28,8 @@ class Rows(NamedTuple):
     lo, hi
         int64[n]: i and i + 1 are adjacent iff ``hi[i] + 1 == lo[i + 1]``.
     span_lo, span_hi
-        int64[n]: the least span of a match from row i to row j is ``span_lo[j] - span_hi[i]``.
+        int64[n]: what a row says of time, or place, at least and at most; equal on events. The least span of a match is
+        the greatest `span_lo` of its rows less the least `span_hi` of them.
     within
         The span must be below it; -1 for no window.
     flags
@@ -103,9 +104,14 @@ def next_row(table: IntArray, row: int, column: int, end: int) -> int:
 
 
 @njit(cache=True)
-def in_span(rows: Rows, first: int, last: int) -> bool:
-    """True where the least span from one row to the other is inside the window."""
-    return bool(rows.within < 0 or rows.span_lo[last] - rows.span_hi[first] < rows.within)
+def in_span(rows: Rows, taken: IntArray) -> bool:
+    """True where the least span of the rows of a match is inside the window."""
+    if rows.within < 0:
+        return True
+    high, low = rows.span_lo[taken[0]], rows.span_hi[taken[0]]
+    for row in taken[1:]:
+        high, low = max(high, rows.span_lo[row]), min(low, rows.span_hi[row])
+    return bool(high - low < rows.within)
 
 
 @njit(cache=True)

@@ -265,6 +265,42 @@ def test_no_hits_no_matches(policy: str, after_match: str) -> None:
     assert len(answer("A & B ; !C ; D , E", "", policy, after_match)) == 0
 
 
+# -- times that run backwards ----------------------------------------------------------------------------------------
+
+
+def at_times(*given: tuple[str, int, int]) -> list[naive.Row]:
+    """One node per place: the names in it, and its least and greatest time in milliseconds."""
+    return [
+        naive.Row(place, place, low * 1000, high * 1000, frozenset(names))
+        for place, (names, low, high) in enumerate(given, 1)
+    ]
+
+
+@pytest.mark.parametrize(("policy", "after_match"), POLICIES)
+def test_a_span_is_the_greatest_less_the_least_time_whichever_comes_first(policy: str, after_match: str) -> None:
+    pattern = compiled("A ; B WITHIN 10 SEC")
+    for a, b, expected in [(3600, 0, []), (0, 3600, []), (0, 9, [(1, 2)]), (9, 0, [(1, 2)]), (10, 0, [])]:
+        hits = hits_of(pattern, at_times(("A", a * 1000, a * 1000), ("B", b * 1000, b * 1000)))
+        assert pairs(match_nodes(pattern, hits, policy=policy, after_match=after_match)) == expected
+
+
+@pytest.mark.parametrize(("policy", "after_match"), POLICIES)
+def test_an_event_between_first_and_last_counts_for_the_span(policy: str, after_match: str) -> None:
+    pattern = compiled("A ; B ; C WITHIN 10 SEC")
+    late = hits_of(pattern, at_times(("A", 0, 0), ("B", 60_000, 60_000), ("C", 1000, 1000)))
+    early = hits_of(pattern, at_times(("A", 60_000, 60_000), ("B", 0, 0), ("C", 61_000, 61_000)))
+    for hits in (late, early):
+        assert pairs(match_nodes(pattern, hits, policy=policy, after_match=after_match)) == []
+
+
+def test_of_leaves_the_least_span_that_their_times_allow_counts() -> None:
+    pattern = compiled("A ; B ; C WITHIN 10 SEC")
+    hits = hits_of(pattern, at_times(("A", 50_000, 60_000), ("B", 0, 41_000), ("C", 45_000, 90_000)))
+    assert pairs(match_nodes(pattern, hits)) == [(1, 3)]
+    hits = hits_of(pattern, at_times(("A", 51_000, 60_000), ("B", 0, 41_000), ("C", 45_000, 90_000)))
+    assert pairs(match_nodes(pattern, hits)) == []
+
+
 # -- random cases ----------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +309,7 @@ def check_against_oracle(seed: int) -> None:
     described = random_pattern(rng)
     pattern = compiled(described.text())
     size = rng.choice([1, 2, 3])
-    events = random_events(rng, size * rng.randint(0, 10), ordered=rng.random() < 0.8)
+    events = random_events(rng, size * rng.randint(0, 10), ordered=rng.random() < 0.5)
     rows = leaves(rng, events, size, noise=rng.choice([0, 0.2]))
     for policy, after_match in POLICIES:
         found = naive.match(described, rows, policy=policy, after_match=after_match, exclusive=False)
@@ -301,7 +337,7 @@ def test_every_policy_equals_brute_force_in_thousands_of_cases(seed: int) -> Non
 def test_truncated_answers_are_the_first_rows_of_the_whole(seed: int, most: int) -> None:
     rng = random.Random(seed)
     pattern = compiled(random_pattern(rng).text())
-    hits = hits_of(pattern, leaves(rng, random_events(rng, 12), 1, noise=0.2))
+    hits = hits_of(pattern, leaves(rng, random_events(rng, 12, ordered=rng.random() < 0.5), 1, noise=0.2))
     for policy, after_match in POLICIES:
         whole = match_nodes(pattern, hits, policy=policy, after_match=after_match)
         cut = match_nodes(pattern, hits, policy=policy, after_match=after_match, max_matches=most, truncate=True)
@@ -318,7 +354,10 @@ def joined(parts: Sequence[Hits]) -> Hits:
 def test_many_keys_are_answered_as_each_of_them_alone(seed: int) -> None:
     rng = random.Random(seed)
     pattern = compiled(random_pattern(rng).text())
-    parts = [hits_of(pattern, leaves(rng, random_events(rng, rng.randint(0, 10)), 2)) for _ in range(4)]
+    ordered = rng.random() < 0.5
+    parts = [
+        hits_of(pattern, leaves(rng, random_events(rng, rng.randint(0, 10), ordered=ordered), 2)) for _ in range(4)
+    ]
     offsets = np.cumsum([0, *map(len, parts)])
     for policy, after_match in POLICIES:
         got = match_nodes_by_key(pattern, joined(parts), offsets, policy=policy, after_match=after_match)
@@ -346,11 +385,13 @@ def true_rows(described: naive.Pattern, events: list[naive.Row], size: int, poli
     return rows
 
 
-def promise_case(seed: int, *, negation: bool) -> tuple[naive.Pattern, list[naive.Row], int, list[naive.Row]]:
+def promise_case(
+    seed: int, *, negation: bool, ordered: bool = True
+) -> tuple[naive.Pattern, list[naive.Row], int, list[naive.Row]]:
     rng = random.Random(seed)
     described = random_pattern(rng, negation=negation)
     size = rng.choice([1, 1, 2, 3, 4])
-    events = random_events(rng, rng.randint(2, 18))
+    events = random_events(rng, rng.randint(2, 18), ordered=ordered or rng.random() < 0.5)
     return described, events, size, leaves(rng, events, size, noise=0 if negation else rng.choice([0, 0.2]))
 
 
@@ -368,7 +409,7 @@ def test_without_not_existence_is_never_lost(seed: int) -> None:
 @settings(max_examples=200)
 def test_under_skip_till_any_every_true_row_is_there(seed: int) -> None:
     for negation in (False, True):
-        described, events, size, rows = promise_case(seed, negation=negation)
+        described, events, size, rows = promise_case(seed, negation=negation, ordered=False)
         pattern = compiled(described.text())
         got = match_nodes(pattern, hits_of(pattern, rows), policy="skip_till_any")
         assert set(true_rows(described, events, size, "skip_till_any")) <= set(rows_of(got))
@@ -377,7 +418,7 @@ def test_under_skip_till_any_every_true_row_is_there(seed: int) -> None:
 @given(SEEDS)
 @settings(max_examples=200)
 def test_under_strict_with_next_and_no_and_every_true_row_is_there(seed: int) -> None:
-    described, events, size, rows = promise_case(seed, negation=False)
+    described, events, size, rows = promise_case(seed, negation=False, ordered=False)
     if all(len(block) == 1 for term in described.terms for block in term):
         pattern = compiled(described.text())
         got = match_nodes(pattern, hits_of(pattern, rows), policy="strict", after_match="next")
