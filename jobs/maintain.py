@@ -137,7 +137,8 @@ def floors_after(
 
     Returns
     -------
-    One entry per rule that applies: all segments below ``before_segment`` have no nodes under ``level``; None: none.
+    One entry per rule that applies: all segments below ``before_segment`` have no nodes under ``level``; None: none at
+    all, and ``until`` is their greatest event time in microseconds, None where it is not known.
     """
     found: dict[int | None, int] = {floor["level"]: int(floor["before_segment"]) for floor in known}
     for rule in rules:
@@ -150,7 +151,21 @@ def floors_after(
         if before:
             found[level] = max(before, found.get(level, 0))
     ordered = sorted(found.items(), key=lambda entry: (entry[0] is None, entry[0] or 0))
-    return [{"level": level, "before_segment": before} for level, before in ordered]
+    floors: list[dict[str, Any]] = [{"level": level, "before_segment": before} for level, before in ordered]
+    for floor in floors:
+        if floor["level"] is None:
+            floor["until"] = _until(int(floor["before_segment"]), ends, known)
+    return floors
+
+
+def _until(before: int, ends: Sequence[tuple[int, datetime]], known: Sequence[Mapping[str, Any]]) -> int | None:
+    """The greatest event time of the segments below `before`: of those that are gone already, and of those that go."""
+    gone = [floor for floor in known if floor["level"] is None]
+    if any(floor.get("until") is None for floor in gone):
+        return None
+    already = max((int(floor["before_segment"]) for floor in gone), default=0)
+    going = [moments.to_micros(end) for segment, end in ends if already <= segment < before]
+    return max([*(int(floor["until"]) for floor in gone), *going])
 
 
 def _as_floor(floor: Mapping[str, Any]) -> tuple[int | None, int]:

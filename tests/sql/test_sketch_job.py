@@ -16,6 +16,7 @@ from sql.sketch_lake import (
     Stream,
     as_published,
     letters,
+    moment,
     naive_events,
     naive_nodes,
     naive_tree,
@@ -223,7 +224,7 @@ def test_aged_segments_answer_by_their_nodes_and_say_so(lake: SketchLake) -> Non
     nodes = naive_nodes(stream.events(), LEFT)
     for names in (("C", "F"), ("G", "I"), ("D", "E"), ("C", "D"), ("Q", "C")):
         pattern = sequence(*names)
-        (rows,) = lake.ask([stream.seq(pattern.text(), after_match="next")])
+        (rows,) = lake.ask([stream.seq(pattern.text(), after_match="next", from_position=9)])
         found = naive.match(pattern, nodes, policy="skip_till_next", after_match="next", exclusive=False)
         assert [[(s["from_position"], s["to_position"]) for s in row["steps"]] for row in rows] == [
             [(nodes[i].lo, nodes[i].hi) for i, _ in match] for match in found
@@ -243,10 +244,32 @@ def test_existence_is_unknown_where_only_coarse_nodes_could_hold_it(lake: Sketch
         "D ; D ; C": None,  # the two before C are in one node of segment 1
         "H ; I": None,  # both in one node of segment 2
         "C ; D ; D ; E ; F ; F": None,
-        "K ; J": False,
-        "X": False,
+        "K ; J": None,  # nothing is left of segment 0
+        "X": None,
+        "A ; K": None,  # what is left holds no A, or not before a K
     }
     assert lake.said([stream.exists(pattern) for pattern in said]) == list(said.values())
+    later = {"C ; F": True, "H ; I": None, "K ; J": False, "X": False, "A ; K": False}
+    assert lake.said([stream.exists(pattern, from_position=9) for pattern in later]) == list(later.values())
+    assert lake.said([stream.exists(pattern, from_time=moment(8 * DAY)) for pattern in later]) == list(later.values())
+    assert lake.said([stream.exists("X", to_position=5), stream.exists("X", from_time=moment(7 * DAY))]) == [None] * 2
+
+
+def test_rows_that_could_lie_in_a_dropped_range_are_refused_or_flagged(lake: SketchLake) -> None:
+    stream = aged(lake)
+    errors = lake.errors([stream.seq("C ; F"), stream.seq("C ; F", from_position=3, to_position=30)])
+    for low, error in zip((1, 3), errors, strict=True):
+        assert error == (
+            f"ageing has dropped the sketch of positions {low} to 8 of 'aged', and the question reaches into them; ask "
+            "from_position => 9, verify => true (exact, on the events), or truncate => true (the rows of what is left, "
+            "flagged)"
+        )
+    bounded = [{"from_position": 9}, {"from_time": moment(8 * DAY)}, {"truncate": True}]
+    rows = lake.ask([stream.seq("C ; F", after_match="next", **given) for given in bounded])
+    assert rows[0]
+    assert [row["first_position"] for row in rows[0]] == [row["first_position"] for row in rows[2]]
+    flags = [{row["truncated"] for row in each} for each in rows]
+    assert flags == [{False}, {False}, {True}]
 
 
 def test_exact_answers_do_not_age(lake: SketchLake) -> None:
@@ -278,7 +301,7 @@ def test_maintaining_again_removes_nothing_and_new_events_age_the_next_segments(
         kept.setdefault(segment, set()).add(level)
     assert kept == {2: {2}, 3: {1, 2}, 4: {0, 1, 2}, 5: {0, 1, 2}}
     # Nodes that are gone are gone at every moment.
-    (rows,) = lake.ask([stream.seq("F ; J", after_match="next", as_of=stream.moments[0])])
+    (rows,) = lake.ask([stream.seq("F ; J", after_match="next", as_of=stream.moments[0], from_position=17)])
     assert [[(s["from_position"], s["to_position"]) for s in row["steps"]] for row in rows] == [[(17, 24), (25, 28)]]
 
 

@@ -117,9 +117,8 @@ def candidates(text: str | None, hits: pa.ListArray) -> dict[str, Any]:
     if question.every_key:
         every = needs_every_event(question.pattern, question.policy, partitioned=True)
         return whole | {"any_name": every}
-    found, _, _ = gathered(question, hits)
-    if question.dropped:
-        found = _with_dropped(question, found)
+    found, offsets, _ = gathered(question, hits)
+    found, _ = _with_dropped(question, found, offsets)
     wanted = candidate_ranges(
         question.pattern, found, policy=question.policy, partitioned=question.one_key, window=question.window
     )
@@ -129,7 +128,7 @@ def candidates(text: str | None, hits: pa.ListArray) -> dict[str, Any]:
 
 
 def exists(text: str | None, error: str | None, hits: pa.ListArray) -> dict[str, Any]:
-    """Whether the pattern occurs: ``found`` is None where only aged, coarse nodes could hold it."""
+    """Whether the pattern occurs: ``found`` is None where only aged, coarse or dropped ranges could hold it."""
     if text is None or error is not None:
         return {"error": error or "there is no question to answer"}
     question = compile_question(text)
@@ -139,7 +138,7 @@ def exists(text: str | None, error: str | None, hits: pa.ListArray) -> dict[str,
             return {"found": True}
         if not question.floors:
             return {"found": False}
-        split, offsets = _split(found, offsets, len(question.pattern.slots))
+        split, offsets = _split(*_with_dropped(question, found, offsets), len(question.pattern.slots))
         return {"found": None if len(_matches(question, split, offsets, limit=1)) else False}
     except PatternLakeError as failed:
         return {"error": str(failed)}
@@ -182,7 +181,7 @@ def _rows(question: Question, matches: Matches, keys: Sequence[str | None]) -> p
         pa.array(matches.level.astype(np.int32)),
         pa.array(np.full(count, question.verify)),
         pa.array(matches.fp_bound),
-        pa.array(np.full(count, matches.truncated)),
+        pa.array(np.full(count, matches.truncated or (not question.verify and question.dropped is not None))),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(ROW_TYPE))
 
@@ -197,20 +196,31 @@ def _touched(ranges: NDArray[np.int64]) -> list[int]:
     return sorted({block for low, high in zip(first, last, strict=True) for block in range(low, high + 1)})
 
 
-def _with_dropped(question: Question, hits: Hits) -> Hits:
-    """The hits, and before them one node for all dropped segments, which may have held anything at any time."""
+def _with_dropped(question: Question, hits: Hits, offsets: NDArray[np.int64]) -> tuple[Hits, NDArray[np.int64]]:
+    """The hits of each key, and before them one coarse node for what is dropped: it may have held anything at any time.
+
+    Where every key is asked for, one more key has that node alone: a key that nothing else is known of.
+    """
+    if question.dropped is None:
+        return hits, offsets
+    low, high = question.dropped
     node = replace(
         hits,
-        pos_lo=np.array([1]),
-        pos_hi=np.array([question.dropped]),
+        pos_lo=np.array([low]),
+        pos_hi=np.array([high]),
         time_lo=np.array([-_FAR]),
         time_hi=np.array([_FAR]),
-        level=np.zeros(1, hits.level.dtype),
+        level=np.ones(1, hits.level.dtype),
         present=np.ones((1, hits.present.shape[1]), np.bool_),
         fp=np.ones((1, hits.fp.shape[1])),
     )
     names = [field.name for field in fields(Hits)]
-    return Hits(**{name: np.concatenate([getattr(node, name), getattr(hits, name)]) for name in names})
+    both = Hits(**{name: np.concatenate([getattr(node, name), getattr(hits, name)]) for name in names})
+    rows = np.insert(np.arange(1, len(hits) + 1), offsets[:-1], 0)
+    offsets = offsets + np.arange(len(offsets))
+    if question.every_key:
+        rows, offsets = np.append(rows, 0), np.append(offsets, len(rows) + 1)
+    return both.take(rows), offsets
 
 
 def _split(hits: Hits, offsets: NDArray[np.int64], pieces: int) -> tuple[Hits, NDArray[np.int64]]:

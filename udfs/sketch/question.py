@@ -29,10 +29,14 @@ MOST_NAMES = 1000
 
 @dataclass(frozen=True)
 class Floor:
-    """Ageing: segments below `before_segment` have no nodes under `level` any more; None: none at all."""
+    """Ageing: segments below `before_segment` have no nodes under `level` any more; None: none at all.
+
+    `until` is the greatest event time of such as have none at all, microseconds since the epoch; None: not known.
+    """
 
     before_segment: int
     level: int | None
+    until: int | None = None
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,18 @@ class Question:
         return max(levels, default=0)
 
     @property
-    def dropped(self) -> int:
-        """The last position of which ageing has left nothing; 0 where it has left something of all."""
-        segments = [floor.before_segment for floor in self.floors if floor.level is None]
-        return max(segments, default=0) * self.segment_events
+    def dropped(self) -> tuple[int, int] | None:
+        """First and last position, inside the question's bounds, of what ageing has left nothing of; None: no such."""
+        gone = max((floor for floor in self.floors if floor.level is None), key=_reach, default=None)
+        if gone is None or self.window.empty:
+            return None
+        bounds = self.window
+        low = max(1, bounds.from_position or 1)
+        high = min(gone.before_segment * self.segment_events, self.events)
+        if bounds.to_position is not None:
+            high = min(high, bounds.to_position)
+        earlier = bounds.from_time is not None and gone.until is not None and gone.until < bounds.from_time
+        return None if low > high or earlier else (low, high)
 
     def tiers(self) -> list[str]:
         """Which parts of the node table hold the nodes that answer."""
@@ -133,7 +145,10 @@ def question_text(arguments: Mapping[str, Any], sketch: Mapping[str, Any] | None
         streams = ", ".join(repr(name) for name in known) or "none yet; run `ingest` and `sketch`"
         raise ArgumentError(f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}")
     text = json.dumps({"arguments": dict(arguments), "sketch": dict(sketch)}, sort_keys=True)
-    compile_question(text)
+    question = compile_question(text)
+    # match_exists has no `truncate`: it says NULL.
+    if "truncate" in arguments and not question.verify and not question.truncate:
+        _refuse_dropped(question)
     return text
 
 
@@ -185,7 +200,24 @@ def compile_question(text: str) -> Question:
         expressions=len(stream.get("tokens") or ["name"]),
         seed=configuration["seed"],
         events=state["events"],
-        floors=tuple(Floor(entry["before_segment"], entry["level"]) for entry in parts["sketch"]["floors"]),
+        floors=tuple(
+            Floor(entry["before_segment"], entry["level"], entry.get("until")) for entry in parts["sketch"]["floors"]
+        ),
+    )
+
+
+def _reach(floor: Floor) -> int:
+    return floor.before_segment
+
+
+def _refuse_dropped(question: Question) -> None:
+    if question.dropped is None:
+        return
+    low, high = question.dropped
+    raise ArgumentError(
+        f"ageing has dropped the sketch of positions {low:,} to {high:,} of {question.stream!r}, and the question "
+        f"reaches into them; ask from_position => {high + 1}, verify => true (exact, on the events), or truncate => "
+        "true (the rows of what is left, flagged)"
     )
 
 
