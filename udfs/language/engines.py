@@ -145,9 +145,25 @@ def _negation_between(*kinds: type[Node]) -> Rule:
                         placed.setdefault(id(item), "first" if at == 0 else "last")
         for node in query.pattern.walk():
             if isinstance(node, Negation) and (where := placed.get(id(node), "alone")):
-                yield node.sign, f"'!' (not) stands {where}; it needs an operand of ';' on either side"
+                message = f"'!' (not) stands {where}; it needs an operand of ';' on either side"
+                yield node.sign, message + (_never(where) if node in _ends(query.pattern) else "")
 
     return rule
+
+
+def _ends(pattern: Node) -> tuple[Node, ...]:
+    """The first and the last item of a pattern that is a sequence."""
+    items = _flat(pattern) if isinstance(pattern, Sequence) else []
+    return (items[0], items[-1]) if items else ()
+
+
+def _never(where: str) -> str:
+    """How to ask for what a negation at an end of the pattern means."""
+    when = "before" if where == "first" else "after"
+    return (
+        f"; for what never came {when}, ask without it and keep what a LEFT ANTI JOIN with the view events leaves, "
+        "as docs/match_seq.md shows under 'And never'"
+    )
 
 
 def _flat(node: Node) -> list[Node]:

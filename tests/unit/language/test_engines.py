@@ -18,6 +18,11 @@ ONLY_FIXED = "a sketch counts only as A[n]; match_pattern takes '+' and '*'"
 CHAIN = "a trend is a sequence of names, each plain or with '+'"
 WRITTEN_OUT = "a subscription writes each event out, as in A AS a1 ; A AS a2"
 BETWEEN = "it needs an operand of ';' on either side"
+NEVER_BEFORE, NEVER_AFTER = (
+    f"{BETWEEN}; for what never came {when}, ask without it and keep what a LEFT ANTI JOIN with the view events leaves"
+    ", as docs/match_seq.md shows under 'And never'"
+    for when in ("before", "after")
+)
 NAMED = "a subscription names each, as in A AS a1, A AS a2"
 
 TAKEN = [
@@ -59,9 +64,9 @@ REFUSED = [
         "with verify => true, WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
     ),
     ("sketch", "A ; B WITHIN 5 MIN SLIDE 1 MIN", 20, f"{SKETCH} does not take SLIDE; leave it out"),
-    ("sketch", "!A ; B", 1, f"'!' (not) stands first; {BETWEEN}"),
-    ("sketch", "A ; !B", 5, f"'!' (not) stands last; {BETWEEN}"),
-    ("sketch", "A ; (B ; NOT(C, D))", 10, f"'!' (not) stands last; {BETWEEN}"),
+    ("sketch", "!A ; B", 1, f"'!' (not) stands first; {NEVER_BEFORE}"),
+    ("sketch", "A ; !B", 5, f"'!' (not) stands last; {NEVER_AFTER}"),
+    ("sketch", "A ; (B ; NOT(C, D))", 10, f"'!' (not) stands last; {NEVER_AFTER}"),
     ("sketch", "A ; !B, C", 5, f"'!' (not) stands first; {BETWEEN}"),
     ("sketch", "!A", 1, f"'!' (not) stands alone; {BETWEEN}"),
     (
@@ -107,8 +112,8 @@ REFUSED = [
     ("kleene", "A WITHIN 5 MIN SLIDE 1 MIN", 16, f"{KLEENE} does not take SLIDE; every match is found without it"),
     ("kleene", "(A ; B)+", 1, f"{KLEENE} does not take a sequence (;) inside a repetition; only a name"),
     ("kleene", "C ; (A | B)[2]", 5, f"{KLEENE} does not take an alternative (|) inside a repetition; only a name"),
-    ("kleene", "!A ; B", 1, f"'!' (not) stands first; {BETWEEN}"),
-    ("kleene", "A ; B ; !C", 9, f"'!' (not) stands last; {BETWEEN}"),
+    ("kleene", "!A ; B", 1, f"'!' (not) stands first; {NEVER_BEFORE}"),
+    ("kleene", "A ; B ; !C", 9, f"'!' (not) stands last; {NEVER_AFTER}"),
     ("kleene", "A & !B", 5, "'!' (not) stands under '&'; it needs an order, as ';' gives"),
     ("kleene", "(A ; !X ; B) & C", 6, "'!' (not) stands under '&'; it needs an order, as ';' gives"),
     ("kleene", "A ; (!X | B) ; C", 6, f"'!' (not) stands alone; {BETWEEN}"),
