@@ -21,6 +21,7 @@ from picture import draw
 from questions import QUESTIONS, TIRED, Question, RowQuestion
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from sky import FRONTS, FrontQuestion, Weather
 
 import patternlake
@@ -81,19 +82,15 @@ def deliver_and_run(spark: SparkSession, deliveries: Deliveries, weather: Weathe
     """Deliver each month and run the jobs on it; the moment at which June's file was published."""
     console.rule("Twelve files arrive, one a month")
     titles = ("ingest", "sketch", *LATER)
-    console.print(
-        f"{'month':8}{'rows in':>9}{'events':>9}{'quarantined':>13}" + "".join(f"{title:>10}" for title in titles)
-    )
+    console.print(month_line("month", "rows in", "events", "quarantined", *titles))
     as_of, delivered = "", 0
     for month in MONTHS:
         deliveries.write(month, DATA)
         ingest, sketch = (
             patternlake.run(spark, str(CONFIGURATION), job=job, object="flights")[0] for job in ("ingest", "sketch")
         )
-        line = (
-            f"2013-{month:02} {ingest.rows_in:>9,}{ingest.rows_out:>9,}{ingest.rows_quarantined:>13,}"
-            f"{ingest.seconds:>8.1f} s{sketch.seconds:>8.1f} s"
-        )
+        counts = [f"{count:,}" for count in (ingest.rows_in, ingest.rows_out, ingest.rows_quarantined)]
+        seconds = [ingest.seconds, sketch.seconds]
         if month in LATER_MONTHS:
             for reports in (weather, days):
                 reports.write(range(delivered + 1, month + 1), WEATHER)
@@ -102,12 +99,17 @@ def deliver_and_run(spark: SparkSession, deliveries: Deliveries, weather: Weathe
                 patternlake.run(spark, str(CONFIGURATION), job="ingest", object=stream)
             for job in LATER:
                 summaries = patternlake.run(spark, str(CONFIGURATION), job=job)
-                line += f"{sum(summary.seconds for summary in summaries):>8.1f} s"
-        console.print(line)
+                seconds.append(sum(summary.seconds for summary in summaries))
+        console.print(month_line(f"2013-{month:02}", *counts, *(f"{each:.1f} s" for each in seconds)))
         if month == AS_OF_MONTH:
             latest = "SELECT CAST(max(published_at) AS STRING) AS at FROM patternlake.publications"
             as_of = spark.sql(latest).collect()[0]["at"]
     return as_of
+
+
+def month_line(month: str, rows: str, events: str, quarantined: str, *jobs: str) -> str:
+    """A line of the table of months; a terminal of 80 columns holds it."""
+    return f"{month:8}{rows:>8}{events:>8}{quarantined:>12}" + "".join(f"{job:>8}" for job in jobs)
 
 
 def show_state(spark: SparkSession) -> None:
@@ -302,7 +304,8 @@ def print_rows(title: str, rows: Sequence[Row] | Sequence[dict[str, Any]], numbe
         number_column = isinstance(records[0][column], int) and not isinstance(records[0][column], bool)
         table.add_column(column, justify="right" if number_column else "left", overflow="fold")
     for record in records[:SHOWN_ROWS]:
-        table.add_row(*[f"{value:,}" if type(value) is int else str(value) for value in record.values()])
+        # As it is: b[i-1].x in a plan is no markup.
+        table.add_row(*[Text(f"{value:,}" if type(value) is int else str(value)) for value in record.values()])
     console.print(table)
     if number is not None:
         with (OUTPUT / f"question_{number}.csv").open("w", encoding="utf-8", newline="") as file:

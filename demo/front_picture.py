@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MultipleLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter
 from sky import CALL
 
 if TYPE_CHECKING:
@@ -18,10 +19,17 @@ MARK = "#c0392b"
 AROUND = 36
 """Hours that are shown before and after the most probable front."""
 
+NEW_YORK = ZoneInfo("America/New_York")
+
 SKY = """
 SELECT step, name, sum(probability) AS share FROM patternlake.events
 WHERE stream = 'sky' AND step BETWEEN {low} AND {high} GROUP BY step, name
 """
+
+
+def clock(step: int) -> datetime:
+    """When an hour begins by New York's clock, as the table of fronts tells it, too."""
+    return (datetime(2013, 1, 1, tzinfo=timezone.utc) + timedelta(hours=step)).astimezone(NEW_YORK)
 
 
 def draw_front(spark: SparkSession, path: Path) -> None:
@@ -30,7 +38,7 @@ def draw_front(spark: SparkSession, path: Path) -> None:
     low, high = best["t_start"] - AROUND, best["t_end"] + AROUND
     shares = {(row["step"], row["name"]): row["share"] for row in spark.sql(SKY.format(low=low, high=high)).collect()}
     groups = spark.sql(f"SELECT * FROM {CALL} WHERE t_end >= {low} AND t_start <= {high} ORDER BY t_start").collect()
-    day = datetime(2013, 1, 1) + timedelta(hours=best["t_start"])
+    day = clock(best["t_start"])
     figure = Figure(figsize=(13, 6), dpi=130)
     axes = figure.add_axes((0.07, 0.17, 0.9, 0.65))
     steps = list(range(low, high + 1))
@@ -48,9 +56,9 @@ def draw_front(spark: SparkSession, path: Path) -> None:
     axes.set_xlim(low, high + 1)
     axes.set_ylim(0, 1)
     axes.set_ylabel("share of the three airports")
-    axes.xaxis.set_major_locator(MultipleLocator(6))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{int(step) % 24:02}:00"))
-    axes.set_xlabel("hour, UTC")
+    axes.xaxis.set_major_locator(FixedLocator([step for step in steps if clock(step).hour % 6 == 0]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{clock(int(step)):%H:%M}"))
+    axes.set_xlabel("hour, New York's clock")
     axes.spines[["top", "right"]].set_visible(False)
     figure.text(0.07, 0.93, f"A front over New York, {day:%-d %B %Y}", fontsize=16, weight="bold")
     figure.text(
