@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from delta.exceptions import (
@@ -164,6 +165,24 @@ def vacuum(spark: SparkSession, table: str) -> None:
     before = str(spark.conf.get(_LISTING_TASKS, str(_MOST_LISTING_TASKS)))
     spark.conf.set(_LISTING_TASKS, str(min(int(before), _MOST_LISTING_TASKS)))
     try:
-        _retrying(f"vacuum of {table}", DeltaTable.forName(spark, table).vacuum)
+        with _console_of_scala_closed(spark):
+            _retrying(f"vacuum of {table}", DeltaTable.forName(spark, table).vacuum)
     finally:
         spark.conf.set(_LISTING_TASKS, before)
+
+
+@contextmanager
+def _console_of_scala_closed(spark: SparkSession) -> Iterator[None]:
+    """Keep what Scala code of this thread prints off standard output: Delta's vacuum prints what it deleted."""
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:  # a Connect session: what is printed is printed where the server is
+        yield
+        return
+    # Each thread of the JVM has an output of its own, and py4j gives each thread of Python one thread of the JVM.
+    console = getattr(getattr(jvm.scala, "Console$"), "MODULE$")
+    before = console.out()
+    console.setOutDirect(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+    try:
+        yield
+    finally:
+        console.setOutDirect(before)

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from patternlake.sql_ext import quiet_start
 from patternlake.udfs.errors import StateError
 from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 
@@ -30,6 +31,9 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
+# pyspark writes a JSON document with Java's stack to standard error, beside raising, for each error of these kinds.
+_ECHOES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def session(
@@ -68,8 +72,13 @@ def session(
 
 
 def bare_session(master: str = "local[*]", settings: dict[str, str] | None = None) -> SparkSession:
-    """Start (or get) a local session that is ready for Delta, with nothing of PatternLake registered."""
+    """Start (or get) a local session that is ready for Delta, with nothing of PatternLake registered.
+
+    A JVM that it starts is quiet: only errors are logged, unless a log4j2 configuration of the user's says otherwise;
+    ``spark.sparkContext.setLogLevel("WARN")`` brings Spark's warnings back.
+    """
     from delta import configure_spark_with_delta_pip
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -78,8 +87,12 @@ def bare_session(master: str = "local[*]", settings: dict[str, str] | None = Non
     defaults = {"spark.driver.memory": os.environ.get("PATTERNLAKE_DRIVER_MEMORY", "4g"), **_SETTINGS}
     for key, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(key, value)
+    builder = configure_spark_with_delta_pip(builder)
+    for name in _ECHOES:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
-        return configure_spark_with_delta_pip(builder).getOrCreate()
+        quiet_start.start(SparkConf().setAll(list(builder._options.items())))
+        return builder.getOrCreate()
     except Exception as error:
         raise StateError(
             "Spark could not start with Delta's jars. They come from the Maven repository through Ivy at the first "
