@@ -136,34 +136,83 @@ def status(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A SQL statement; - reads it from standard input.")],
     conf: Conf,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUERY]",
+            help="A SQL statement; - reads one from standard input. Without it: a shell, or, where standard input is "
+            "no terminal, all statements that stand there, each ended by a semicolon.",
+            show_default=False,
+        ),
+    ] = None,
     format: Annotated[
         Format, typer.Option("--format", help="A table of at most 1000 rows; csv and json write all rows.")
     ] = Format.TABLE,
     verbose: Verbose = False,
 ) -> None:
-    """Run a SQL statement with the functions enabled, in the configured database."""
-    from patternlake.jobs import answers
+    """Run SQL with the functions enabled, in the configured database: one statement, or many with one start of Spark.
+
+    In a shell, and of statements from standard input, one that fails is told, and the next one is run; the exit code is
+    1 then, but for a shell's.
+    """
+    from patternlake.jobs import shell
     from patternlake.jobs.configuration import Configuration
     from patternlake.jobs.local_spark import spark_for
 
     text = sys.stdin.read() if query == "-" else query
-    if not text.strip():
+    if text is not None and not text.strip():
         raise typer.BadParameter("the statement is empty", param_hint="'QUERY'")
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with _failing(verbose) as console:
         configuration = Configuration.load(conf)
+        if text is None and at_terminal:
+            _tell(console, "Spark starts …")
         with spark_for(configuration, verbose=verbose) as spark:
             spark.catalog.setCurrentDatabase(configuration.database)
-            answer = spark.sql(text)
-            if format is Format.TABLE:
-                lines, more = answers.as_table(answer)
-                _write(lines)
-                if more:
-                    told = f"only the first {answers.TABLE_ROWS} rows; --format csv or json writes all"
-                    console.print(told, markup=False, highlight=False, soft_wrap=True)
-            else:
-                _write(answers.as_csv(answer) if format is Format.CSV else answers.as_json(answer))
+            if text is not None:
+                _answer(spark, text, format, console)
+                return
+            if at_terminal:
+                shell.converse(
+                    lambda statement: _answered(spark, statement, format, console, verbose),
+                    lambda line: _tell(console, line),
+                )
+                return
+            told = [_answered(spark, statement, format, console, verbose) for statement in shell.read(sys.stdin)]
+    if not all(told):
+        raise typer.Exit(1)
+
+
+def _answered(spark: SparkSession, statement: str, format: Format, console: Console, verbose: bool) -> bool:
+    """Answer a statement, or tell its error; whether it was answered."""
+    try:
+        _answer(spark, statement, format, console)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if verbose:
+            traceback.print_exception(error)
+        typer.echo(message(error), err=True)
+        return False
+    return True
+
+
+def _answer(spark: SparkSession, statement: str, format: Format, console: Console) -> None:
+    from patternlake.jobs import answers
+
+    answer = spark.sql(statement)
+    if format is Format.TABLE:
+        lines, more = answers.as_table(answer)
+        _write(lines)
+        if more:
+            _tell(console, f"only the first {answers.TABLE_ROWS} rows; --format csv or json writes all")
+    else:
+        _write(answers.as_csv(answer) if format is Format.CSV else answers.as_json(answer))
+
+
+def _tell(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 from collections.abc import Iterator
@@ -175,6 +176,20 @@ def test_an_error_of_sql_is_told_without_plan_and_java(
         shown = capsys.readouterr().err
         assert shown.startswith(said)
         assert shown.count("\n") == 1
+
+
+def test_statements_of_a_pipe_are_answered_one_by_one_and_an_error_ends_only_its_own(
+    conf: Path, shared_session: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1 AS one; SELEC 2;\nSELECT 'A ; B' AS three\n"))
+    assert command("sql", "--conf", str(conf)) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "one\n---\n  1\nthree\n-----\nA ; B\n"
+    assert shown.err.startswith("[PARSE_SYNTAX_ERROR] ")
+    assert shown.err.count("\n") == 1
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1 AS one;"))
+    assert command("sql", "--conf", str(conf), "--format", "csv") == 0
+    assert capsys.readouterr() == ("one\n1\n", "")
 
 
 def test_raised_messages_of_several_lines_stay_whole(spark: SparkSession) -> None:

@@ -1,0 +1,131 @@
+"""What the shell does with what is typed, at a terminal of its own. Nothing here starts Spark."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from patternlake.jobs import shell
+
+pty = pytest.importorskip("pty", reason="a pseudo-terminal needs a system that has them")
+
+# Answers with the statement itself; 'wait' takes until it is interrupted.
+SHELL = """
+import sys, time
+from patternlake.jobs import shell
+
+def answer(statement):
+    if statement == "wait":
+        print("waiting", flush=True)
+        time.sleep(60)
+    print(f"<{statement}>", flush=True)
+
+shell.converse(answer, lambda line: print(line, flush=True))
+print("left", flush=True)
+"""
+
+
+class Terminal:
+    """A person at a shell."""
+
+    def __init__(self, state: Path) -> None:
+        self._ours, theirs = pty.openpty()
+        environment = {**os.environ, "XDG_STATE_HOME": str(state), "TERM": "dumb", "INPUTRC": os.devnull}
+        command = [sys.executable, "-c", SHELL]
+        self.process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
+            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+        )  # fmt: skip
+        os.close(theirs)
+        self.seen = ""
+
+    def sees(self, text: str) -> str:
+        """Read until a text is there; what came before it."""
+        while text not in self.seen:
+            ready, _, _ = select.select([self._ours], [], [], 60)
+            assert ready, f"{text!r} does not come, but {self.seen!r}"
+            self.seen += os.read(self._ours, 4096).decode()
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def types(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    opened = Terminal(tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_statements_of_several_lines_are_answered_and_exit_leaves(terminal: Terminal) -> None:
+    terminal.sees(shell.PROMPT)
+    terminal.types("SELECT 'A ; B';\n")
+    terminal.sees("<SELECT 'A ; B'>")
+    terminal.sees(shell.PROMPT)
+    terminal.types("SELECT\n")
+    terminal.sees(shell.GOING_ON)
+    terminal.types("1; SELECT 2;\n")
+    terminal.sees("<SELECT\r\n1>")
+    terminal.sees("<SELECT 2>")
+    terminal.sees(shell.PROMPT)
+    terminal.types("exit;\n")
+    terminal.sees("left")
+    assert terminal.process.wait(60) == 0
+
+
+def test_ctrl_d_leaves(terminal: Terminal) -> None:
+    terminal.sees(shell.PROMPT)
+    terminal.types("\x04")
+    terminal.sees("left")
+    assert terminal.process.wait(60) == 0
+
+
+def test_ctrl_c_drops_what_was_typed_and_stops_what_runs(terminal: Terminal) -> None:
+    terminal.sees(shell.PROMPT)
+    terminal.types("SELECT 'never closed\n")
+    terminal.sees(shell.GOING_ON)
+    terminal.types("\x03")
+    terminal.sees("interrupted")
+    terminal.sees(shell.PROMPT)
+    terminal.types("wait;\n")
+    terminal.sees("waiting")
+    terminal.types("\x03")
+    terminal.sees("interrupted")
+    terminal.sees(shell.PROMPT)
+    terminal.types("SELECT 1;\n")
+    terminal.sees("<SELECT 1>")
+
+
+def test_what_was_typed_can_be_brought_back_in_the_next_shell(tmp_path: Path) -> None:
+    pytest.importorskip("readline")
+    first = Terminal(tmp_path)
+    first.sees(shell.PROMPT)
+    first.types("SELECT 42;\n")
+    first.sees("<SELECT 42>")
+    first.sees(shell.PROMPT)
+    first.types("exit\n")
+    first.sees("left")
+    first.close()
+    second = Terminal(tmp_path)
+    second.sees(shell.PROMPT)
+    second.types("\x10\x10\n")  # twice the line before: exit, then the question
+    second.sees("<SELECT 42>")
+    second.close()
+
+
+def test_statements_of_a_pipe_need_no_last_semicolon() -> None:
+    assert list(shell.read(["SELECT 1; SELECT\n", "2;\n", "SELECT 3\n"])) == ["SELECT 1", "SELECT\n2", "SELECT 3"]
+    assert list(shell.read(["-- nothing\n"])) == []
