@@ -15,6 +15,9 @@ PART_TYPE = pa.struct([("error", pa.string()), ("total", pa.int64()), ("chunks",
 
 CHUNK_ROWS = 20_000
 
+MOST_TOLD = 1 << 50
+"""Matches of one portion that are told apart: more are that many, so that the sum of all portions fits."""
+
 WHOLE_EVENTS = 4_000_000
 """Greatest number of events that one portion takes in where nothing divides them."""
 
@@ -35,8 +38,10 @@ def rows_of(sealed: Sequence[bytes], row_type: pa.StructType) -> pa.ListArray:
 
 
 def part(error: str | None, total: int, rows: pa.StructArray) -> pa.StructScalar:
-    """The `PART_TYPE` of a portion; with an error, without its rows."""
-    return pa.scalar({"error": error, "total": total, "chunks": None if error else chunks(rows)}, PART_TYPE)
+    """The `PART_TYPE` of a portion; with an error, without its rows. Totals end at `MOST_TOLD`."""
+    return pa.scalar(
+        {"error": error, "total": min(total, MOST_TOLD), "chunks": None if error else chunks(rows)}, PART_TYPE
+    )
 
 
 def refused(message: str) -> pa.StructScalar:

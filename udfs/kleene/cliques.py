@@ -51,8 +51,9 @@ def collect(
     anchors: IntArray | None,
     *,
     bare: bool,
+    most: int,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """All matches of all rows.
+    """The matches of all rows, `most` of each at most.
 
     Parameters
     ----------
@@ -68,10 +69,13 @@ def collect(
         int64[r]: the event that the matches of each row begin with; None where nothing says.
     bare
         True where the line has no plain operand.
+    most
+        Greatest number of matches of one row.
 
     Returns
     -------
-    As `runs.collect`.
+    (int64[k], int64[k·g + 1], int64[e])
+        The row of each match; offsets of the events of each match and group; the events.
     """
     row_of: list[int] = []
     sizes: list[int] = [0]
@@ -80,6 +84,7 @@ def collect(
         nodes = _nodes(groups, conditions, chained, reach, row)
         needed = [number for number, group in enumerate(groups) if group[1] > 0]
         anchor = None if anchors is None else int(anchors[row])
+        before = len(row_of)
         for chosen in _maximal(nodes, anchor):
             lists: list[list[int]] = [[] for _ in groups]
             for node in chosen:
@@ -89,6 +94,8 @@ def collect(
                 for events in lists:
                     kept += events
                     sizes.append(len(events))
+                if len(row_of) - before == most:
+                    break
     return np.array(row_of, np.int64), np.cumsum(sizes, dtype=np.int64), np.array(kept, np.int64)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene import cliques, runs
 from patternlake.udfs.kleene.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.events import BoolArray, IntArray
@@ -15,6 +16,30 @@ from patternlake.udfs.kleene.joins import Joiner
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
 from patternlake.udfs.kleene.tables import Table, expanded
 from patternlake.udfs.language.references import Reference
+
+EVENTS_AT_ONCE = 1 << 23
+"""Events that the matches of one step bind together, about."""
+MOST_WAYS = 1 << 20
+"""Ways to fill the groups of one partial match, where all of them must be seen to know the first ones."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far the ways to fill the groups of one partial match are followed.
+
+    Attributes
+    ----------
+    ways
+        So many of them, at most.
+    enough
+        True: the first ones, in the order of their events, say all that is wanted; False: more are an error.
+    events
+        So many events, at most, bound by them together; more are an error.
+    """
+
+    ways: int
+    enough: bool
+    events: int
 
 
 @dataclass(frozen=True)
@@ -63,8 +88,8 @@ def sliced(offsets: IntArray, events: IntArray, rows: IntArray) -> tuple[IntArra
     return np.append(np.zeros(1, np.int64), np.cumsum(counts)).astype(np.int64), events[at]
 
 
-def collected(joiner: Joiner, table: Table) -> Collected:
-    """All matches of some rows of a whole line's table.
+def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collected]:
+    """The matches of some rows of a whole line's table, some at a time.
 
     Parameters
     ----------
@@ -72,6 +97,13 @@ def collected(joiner: Joiner, table: Table) -> Collected:
         Of the line and the range of first events.
     table
         Rows with an event for every slot of kind ``one``; for a line without such, one row per part.
+    limits
+        How many matches of one row are wanted.
+
+    Raises
+    ------
+    ArgumentError
+        One row has more matches than can be followed.
     """
     layout, stream = joiner.layout, joiner.stream
     groups, picks = layout.of_kind("group"), layout.of_kind("pick")
@@ -85,7 +117,8 @@ def collected(joiner: Joiner, table: Table) -> Collected:
     table = table.take(rows)
     lists = {slot: sliced(*found, rows) for slot, found in lists.items()}
     if not groups:
-        return Collected(table.part, table.columns, lists)
+        yield Collected(table.part, table.columns, lists)
+        return
     coupled = _coupled(joiner)
     if layout.pairs:
         conditions = [(part, _pair_truth(joiner, table, part, lists)) for part in layout.pairs]
@@ -98,18 +131,48 @@ def collected(joiner: Joiner, table: Table) -> Collected:
             stream.reach,
             anchors,
             bare=not table.columns,
+            most=limits.ways,
         )
+        if not limits.enough and len(row_of) and np.bincount(row_of).max() >= limits.ways:
+            raise _too_many_ways()
+        yield _found(table, lists, groups, row_of, offsets, kept)
     elif _settled(joiner, table):
         if layout.chains:
             given, chains = _candidates(joiner, table, lists, False), _chains(joiner, table, lists)
             for number, slot in enumerate(groups):
                 if any(part.chain == slot for part in layout.chains):
                     lists[slot] = runs.neighbours(given, chains, number)
-        return Collected(table.part, table.columns, lists)
+        yield Collected(table.part, table.columns, lists)
     else:
-        given = _candidates(joiner, table, lists, coupled)
-        row_of, offsets, kept = runs.collect(given, _chains(joiner, table, lists), stream.reach)
-    found: dict[int, tuple[IntArray, IntArray]] = {slot: sliced(*lists[slot], row_of) for slot in picks}
+        given, chains, row = _candidates(joiner, table, lists, coupled), _chains(joiner, table, lists), 0
+        while row < len(table):
+            row_of, offsets, kept, row, cut = runs.collect(
+                given, chains, stream.reach, row, limits.ways, limits.events, EVENTS_AT_ONCE
+            )
+            if cut == runs.FULL or (cut == runs.CUT and not limits.enough):
+                raise _too_many_ways()
+            yield _found(table, lists, groups, row_of, offsets, kept)
+
+
+def _too_many_ways() -> ArgumentError:
+    return ArgumentError(
+        "the '+' and '*' operands of the pattern can be filled in too many ways around one partial match to list them "
+        f"(more than {MOST_WAYS:,}, or too many events); narrow the pattern with WITHIN, PARTITION BY or conditions"
+    )
+
+
+def _found(
+    table: Table,
+    lists: Mapping[int, tuple[IntArray, IntArray]],
+    groups: tuple[int, ...],
+    row_of: IntArray,
+    offsets: IntArray,
+    kept: IntArray,
+) -> Collected:
+    """Matches that a kernel found; the candidates of picks stay as they are."""
+    found: dict[int, tuple[IntArray, IntArray]] = {
+        slot: sliced(*lists[slot], row_of) for slot in lists if slot not in groups
+    }
     width = len(groups)
     every = np.arange(len(row_of), dtype=np.int64)
     for number, slot in enumerate(groups):

@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.kleene.collecting import Collected
+from patternlake.udfs.kleene.collecting import Collected, sliced
 from patternlake.udfs.kleene.events import IntArray
 
 
@@ -58,32 +58,37 @@ def listed(matches: Collected, picks: Mapping[int, int], positions: IntArray, li
         Of each match so many rows at most, the first ones in order; None: all.
     """
     begun = np.arange(len(matches), dtype=np.int64)
+    chosen: dict[int, IntArray] = {}
     for slot, size in picks.items():
         offsets, events = matches.lists[slot]
         lengths, kind = np.unique(np.diff(offsets), return_inverse=True)
         most = [comb(length, size) if limit is None else min(comb(length, size), limit) for length in lengths.tolist()]
-        ways = np.array(most, np.int64)[kind]
+        ways = np.array(most, np.int64)[kind][begun]
         if limit is not None:
             before = np.cumsum(ways) - ways
             first = np.searchsorted(begun, begun)
             ways = np.where(before - before[first] < limit, ways, 0)
-        rows = np.repeat(np.arange(len(matches)), ways).astype(np.int64)
-        chosen = _combinations(offsets, events, size, ways, positions)
-        matches = matches.take(rows)
+        rows = np.repeat(np.arange(len(begun)), ways).astype(np.int64)
+        chosen = {other: taken[rows] for other, taken in chosen.items()}
+        chosen[slot] = _combinations(offsets[begun], offsets[begun + 1], events, size, ways, positions)
         begun = begun[rows]
-        lists = {**matches.lists, slot: (np.arange(len(rows) + 1, dtype=np.int64) * size, chosen.ravel())}
-        matches = Collected(matches.part, matches.ones, lists)
-    return matches
+    # The list that a pick chooses from is as long as its part: it is never copied for each of its combinations.
+    lists = {slot: sliced(*found, begun) for slot, found in matches.lists.items() if slot not in picks}
+    for slot, size in picks.items():
+        lists[slot] = (np.arange(len(begun) + 1, dtype=np.int64) * size, chosen[slot].ravel())
+    return Collected(matches.part[begun], {slot: events[begun] for slot, events in matches.ones.items()}, lists)
 
 
 @njit(cache=True)
-def _combinations(offsets: IntArray, events: IntArray, size: int, ways: IntArray, positions: IntArray) -> IntArray:
+def _combinations(
+    low: IntArray, high: IntArray, events: IntArray, size: int, ways: IntArray, positions: IntArray
+) -> IntArray:
     """int64[sum of ways, size]: the first combinations of each list, in the order of their positions."""
     found = np.empty((ways.sum(), size), np.int64)
     places = np.empty(size, np.int64)
     row = 0
     for number in range(len(ways)):
-        begin, length = offsets[number], offsets[number + 1] - offsets[number]
+        begin, length = low[number], high[number] - low[number]
         if ways[number] == 0:
             continue
         # A late event has a lower position than events before it: then places do not rise with positions.

@@ -17,7 +17,7 @@ import numpy as np
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene import answers, combining
 from patternlake.udfs.kleene.answers import Matches, Rows
-from patternlake.udfs.kleene.collecting import Collected, collected, counted
+from patternlake.udfs.kleene.collecting import EVENTS_AT_ONCE, MOST_WAYS, Collected, Limits, collected, counted
 from patternlake.udfs.kleene.comparisons import Comparison
 from patternlake.udfs.kleene.events import BoolArray, Events, Stream, stream_of
 from patternlake.udfs.kleene.gaps import free_of_negated
@@ -177,6 +177,18 @@ class _Keeper:
         if sum(len(part.events) for part in self.kept) > answers.MOST_BOUND:
             raise answers.too_long()
 
+    def limits(self, line: _Line, in_order: bool) -> Limits:
+        """How many matches of one partial match of a line are wanted.
+
+        One more than the rows asked for says that there are too many, and holds the first ones where matches are found
+        in the order of the answer and none is taken away later.
+        """
+        kept_all = not line.layout.line.gaps and line.begins is None
+        first = in_order and line.layout.total and not line.layout.pairs
+        if kept_all and (first or not self.truncate):
+            return Limits(self.most + 1, enough=True, events=answers.MOST_BOUND)
+        return Limits(max(MOST_WAYS, self.most + 1), enough=False, events=answers.MOST_BOUND)
+
     @property
     def limit(self) -> int | None:
         """How many rows of one match can be wanted; None for all."""
@@ -215,10 +227,11 @@ def _every(pattern: KleenePattern, stream: Stream, keeper: _Keeper, lines: list[
         for rows in _listed_ranges(stream, lines, work, keeper):
             keeper.add(rows)
         return
+    in_order = _in_order(stream)
     rising = _rising(pattern, stream, lines)
     for begin, end in _ranges(stream):
         for line in lines:
-            for found in _matches_of(line, stream, begin, end, work):
+            for found in _matches_of(line, stream, begin, end, work, keeper.limits(line, in_order)):
                 keeper.count(combining.total_of(found, line.picks))
                 for rows in _combined(line, stream, found, keeper.limit):
                     keeper.keep(rows)
@@ -226,6 +239,12 @@ def _every(pattern: KleenePattern, stream: Stream, keeper: _Keeper, lines: list[
         # What comes later is behind everything that is kept.
         if keeper.total > keeper.most and (rising or done):
             return
+
+
+def _in_order(stream: Stream) -> bool:
+    """Whether positions rise inside every part, so that the order of events is that of the answer."""
+    positions = stream.columns.events.positions[stream.source]
+    return bool(((stream.part[1:] != stream.part[:-1]) | (positions[1:] > positions[:-1])).all())
 
 
 def _rising(pattern: KleenePattern, stream: Stream, lines: list[_Line]) -> bool:
@@ -244,22 +263,31 @@ def _combined(line: _Line, stream: Stream, found: Collected, limit: int | None) 
     begin, size = 0, 0
     positions = stream.columns.events.positions[stream.source]
     counts = combining.combinations_of(found, line.picks)
-    for number, count in enumerate(counts):
-        size += count if limit is None else min(count, limit)
-        if size >= ROWS_AT_ONCE or number == len(counts) - 1:
+    bound = np.full(len(found), len(found.ones) + sum(line.picks.values()), np.int64)
+    for slot, (offsets, _) in found.lists.items():
+        if slot not in line.picks:
+            bound += np.diff(offsets)
+    held = 0
+    for number, (count, events) in enumerate(zip(counts, bound.tolist(), strict=True)):
+        rows = count if limit is None else min(count, limit)
+        if rows * events > answers.MOST_BOUND:
+            raise answers.too_long()
+        size, held = size + rows, held + rows * events
+        if size >= ROWS_AT_ONCE or held >= EVENTS_AT_ONCE or number == len(counts) - 1:
             some = combining.listed(found.take(np.arange(begin, number + 1)), line.picks, positions, limit)
             yield answers.rows_of(line.layout, stream, some)
-            begin, size = number + 1, 0
+            begin, size, held = number + 1, 0, 0
 
 
 def _listed_ranges(stream: Stream, lines: list[_Line], work: Work, keeper: _Keeper) -> Iterator[Rows]:
     """The distinct rows of all lines, a range of partitions at a time; no more than show that there are too many."""
     most = keeper.most + 1
+    in_order = _in_order(stream)
     for begin, end in _whole_parts(stream):
         parts = [answers.no_rows()]
         for line in lines:
             for low, high in _ranges(stream, begin, end):
-                for found in _matches_of(line, stream, low, high, work):
+                for found in _matches_of(line, stream, low, high, work, keeper.limits(line, in_order)):
                     for rows in _combined(line, stream, found, most):
                         parts.append(rows)
                         if sum(len(part) for part in parts) > 4 * most:
@@ -283,7 +311,7 @@ def _ranges(stream: Stream, begin: int = 0, end: int | None = None) -> Iterator[
         yield low, min(low + FIRST_EVENTS_AT_ONCE, stop)
 
 
-def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work) -> Iterator[Collected]:
+def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work, limits: Limits) -> Iterator[Collected]:
     """The matches of a line whose first plain event (without such: first event) lies in a range."""
     joiner = Joiner(stream, line.layout, begin, end, ROWS_AT_ONCE, line.compared)
     try:
@@ -291,7 +319,7 @@ def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work) -
         table = _joined(line.plan, joiner, counts)
     except TooManyRowsError:
         for part, low, high in _cut(line, stream, begin, end):
-            yield from _matches_of(part, stream, low, high, work)
+            yield from _matches_of(part, stream, low, high, work, limits)
         return
     for node, rows in counts.rows.items():
         work.rows[node] = work.rows.get(node, 0) + rows
@@ -300,10 +328,9 @@ def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work) -
     else:
         table = table.take(_in_range(joiner, table))
     for low, high in _shares(joiner, table):
-        found = collected(joiner, table.take(slice(low, high)))
-        if line.layout.line.gaps:
-            found = found.take(free_of_negated(joiner, found))
-        yield found if line.begins is None else found.take(line.begins[stream.source[found.first()]])
+        for some in collected(joiner, table.take(slice(low, high)), limits):
+            found = some.take(free_of_negated(joiner, some)) if line.layout.line.gaps else some
+            yield found if line.begins is None else found.take(line.begins[stream.source[found.first()]])
 
 
 def _cut(line: _Line, stream: Stream, begin: int, end: int) -> list[tuple[_Line, int, int]]:
@@ -342,7 +369,8 @@ def _counted(line: _Line, stream: Stream, begin: int, end: int) -> int:
         found = counted(joiner, table.take(_in_range(joiner, table)))
         if found is not None:
             return found
-    return sum(combining.total_of(found, line.picks) for found in _matches_of(line, stream, begin, end, Work()))
+    every = Limits(MOST_COUNTED, enough=False, events=MOST_COUNTED)
+    return sum(combining.total_of(found, line.picks) for found in _matches_of(line, stream, begin, end, Work(), every))
 
 
 def _in_range(joiner: Joiner, table: Table) -> BoolArray:

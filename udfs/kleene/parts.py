@@ -93,8 +93,7 @@ def _matched(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) 
         after_match=question.after_match,
         plan=question.plan,
         max_matches=question.max_matches,
-        # Only all portions together tell whether there are too many.
-        truncate=True,
+        truncate=question.truncate,
         begins=begins,
     )
     told = refusal(matches.total, question.max_matches, question.truncate)

@@ -19,6 +19,9 @@ from patternlake.udfs.kleene.events import BoolArray, IntArray
 NEVER = 1 << 62
 """Stands for "no such event"."""
 
+WHOLE, CUT, FULL = range(3)
+"""What has cut the matches of a row: nothing, their number, or their size."""
+
 EQUAL, UNEQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)
 OPERATORS = {
     "=": EQUAL,
@@ -98,8 +101,10 @@ class Candidates(NamedTuple):
 
 
 @njit(cache=True)
-def collect(given: Candidates, chains: Chains, reach: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """All matches of all rows.
+def collect(
+    given: Candidates, chains: Chains, reach: IntArray, from_row: int, most: int, room: int, at_once: int
+) -> tuple[IntArray, IntArray, IntArray, int, int]:
+    """The matches of some rows, those of one row in the order of their events.
 
     Parameters
     ----------
@@ -107,44 +112,65 @@ def collect(given: Candidates, chains: Chains, reach: IntArray) -> tuple[IntArra
         As above.
     reach
         int64[m]: `Stream.reach`.
+    from_row
+        The first row.
+    most, room
+        One row gives so many matches, with so many events together, at most.
+    at_once
+        The row at which the matches have so many events together is the last one.
 
     Returns
     -------
-    (int64[k], int64[k·g + 1], int64[e])
-        The row of each match; offsets of the events of each match and group; the events.
+    (int64[k], int64[k·g + 1], int64[e], row, cut)
+        The row of each match; offsets of the events of each match and group; the events; the row to go on with; what
+        has cut a row's matches: `WHOLE`, `CUT` by `most`, or `FULL` by `room`, which ends the work.
     """
     groups, rows = given.offsets.shape[0], given.offsets.shape[1] - 1
     row_of, offsets, kept = np.empty(1024, np.int64), np.zeros(1025, np.int64), np.empty(1024, np.int64)
     found = 0
     runs = len(given.runs)
-    for row in range(rows):
+    chosen = np.empty(runs, np.int64)
+    cut, row = WHOLE, from_row
+    while row < rows and cut != FULL and offsets[found * groups] < at_once:
+        before = found
         solved = [_nothing(given.runs[run, 1] - given.runs[run, 0]) for run in range(runs)]
         starts = _starts(given, row) if given.coupled else np.full(1, -1, np.int64)
         for run in range(runs):
             if not given.coupled or 0 < run < runs - 1:
-                solved[run] = _of_run(given, chains, row, run, 0, NEVER, -1)
+                solved[run] = _of_run(given, chains, row, run, 0, NEVER, -1, most, room)
+                cut = max(cut, solved[run][2])
         for start in starts:
+            if found - before == most or cut == FULL:
+                cut = max(cut, CUT)
+                break
             empty_front = False
             if given.coupled:
                 empty_front = not given.bare and start == given.low[row]
                 stop = reach[start]
                 if runs == 1:
-                    solved[0] = _of_run(given, chains, row, 0, start, stop, start)
+                    solved[0] = _of_run(given, chains, row, 0, start, stop, start, most, room)
                 else:
                     first_run = given.runs[0, 1] - given.runs[0, 0]
                     solved[0] = (
-                        _nothing(first_run) if empty_front else _of_run(given, chains, row, 0, start, NEVER, start)
+                        _nothing(first_run)
+                        if empty_front
+                        else _of_run(given, chains, row, 0, start, NEVER, start, most, room)
                     )
-                    solved[runs - 1] = _of_run(given, chains, row, runs - 1, 0, stop, -1)
+                    solved[runs - 1] = _of_run(given, chains, row, runs - 1, 0, stop, -1, most, room)
+                cut = max(cut, solved[0][2], solved[runs - 1][2])
             combinations = 1
             for run in range(runs):
-                combinations *= (len(solved[run][0]) - 1) // (given.runs[run, 1] - given.runs[run, 0])
+                count = (len(solved[run][0]) - 1) // (given.runs[run, 1] - given.runs[run, 0])
+                combinations = NEVER if count and combinations > NEVER // count else combinations * count
             for number in range(combinations):
+                if found - before == most or cut == FULL:
+                    cut = max(cut, CUT)
+                    break
                 if given.coupled and not _complete(given, row, start, number, solved, reach):
                     continue
                 size = 0
                 rest = number
-                for run in range(runs):
+                for run in range(runs - 1, -1, -1):
                     width = given.runs[run, 1] - given.runs[run, 0]
                     count = (len(solved[run][0]) - 1) // width
                     at = rest % count
@@ -157,14 +183,19 @@ def collect(given: Candidates, chains: Chains, reach: IntArray) -> tuple[IntArra
                 while (found + 1) * groups + 1 > len(offsets):
                     offsets = np.concatenate((offsets, np.empty(len(offsets), np.int64)))
                 used = offsets[found * groups]
+                if used + size - offsets[before * groups] > room:
+                    cut = FULL
+                    break
                 while used + size > len(kept):
                     kept = np.concatenate((kept, np.empty(len(kept), np.int64)))
                 rest = number
-                for run in range(runs):
+                for run in range(runs - 1, -1, -1):
                     width = given.runs[run, 1] - given.runs[run, 0]
                     count = (len(solved[run][0]) - 1) // width
-                    at = rest % count
+                    chosen[run] = rest % count
                     rest //= count
+                for run in range(runs):
+                    width, at = given.runs[run, 1] - given.runs[run, 0], chosen[run]
                     for inner in range(width):
                         low, high = solved[run][0][at * width + inner], solved[run][0][at * width + inner + 1]
                         kept[used : used + high - low] = solved[run][1][low:high]
@@ -172,7 +203,9 @@ def collect(given: Candidates, chains: Chains, reach: IntArray) -> tuple[IntArra
                         offsets[found * groups + given.runs[run, 0] + inner + 1] = used
                 row_of[found] = row
                 found += 1
-    return row_of[:found].copy(), offsets[: found * groups + 1].copy(), kept[: offsets[found * groups]].copy()
+        row += 1
+    size = offsets[found * groups]
+    return row_of[:found].copy(), offsets[: found * groups + 1].copy(), kept[:size].copy(), row, cut
 
 
 @njit(cache=True)
@@ -201,9 +234,9 @@ def neighbours(given: Candidates, chains: Chains, group: int) -> tuple[IntArray,
 
 
 @njit(cache=True)
-def _nothing(width: int) -> tuple[IntArray, IntArray]:
+def _nothing(width: int) -> tuple[IntArray, IntArray, int]:
     """One solution of a run in which no group collects anything."""
-    return np.zeros(width + 1, np.int64), np.empty(0, np.int64)
+    return np.zeros(width + 1, np.int64), np.empty(0, np.int64), WHOLE
 
 
 @njit(cache=True)
@@ -230,7 +263,7 @@ def _starts(given: Candidates, row: int) -> IntArray:
 
 @njit(cache=True)
 def _complete(
-    given: Candidates, row: int, start: int, number: int, solved: list[tuple[IntArray, IntArray]], reach: IntArray
+    given: Candidates, row: int, start: int, number: int, solved: list[tuple[IntArray, IntArray, int]], reach: IntArray
 ) -> bool:
     """Whether nothing can be added before the first event without leaving the window."""
     runs = len(given.runs)
@@ -238,7 +271,7 @@ def _complete(
     last = -1 if given.bare else given.high[row]
     width = given.runs[0, 1] - given.runs[0, 0]
     foremost = width - 1
-    for run in range(runs):
+    for run in range(runs - 1, -1, -1):
         inside = given.runs[run, 1] - given.runs[run, 0]
         count = (len(solved[run][0]) - 1) // inside
         at = rest % count
@@ -291,12 +324,12 @@ def _follows(
 
 @njit(cache=True)
 def _of_run(
-    given: Candidates, chains: Chains, row: int, run: int, start: int, stop: int, must: int
-) -> tuple[IntArray, IntArray]:
-    """What the groups of a run may collect between `start` (inclusive) and `stop` (exclusive).
+    given: Candidates, chains: Chains, row: int, run: int, start: int, stop: int, must: int, most: int, room: int
+) -> tuple[IntArray, IntArray, int]:
+    """What the groups of a run may collect between `start` (inclusive) and `stop` (exclusive), in the order of events.
 
-    Where `must` is not negative, the run begins with that event. Returns offsets for each solution and group, and
-    events.
+    Where `must` is not negative, the run begins with that event. Returns offsets for each solution and group, events,
+    and what has cut them: there are `most` solutions, with `room` events, at most.
     """
     base, width = given.runs[run, 0], given.runs[run, 1] - given.runs[run, 0]
     longest = 1
@@ -311,7 +344,7 @@ def _of_run(
     addable = np.empty(width + 1, np.int64)
     begun = np.zeros(width + 1, np.bool_)
     offsets, kept = np.zeros(4 * width + 1, np.int64), np.empty(longest * width, np.int64)
-    found, used = 0, 0
+    found, used, cut = 0, 0, WHOLE
     depth = 0
     last[0], addable[0] = start - 1, NEVER
     entering = True
@@ -358,6 +391,9 @@ def _of_run(
         if open_event != NEVER or (must >= 0 and not (begun[depth] or count > 0)):
             continue
         size = taken.sum()
+        if found == most or used + size > room:
+            cut = CUT if found == most else FULL
+            break
         while (found + 1) * width + 1 > len(offsets):
             offsets = np.concatenate((offsets, np.empty(len(offsets), np.int64)))
         while used + size > len(kept):
@@ -368,4 +404,4 @@ def _of_run(
                 used += 1
             offsets[found * width + inner + 1] = used
         found += 1
-    return offsets[: found * width + 1].copy(), kept[:used].copy()
+    return offsets[: found * width + 1].copy(), kept[:used].copy(), cut

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from math import comb
 
 import pytest
@@ -201,3 +202,54 @@ def test_the_first_rows_come_first_however_ranges_are_cut(
         if most < len(everything):
             with pytest.raises(ArgumentError, match="max_matches"):
                 match_events(made, events, max_matches=most)
+
+
+def repeated(names: str, count: int) -> list[list[Event]]:
+    """A stream of some names, again and again, an event a second."""
+    return [[Event(at + 1, at * 1_000_000, names[at % len(names)]) for at in range(count)]]
+
+
+@pytest.mark.parametrize("text", ["a[3]", "a[20]", "a[3] & a[2]", "a ; a[30] ; a"])
+def test_combinations_are_counted_exactly_and_only_those_asked_for_are_listed(text: str) -> None:
+    events = events_of(repeated("a", 1000), TYPES)
+    made = compiled(text, TYPES)
+    exact = {"a[3]": comb(1000, 3), "a[20]": comb(1000, 20), "a ; a[30] ; a": comb(1000, 32)}
+    if text in exact:
+        assert count_matches(made, events) == exact[text]
+    found = match_events(made, events, max_matches=10, truncate=True)
+    assert (len(found), found.truncated) == (10, True)
+    with pytest.raises(ArgumentError, match=r"matches, more than max_matches = 1,000,000"):
+        match_events(made, events)
+
+
+def test_the_first_combinations_of_many_are_listed_in_little_memory() -> None:
+    events = events_of(repeated("a", 1000), TYPES)
+    tracemalloc.start()
+    try:
+        found = match_events(compiled("a[3]", TYPES), events, max_matches=200_000, truncate=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert rows_of(found)[:2] == [(0, {"a": (1, 2, 3)}), (0, {"a": (1, 2, 4)})]
+    # A copy of the list of 1,000 for each row would be 1.6 GB.
+    assert peak < 400_000_000
+
+
+@pytest.mark.parametrize("text", ["a+ ; b+ ; c+", "a+ ; b+ ; a+ ; b+ ; c+ ; a+", "a+ ; b+ ; c ; a+ ; b+ ; c+"])
+def test_ways_to_fill_groups_are_followed_only_as_far_as_rows_are_asked_for(text: str) -> None:
+    events = events_of(repeated("abc", 3000), TYPES)
+    made = compiled(text, TYPES)
+    found = match_events(made, events, max_matches=10, truncate=True)
+    assert (len(found), found.truncated) == (10, True)
+    with pytest.raises(ArgumentError, match=r"matches, more than max_matches = 10"):
+        match_events(made, events, max_matches=10)
+
+
+def test_the_first_ways_to_fill_groups_are_those_of_the_oracle() -> None:
+    for text in ("a+ ; b+ ; c+", "a* ; b+ ; c ; a* ; b+ ; c*", "b+ ; a* ; c+ WITHIN 9 EVENTS", "a+ ; !c ; b+ ; a+"):
+        given = repeated("abcab", 11)
+        everything = [(0, row) for row in matches(text, given[0], TYPES)]
+        assert len(everything) > 2
+        for most in (1, 2, len(everything) - 1):
+            found = match_events(compiled(text, TYPES), events_of(given, TYPES), max_matches=most, truncate=True)
+            assert (rows_of(found), found.truncated) == (everything[:most], True)

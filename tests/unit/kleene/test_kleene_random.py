@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.kleene import Row, matches
-from naive.kleene_kernels import answered, compiled
+from naive.kleene_kernels import answered, compiled, events_of, rows_of
 from naive.kleene_random import TYPES, Pattern, random_events, random_plan
 
 from patternlake.udfs.errors import PredicateError
+from patternlake.udfs.kleene.matching import match_events
 
 SEEDS = st.integers(0, 2**32)
 PLANS = ["left", "right", "bushy", "inner"]
@@ -49,6 +50,19 @@ def check(rng: random.Random, policy: str, *, events: int, most: int = 4) -> Non
 @given(SEEDS)
 def test_all_matches_are_those_of_the_oracle_whatever_the_plan(seed: int) -> None:
     check(random.Random(seed), "skip_till_any", events=8)
+
+
+@settings(max_examples=150)
+@given(SEEDS)
+def test_the_first_rows_are_those_of_the_oracle(seed: int) -> None:
+    rng = random.Random(seed)
+    text = case(rng, scan=False, most=4).text
+    streams = [random_events(rng, rng.randint(0, 9)) for _ in range(rng.choice([1, 2]))]
+    wanted = [(key, row) for key, stream in enumerate(streams) for row in matches(text, stream, TYPES)]
+    made = compiled(text, TYPES)
+    events, most = events_of(streams, TYPES, made.names), rng.randint(1, 6)
+    found = match_events(made, events, max_matches=most, truncate=True)
+    assert (rows_of(found), found.truncated) == (wanted[:most], most < len(wanted)), text
 
 
 @settings(max_examples=200)
