@@ -8,9 +8,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.parts import shown_text
 from patternlake.sql_ext.registration import Parameter
 from patternlake.sql_ext.steps import named_arguments, publication, stream_id
-
-MOST_NAMES = 10_000
-"""So many names, the most frequent, are known to the planner."""
+from patternlake.udfs.unseen_names import MOST_NAMES
 
 SHOWN = shown_text("part")
 """SQL text: the values ``part`` of a partition as ``key`` shows them."""

@@ -15,13 +15,14 @@ from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.exact_parts import WHOLE_EVENTS
 from patternlake.udfs.kleene.costs import Statistics
 from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
-from patternlake.udfs.kleene.planning import Planned, explained, planned
+from patternlake.udfs.kleene.planning import PlanLine, Planned, explained, planned
 from patternlake.udfs.kleene.plans import Plan, forced_plan, plan_text
 from patternlake.udfs.kleene.selectivity import AttributeCounts, selectivities
 from patternlake.udfs.language.columns import value_type
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.sketch.hits import MAX_MATCHES, check_arguments
+from patternlake.udfs.unseen_names import unseen_names, unseen_text
 
 TASK_EVENTS = 100_000
 """Events that one portion has, about; a partition, or a window, is never divided."""
@@ -136,12 +137,18 @@ def ask(
 def explain(
     arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The plan of a pattern as lines of text, with costs and rows; parameters as of `ask`."""
+    """The plan of a pattern as lines of text, with costs and rows; parameters as of `ask`.
+
+    A name of the pattern that never occurred has a line of its own behind the first.
+    """
     try:
         check = _checked(arguments, publication, known)
-        lines = explained(check.pattern, _choice(check, arguments, _statistics(check, counts)))
+        head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts)))
+        unseen = unseen_names(check.pattern.asked_names, [row["name"] for row in counts])
     except PatternLakeError as error:
         return {"error": str(error)}
+    said = [PlanLine(f"  {unseen_text(name, nearest)}", None, None) for name, nearest in unseen]
+    lines = [head, *said, *steps]
     rows = [
         {"line": number, "plan": line.text, "cost": line.cost, "rows": line.rows}
         for number, line in enumerate(lines, start=1)

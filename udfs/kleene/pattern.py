@@ -165,6 +165,15 @@ class KleenePattern:
         )
 
     @property
+    def asked_names(self) -> tuple[str, ...]:
+        """The event names that operands and their primitives ask for, in text order, each once; negated ones too."""
+        found: dict[str, None] = {}
+        for operand in self.operands:
+            asked = [operand.takes] if operand.define is None else sorted(names_admitted(operand.define) or ())
+            found.update(dict.fromkeys(asked))
+        return tuple(found)
+
+    @property
     def names(self) -> frozenset[str] | None:
         """Names of events that can take part; None where a DEFINE may hold for any name."""
         found: set[str] = set()

@@ -1,0 +1,58 @@
+"""A name that never occurred is told, with the nearest that did."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from patternlake.udfs.kleene.asking import explain
+from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names
+
+
+@pytest.mark.parametrize(
+    ("names", "seen", "expected"),
+    [
+        (["late", "cancelled"], ["late", "cancelled"], []),
+        (["late", "canceled"], ["late", "cancelled"], [("canceled", "cancelled")]),
+        (["Late", "late"], ["late"], [("Late", "late")]),
+        (["LATE"], ["later", "late"], [("LATE", "late")]),
+        (["zebra", "zebra"], ["late"], [("zebra", None)]),
+        (["x"], [], []),
+    ],
+)
+def test_the_nearest_name_that_occurred_is_told(
+    names: list[str], seen: list[str], expected: list[tuple[str, str | None]]
+) -> None:
+    assert unseen_names(names, seen) == expected
+
+
+def test_nothing_is_said_where_it_cannot_be_known() -> None:
+    assert unseen_names(["x"], ["late"], names_are_tokens=False) == []
+    assert unseen_names(["x"], [f"n{number}" for number in range(MOST_NAMES)]) == []
+
+
+def plan(text: str) -> list[dict[str, Any]]:
+    configuration = json.dumps({"attributes": {}, "key": None, "tokens": None})
+    publication = {
+        "at": {"configuration": configuration, "watermark": None, "base_batch": 0, "batch_id": 0},
+        "first": 0,
+        "horizon": None,
+    }
+    counts = [{"name": name, "events": 5, "first": 0, "last": 9, "attributes": None} for name in ("late", "cancelled")]
+    told = explain({"stream": "s", "pattern": text}, publication, ["s"], counts)
+    assert "error" not in told
+    rows: list[dict[str, Any]] = told["rows"]
+    return rows
+
+
+def test_explain_pattern_has_a_line_for_each_name_that_never_occurred() -> None:
+    rows = plan("late ; !diverted ; canceled ; b DEFINE b AS name IN ('late', 'lat')")
+    assert [row["line"] for row in rows] == list(range(1, len(rows) + 1))
+    assert [(row["plan"], row["cost"], row["rows"]) for row in rows[1:4]] == [
+        ("  'diverted' never occurred in the stream", None, None),
+        ("  'canceled' never occurred in the stream; did you mean 'cancelled'?", None, None),
+        ("  'lat' never occurred in the stream; did you mean 'late'?", None, None),
+    ]
+    assert not any("never occurred" in row["plan"] for row in plan("late ; cancelled"))
