@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from patternlake.sql_ext.arrow_functions import arrow_udf, register_functions
 from patternlake.sql_ext.portions import told_apart
 from patternlake.sql_ext.trend_steps import NO_PORTION
+from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.exact_parts import PART_TYPE, rows_of
 from patternlake.udfs.trends.asking import QUESTION_TYPE, ask, asked
@@ -112,7 +113,7 @@ def _dealt_out(
     if refused:
         return [{"portion": NO_PORTION, "error": refused[0]}]
     cells = [
-        Cell(portion["portion"], row["key"], row["window"], int(row["trends"]))
+        Cell(portion["portion"], row["key"], row["window"], number_of(row["trends"]))
         for portion in portions
         for row in portion["cells"]
     ]

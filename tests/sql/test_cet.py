@@ -10,6 +10,7 @@ import pytest
 from sql.sketch_lake import E, moment
 from sql.trend_lake import TrendLake, TrendStream
 
+from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import PatternLakeError
 
 if TYPE_CHECKING:
@@ -164,6 +165,23 @@ def test_two_hundred_rising_values_are_counted_exactly_and_refused_as_rows(lake:
     assert all(row["truncated"] for row in cut)
 
 
+@pytest.mark.slow
+def test_counts_of_thousands_of_digits_are_exact_and_readable_where_rows_are_refused(lake: TrendLake) -> None:
+    lake.stream(
+        "high",
+        {"high": "PATTERN e+ e[] WHERE e[i].x > e[i-1].x"},
+        events("e" * 15_000, x=list(range(15_000))),
+        attributes={"x": "double"},
+    )
+    ((_, _, _, trends, longest, total, _),) = lake.counts("high")
+    assert (number_of(trends), longest) == (2**14_998, 15_000)
+    assert number_of(total) == 2 * 2**14_998 + 14_998 * 2**14_997
+    with pytest.raises(Exception, match=r"the query has about 10\^4515 trends, more than max_trends = 1000000; raise"):
+        lake.trends("high")
+    cut = lake.rows("SELECT length FROM cet_trends('high', max_trends => 2, truncate => true) ORDER BY 1")
+    assert [row[0] for row in cut] == [14_999, 15_000]
+
+
 def test_result_columns_are_pinned(lake: TrendLake) -> None:
     lake.stream("pinned", {"pinned": "PATTERN A+"}, events("A"))
     columns = {
@@ -206,7 +224,8 @@ WRONG = [
         "cet_count('kiting', to_time => TIMESTAMP '2024-01-01')",
         "to_time with a query without WITHIN: it has one window, without bounds; leave to_time out",
     ),
-    ("cet_trends('kiting', max_trends => -1)", "max_trends -1: must be 0 or more"),
+    ("cet_trends('kiting', max_trends => 0)", "max_trends must be at least 1, not 0"),
+    ("cet_trends('kiting', max_trends => -1, truncate => true)", "max_trends must be at least 1, not -1"),
     (
         "cet_count('kiting', as_of => TIMESTAMP '2001-01-01')",
         "as_of 2001-01-01 00:00:00.000000 UTC lies before the first publication of the trend query 'kiting', ",

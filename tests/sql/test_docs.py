@@ -141,7 +141,10 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
                 "probability": "CAST(p AS DOUBLE)",
             },
         },
-        "trends": {"ab": {"stream": "letters", "query": "PATTERN A ; B WITHIN 4 MIN SLIDE 2 MIN"}},
+        "trends": {
+            "ab": {"stream": "letters", "query": "PATTERN A ; B WITHIN 4 MIN SLIDE 2 MIN"},
+            "aa": {"stream": "letters", "query": "PATTERN A+ AS a ; A AS b WITHIN 6 MIN"},
+        },
         "groups": {"abc": {"stream": "sensor", "pattern": "a, b+, c", "within": 6}},
         "subscriptions": {name: {"stream": "letters", **each} for name, each in SUBSCRIPTIONS.items()},
         "sketches": {"letters": {"events_per_leaf": 1, "levels": 3, "fpq": 0.0001, "expected_events": 100}},

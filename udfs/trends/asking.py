@@ -110,8 +110,8 @@ def _question(arguments: Mapping[str, Any], publication: Mapping[str, Any], know
         raise unknown("trend query", name, "trend queries", known, "configure `trends`, and run the job")
     check_bounds(arguments, ("from_time", "to_time"))
     max_trends = given(arguments, "max_trends", 1_000_000)
-    if max_trends < 0:
-        raise ArgumentError(f"max_trends {max_trends}: must be 0 or more")
+    if max_trends < 1:
+        raise ArgumentError(f"max_trends must be at least 1, not {max_trends}")
     configuration, state = json.loads(at["configuration"]), json.loads(at["state"])
     layout = layout_of(configuration)
     question, windows = layout.question, Windows.of(layout.question)

@@ -13,6 +13,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from patternlake.udfs.digits import digits
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.exact_parts import CHUNK_ROWS, PART_TYPE, chunks, refused
 from patternlake.udfs.partitions import shown
@@ -127,10 +128,10 @@ def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.StructSca
         return pa.array([{"error": str(error)}], COUNTS_TYPE)[0]
     cells = part.trends.cells
     columns = part.columns(np.arange(len(cells.key))) | {
-        "trends": pa.array(list(map(str, counts.trends)), pa.string()),
+        "trends": pa.array(list(map(digits, counts.trends)), pa.string()),
         "trends_approx": pa.array(counts.approximate),
         "longest": pa.array(counts.longest.astype(np.int32)),
-        "total_length": pa.array(list(map(str, counts.total_length)), pa.string()),
+        "total_length": pa.array(list(map(digits, counts.total_length)), pa.string()),
     }
     rows_made = _struct(columns, COUNT_ROW)
     listed = pa.ListArray.from_arrays(pa.array([0, len(rows_made)], pa.int32()), rows_made)

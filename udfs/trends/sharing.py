@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from patternlake.udfs.digits import shown
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends import answering
 
@@ -60,7 +61,7 @@ def shares(
     Raises
     ------
     ArgumentError
-        There are more than `max_trends`, and they are not to be truncated; names the number.
+        There are more than `max_trends`, and they are not to be truncated; names the number, or its size.
     """
     wanted = [cell for cell in cells if cell.trends and (allowed is None or cell.window in allowed)]
     total = sum(cell.trends for cell in wanted)
@@ -68,8 +69,8 @@ def shares(
     if total > max_trends:
         if not truncate:
             raise ArgumentError(
-                f"the query has {total} trends, more than max_trends = {max_trends}; raise max_trends, narrow the key "
-                "or the times, ask cet_count for the numbers alone, or ask with truncate => true for the first rows"
+                f"the query has {shown(total)} trends, more than max_trends = {max_trends}; raise max_trends, narrow the "
+                "key or the times, ask cet_count for the numbers alone, or ask with truncate => true for the first rows"
             )
         left = max_trends
         for cell in sorted(wanted, key=lambda cell: (cell.key is not None, cell.key or "", cell.window)):

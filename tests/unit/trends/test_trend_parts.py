@@ -12,6 +12,7 @@ from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, compiled, random_events, random_query
 from unit.trends.test_trend_rows import columns, table_rows
 
+from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.exact_parts import rows_of
 from patternlake.udfs.trends.asking import TrendsAsked
@@ -87,6 +88,17 @@ CELLS = [Cell(0, "b", 0, 3), Cell(0, "b", 1, 2), Cell(1, None, 0, 4), Cell(1, "a
 def test_too_many_trends_are_refused_with_their_number() -> None:
     with pytest.raises(ArgumentError, match=f"the query has {10**30 + 10} trends, more than max_trends = 9; raise"):
         shares(CELLS, 9, truncate=False)
+
+
+def test_counts_of_thousands_of_digits_are_exact() -> None:
+    layout = Layout(compiled("PATTERN E+ e[]"), ATTRIBUTES)
+    events = [naive.Event(at + 1, at, "E") for at in range(14_400)]
+    rows = columns([vertex_rows(layout, table_rows(events))]) | {"block": pa.array([0] * len(events), pa.int64())}
+    (row,) = count_part(TrendsAsked(layout, None, None, -(2**60), 2**60, 1, 10, False), rows).as_py()["rows"]
+    assert number_of(row["trends"]) == 2**14_398
+    assert number_of(row["total_length"]) == 2 * 2**14_398 + 14_398 * 2**14_397
+    with pytest.raises(ArgumentError, match=r"the query has about 10\^4334 trends, more than max_trends = 10; raise"):
+        shares([Cell(0, None, 0, number_of(row["trends"]))], 10, truncate=False)
 
 
 def test_the_first_trends_by_partition_and_window_are_taken() -> None:
