@@ -17,10 +17,11 @@ from patternlake.delta_tables import documents, moments, writes
 from patternlake.delta_tables.beginning import resolve
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.intents import Intent, IntentsWriter
+from patternlake.delta_tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.delta_tables.publications import Publication, PublicationsWriter
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.standing import Standing, look
-from patternlake.delta_tables.stream_names import check_name, stream_id
+from patternlake.delta_tables.stream_names import check_name
 from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 
@@ -85,19 +86,22 @@ class Batch:
         ArgumentError
             A name is empty or too long.
         StateError
-            Another batch must come first; the open intent was made under another configuration; or the stream's
-            number is taken.
+            Another batch must come first; the open intent was made under another configuration; or no number is free
+            for the name.
         ConcurrentRunError
             Another run began the batch at the same moment.
         """
         check_name("object", object)
         check_name("stream", stream)
         text = documents.to_text(configuration)
+        found = standing or look(database, job, object, stream)
+        number, own_number = numbers(database, job, object, stream, found, rebuild=base_batch == batch_id)
         intent = Intent(
             job=job,
             object=object,
             stream=stream,
-            stream_id=stream_id(stream),
+            stream_id=number,
+            object_id=own_number,
             batch_id=batch_id,
             base_batch=base_batch,
             begun_at=moments.now(),
@@ -108,7 +112,7 @@ class Batch:
             configuration=documents.from_text(text),
             configuration_hash=documents.digest(text),
         )
-        start = resolve(database, intent, standing or look(database, job, object, stream))
+        start = resolve(database, intent, found)
         if start.published is None and not start.adopted:
             IntentsWriter(database).declare(intent, application=_application("intents", job, object))
         return cls(database, start.intent, start.previous, start.published, intent.run_id, start.adopted)
@@ -132,6 +136,11 @@ class Batch:
     def stream_id(self) -> int:
         """Number of the stream."""
         return self.intent.stream_id
+
+    @property
+    def object_id(self) -> int:
+        """Number of what the job maintains: of a query its own, else that of the stream."""
+        return self.intent.object_id
 
     @property
     def batch_id(self) -> int:
@@ -166,7 +175,7 @@ class Batch:
     def marks(self, table: str) -> list[Column]:
         """The columns of a table with from_batch and to_batch that say whose rows they are: those of this batch."""
         values: dict[str, int | None] = {
-            TABLES[table].object_column: stream_id(self.object),
+            TABLES[table].object_column: self.object_id,
             "stream_id": self.stream_id,
             "from_batch": self.batch_id,
             "to_batch": None,
@@ -227,7 +236,7 @@ class Batch:
         self._check_open()
         wanted = F.expr(condition) if isinstance(condition, str) else condition
         older = F.col("to_batch").isNull() & (F.col("from_batch") < self.batch_id)
-        mine = of_object(TABLES[table], self.stream_id, self.object)
+        mine = of_object(TABLES[table], self.stream_id, self.object_id)
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
         writes.update(self.database.spark, self.database.log(table), mine & older & wanted, values)
 
@@ -246,7 +255,7 @@ class Batch:
         self._check_open()
         mine = f"t.stream_id = {self.stream_id}"
         if TABLES[table].object_column:
-            mine += f" AND t.{TABLES[table].object_column} = {stream_id(self.object)}"
+            mine += f" AND t.{TABLES[table].object_column} = {self.object_id}"
         older = f"t.to_batch IS NULL AND t.from_batch < {self.batch_id}"
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
         writes.update_matching(
@@ -313,6 +322,7 @@ class Batch:
             object=self.object,
             stream=self.stream,
             stream_id=self.stream_id,
+            object_id=self.object_id,
             batch_id=self.batch_id,
             base_batch=self.base_batch,
             run_id=self.run_id,
@@ -337,7 +347,7 @@ class Batch:
 
     def _own(self, table: str) -> Column:
         written = F.col("from_batch" if TABLES[table].changing else "batch_id")
-        return of_object(TABLES[table], self.stream_id, self.object) & (written == self.batch_id)
+        return of_object(TABLES[table], self.stream_id, self.object_id) & (written == self.batch_id)
 
     def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
         self._check_open()
@@ -356,6 +366,27 @@ class Batch:
             raise ConcurrentRunError(
                 f"{what}: another run did it, this one stopped and changed nothing that readers see"
             )
+
+
+def numbers(
+    database: Database, job: str, object: str, stream: str, standing: Standing, *, rebuild: bool = False
+) -> tuple[int, int]:
+    """The numbers of a stream and of a job's object on it: those of its newest batch, else what is given out.
+
+    A rebuild asks anew: an object may have been moved to another stream.
+
+    Raises
+    ------
+    StateError
+        No number is free.
+    """
+    newest = standing.newest
+    if newest is not None and not rebuild:
+        return newest.stream_id, newest.object_id
+    given = ObjectNumbers(database)
+    number = given.give(STREAM, stream)
+    numbered = any(table.job == job and table.object_column for table in TABLES.values())
+    return number, given.give(job, object) if numbered else number
 
 
 def _application(table: str, job: str, object: str, part: str = "") -> str:

@@ -35,8 +35,7 @@ def resolve(database: Database, intent: Intent, standing: Standing) -> Start:
     Raises
     ------
     StateError
-        Another batch must come first; the open intent was made under another configuration; or the stream's number
-        is taken.
+        Another batch must come first, or the open intent was made under another configuration.
     """
     what = f"{intent.job} of '{intent.object}'"
     batch_id = intent.batch_id
@@ -52,11 +51,6 @@ def resolve(database: Database, intent: Intent, standing: Standing) -> Start:
             )
         same = {field: getattr(found, field) for field in ("base_batch", "source_from", "source_to", "source")}
         return Start(dataclasses.replace(intent, **same), previous, found, False)
-    if standing.namesake is not None:
-        raise StateError(
-            f"the stream name '{intent.stream}' has the same number ({intent.stream_id}) as the existing stream "
-            f"'{standing.namesake}'; give it another name"
-        )
     for other in standing.pending:
         if other.batch_id == batch_id:
             _check_same(other, intent)

@@ -18,7 +18,7 @@ TABLE = Table(
     name="group_matches",
     comment="Groups of overlapping matches of every configured query for groups.",
     columns=(
-        Column("group_id", "INT", "number of the query: 31 bits of its name's CRC-32"),
+        Column("group_id", "INT", "number of the query, as object_numbers gave it out"),
         Column("stream_id", "INT", "number of the stream"),
         Column("part", "ARRAY<STRING>", "values of the PARTITION BY columns; the stream's key without"),
         Column("t_start", "BIGINT", "first step of the group's matches"),

@@ -26,7 +26,7 @@ TABLE = Table(
     name="group_state",
     comment="What is remembered of every partition of a query for groups: open groups, live starts, the last step.",
     columns=(
-        Column("group_id", "INT", "number of the query: 31 bits of its name's CRC-32"),
+        Column("group_id", "INT", "number of the query, as object_numbers gave it out"),
         Column("stream_id", "INT", "number of the stream"),
         Column("part", "ARRAY<STRING>", "values of the PARTITION BY columns; the stream's key without"),
         Column("from_batch", "BIGINT", "the batch that wrote the row"),

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, moments, writes
 from patternlake.delta_tables.one_row import one_row
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.table import Column, Table
 from patternlake.udfs.errors import ConcurrentRunError
 
@@ -32,6 +31,7 @@ TABLE = Table(
         Column("job", "STRING", "job that began the batch"),
         Column("object", "STRING", "what the job maintains"),
         Column("stream_id", "INT", "number of the stream"),
+        Column("object_id", "INT", "number of the object: of a query its own, else that of the stream"),
         Column("batch_id", "BIGINT", "number of the batch"),
         Column("base_batch", "BIGINT", "first batch whose rows count; equal to batch_id for a rebuild"),
         Column("begun_at", "TIMESTAMP", "when the batch was begun"),
@@ -58,6 +58,7 @@ class Intent:
     object: str
     stream: str
     stream_id: int
+    object_id: int
     batch_id: int
     base_batch: int
     begun_at: datetime
@@ -83,15 +84,6 @@ class IntentsReader:
     def after(self, job: str, object: str, batch_id: int) -> list[Intent]:
         """Return the intents of batches beyond this one, in order: with the last published one, those left open."""
         return self._collect(_beyond(job, object, batch_id))
-
-    def around(self, job: str, object: str, stream: str) -> tuple[list[Intent], str | None]:
-        """Return an object's newest intents in order, and a stream of another name that has its stream's number."""
-        number = stream_id(stream)
-        taken = (F.col("stream_id") == number) & (F.col("stream") != F.lit(stream))
-        found = self._collect(_beyond(job, object, -1) | taken)
-        own = [intent for intent in found if (intent.job, intent.object) == (job, object)]
-        namesakes = [intent.stream for intent in found if intent.stream_id == number and intent.stream != stream]
-        return own, namesakes[0] if namesakes else None
 
     def _collect(self, condition: SparkColumn) -> list[Intent]:
         names = [name for name in TABLE.column_names if name != "begun_at"]

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -37,7 +37,37 @@ def _described_attributes(database: Database) -> None:
         database.spark.sql(f"ALTER TABLE {table} ADD COLUMNS (attributes {ATTRIBUTES})")
 
 
-MIGRATIONS: dict[int, Callable[[Database], None]] = {2: _smaller_blocks, 3: _described_attributes}
+def _given_numbers(database: Database) -> None:
+    """Version 4: numbers of streams and queries are given out by `object_numbers`; they were bits of a CRC-32."""
+    begun = {name: database.log(name) for name in ("publications", "intents")}
+    number = "CAST(crc32(object) & 2147483647 AS INT)"
+    for name, table in begun.items():
+        if "object_id" not in database.table(name).columns:
+            database.spark.sql(f"ALTER TABLE {table} ADD COLUMNS (object_id INT AFTER stream_id)")
+        own = f"CASE WHEN job IN ('trends', 'groups') THEN {number} ELSE stream_id END"
+        database.spark.sql(f"UPDATE {table} SET object_id = {own} WHERE object_id IS NULL")
+    used = " UNION ".join(
+        f"SELECT 'stream' AS kind, stream_id AS number, stream AS name FROM {table} "
+        f"UNION SELECT job, object_id, object FROM {table} WHERE job IN ('trends', 'groups')"
+        for table in begun.values()
+    )
+    numbers = database.log("object_numbers")
+    database.spark.sql(
+        f"INSERT INTO {numbers} (kind, number, name) SELECT kind, number, if(count(*) = 1, min(name), NULL) "
+        f"FROM ({used}) LEFT ANTI JOIN {numbers} USING (kind, number) GROUP BY kind, number"
+    )
+    shared = f"SELECT kind, number, array_sort(collect_list(name)) AS names FROM ({used}) GROUP BY ALL"
+    for row in database.spark.sql(f"SELECT * FROM ({shared}) WHERE size(names) > 1").collect():
+        logger.warning(
+            "the %s of database %s shared the number %d, and their rows are mixed: %s; rebuild each of them",
+            row.kind,
+            database.name,
+            row.number,
+            ", ".join(map(repr, row.names)),
+        )
+
+
+MIGRATIONS: dict[int, Callable[[Database], None]] = {2: _smaller_blocks, 3: _described_attributes, 4: _given_numbers}
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 
 
@@ -59,19 +89,26 @@ def version_of(database: Database) -> int:
     )
 
 
-def migrate(database: Database, version: int) -> None:
-    """Bring a database from an older version to this code's, one numbered migration after another.
+def check(database: Database, version: int) -> None:
+    """Refuse a database that is newer than the code.
 
     Raises
     ------
     StateError
-        The database is newer than the code.
+        It is.
     """
     if version > SCHEMA_VERSION:
         raise StateError(
             f"the database '{database.name}' at {database.location} has schema version {version}, but this "
             f"PatternLake knows versions up to {SCHEMA_VERSION}; update PatternLake"
         )
+
+
+def migrate(database: Database, version: int) -> None:
+    """Bring a database from an older version to this code's, one numbered migration after another.
+
+    All tables of this code are there; those that the older version had are as it left them.
+    """
     for target in range(version + 1, SCHEMA_VERSION + 1):
         logger.info("migrating database %s to schema version %d", database.name, target)
         MIGRATIONS[target](database)

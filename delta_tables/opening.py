@@ -48,7 +48,8 @@ def prepare(database: Database, *, managed: bool) -> None:
     if carried:
         version = migrations.version_of(database)
         if version != migrations.SCHEMA_VERSION:
-            _each([partial(_register, database, table) for table in others if table.log not in present])
+            migrations.check(database, version)
+            _each([partial(_ensure, database, table, managed, {}) for table in others if table.log not in present])
             migrations.migrate(database, version)
     _each([partial(_ensure, database, table, managed, {}) for table in others if table.log not in present])
     if not carried:

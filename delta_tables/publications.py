@@ -41,6 +41,7 @@ TABLE = Table(
         Column("job", "STRING", "job that wrote the batch: ingest, sketch, …"),
         Column("object", "STRING", "what the job maintains: a stream, a sketch, a query"),
         Column("stream_id", "INT", "number of the stream"),
+        Column("object_id", "INT", "number of the object: of a query its own, else that of the stream"),
         Column("batch_id", "BIGINT", "number of the batch; grows by object"),
         Column("base_batch", "BIGINT", "first batch whose rows count: that of the last rebuild"),
         Column("published_at", "TIMESTAMP", "when the batch became visible; grows strictly by object"),
@@ -74,6 +75,7 @@ class Publication:
     object: str
     stream: str
     stream_id: int
+    object_id: int
     batch_id: int
     base_batch: int
     run_id: str
@@ -222,10 +224,11 @@ class PublicationsWriter:
 
 
 def current(log: LogName, job: str) -> str:
-    """Text of a query for the current batches of a job: object, stream, stream_id, batch_id, base_batch."""
+    """Text of a query for the current batches of a job: object, stream, their numbers, batch_id, base_batch."""
     return (
-        "SELECT object, stream, stream_id, max(batch_id) AS batch_id, max(base_batch) AS base_batch "
-        f"FROM {log(TABLE.name)} WHERE job = {literal(job)} GROUP BY object, stream, stream_id"
+        "SELECT object, at.* FROM (SELECT object, "
+        "max_by(struct(stream, stream_id, object_id, batch_id, base_batch), struct(batch_id, published_at)) AS at "
+        f"FROM {log(TABLE.name)} WHERE job = {literal(job)} GROUP BY object)"
     )
 
 

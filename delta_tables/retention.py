@@ -67,7 +67,7 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
         unneeded = F.col("from_batch" if table.changing else "batch_id") < needed.base_batch
         if table.changing:
             unneeded = unneeded | (F.col("to_batch") <= needed.batch_id)
-        mine = of_object(table, needed.stream_id, object)
+        mine = of_object(table, needed.stream_id, needed.object_id)
         writes.delete(database.spark, database.log(table.name), mine & unneeded)
     return latest
 

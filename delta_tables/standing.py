@@ -22,8 +22,6 @@ class Standing:
     """The object's current publication."""
     pending: tuple[Intent, ...]
     """The batches beyond it that were begun, in order."""
-    namesake: str | None
-    """A stream of another name that has the number of this one."""
     beside: Mapping[str, Publication | None]
     """By job: the current publication of what else was asked for."""
 
@@ -31,6 +29,11 @@ class Standing:
         """Where the object stands once this publication of the same run is there."""
         pending = tuple(intent for intent in self.pending if intent.batch_id > publication.batch_id)
         return replace(self, latest=publication, pending=pending)
+
+    @property
+    def newest(self) -> Publication | Intent | None:
+        """The newest batch, which knows the object's numbers; None before the first."""
+        return self.pending[-1] if self.pending else self.latest
 
     @property
     def next_batch(self) -> int:
@@ -61,13 +64,12 @@ def look(database: Database, job: str, object: str, stream: str, *, beside: Sequ
     # Each mostly waits for Delta to look at its log.
     with ThreadPoolExecutor(2) as pool:
         published = pool.submit(PublicationsReader(database).latest_of, wanted)
-        begun = pool.submit(IntentsReader(database).around, job, object, stream)
-    found, (intents, namesake) = published.result(), begun.result()
+        begun = pool.submit(IntentsReader(database).after, job, object, -1)
+    found, intents = published.result(), begun.result()
     latest = found[job, object]
     last = -1 if latest is None else latest.batch_id
     return Standing(
         latest,
         tuple(intent for intent in intents if intent.batch_id > last),
-        namesake,
         {other: found[other, stream] for other in beside},
     )

@@ -1,4 +1,4 @@
-"""Names of streams and objects, and the numbers that stand for streams in partitions."""
+"""Names of streams and objects, and the numbers that may stand for them in partitions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ import zlib
 from patternlake.udfs.errors import ArgumentError
 
 LONGEST_NAME = 255
+CANDIDATES = 8
+"""How many numbers a name may have: those that follow its CRC-32."""
+
+_BITS = 0x7FFFFFFF
 
 
-def stream_id(name: str) -> int:
-    """Return a stream's number."""
-    return zlib.crc32(name.encode()) & 0x7FFFFFFF
+def candidates(name: str) -> tuple[int, ...]:
+    """Return the numbers that a name may have, the most wanted first; table `object_numbers` says which it has."""
+    first = zlib.crc32(name.encode())
+    return tuple((first + number) & _BITS for number in range(CANDIDATES))
 
 
-def stream_id_text(name: str) -> str:
-    """Return the same as SQL text, of the text of an expression that gives the name."""
-    return f"CAST(crc32({name}) & 2147483647 AS INT)"
+def candidates_text(name: str) -> str:
+    """Return the same as a list of SQL, of the text of an expression that gives the name.
+
+    It is constant where the name is, so that the partitions of a table are chosen before anything is read.
+    """
+    return "(" + ", ".join(f"CAST(crc32({name}) + {number} & {_BITS} AS INT)" for number in range(CANDIDATES)) + ")"
 
 
 def check_name(what: str, name: str) -> None:

@@ -30,7 +30,7 @@ TABLE = Table(
     name="streams",
     comment="One row per stream and change of its configuration; the last published one holds.",
     columns=(
-        Column("stream_id", "INT", "number of the stream: 31 bits of its name's CRC-32"),
+        Column("stream_id", "INT", "number of the stream, as object_numbers gave it out"),
         Column("batch_id", "BIGINT", "the batch that wrote the row"),
         Column("base_batch", "BIGINT", "first batch whose rows count"),
         Column("name", "STRING", "name of the stream"),

@@ -18,7 +18,7 @@ TABLE = Table(
     name="trend_edges",
     comment="Edges between event vertices and attribute vertices of every trend query.",
     columns=(
-        Column("trend_id", "INT", "number of the query: 31 bits of its name's CRC-32"),
+        Column("trend_id", "INT", "number of the query, as object_numbers gave it out"),
         Column("kind", "STRING", "from: attribute vertex to event; to: event to a run of attribute vertices"),
         Column("stream_id", "INT", "number of the stream"),
         Column("pane", "BIGINT", "number of the pane; 0 without WITHIN"),

@@ -36,7 +36,7 @@ TABLE = Table(
     name="trend_vertices",
     comment="Event vertices, attribute vertices and panes of every trend query.",
     columns=(
-        Column("trend_id", "INT", "number of the query: 31 bits of its name's CRC-32"),
+        Column("trend_id", "INT", "number of the query, as object_numbers gave it out"),
         Column("kind", "STRING", "event, attribute or pane"),
         Column("stream_id", "INT", "number of the stream"),
         Column("pane", "BIGINT", "number of the pane; 0 without WITHIN"),

@@ -7,24 +7,21 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.stream_names import stream_id as number_of
-from patternlake.delta_tables.stream_names import stream_id_text
-
 if TYPE_CHECKING:
     from patternlake.delta_tables.publications import Publication
     from patternlake.delta_tables.table import Table
 
 
-def of_object(table: Table, stream_id: int, object: str) -> Column:
+def of_object(table: Table, stream_id: int, object_id: int) -> Column:
     """Build the condition on the rows of one object, of any batch."""
     found = F.col("stream_id") == F.lit(stream_id)
-    return found & (F.col(table.object_column) == F.lit(number_of(object))) if table.object_column else found
+    return found & (F.col(table.object_column) == F.lit(object_id)) if table.object_column else found
 
 
 def visible(table: Table, publication: Publication) -> Column:
     """Build the condition on a table's rows that a publication makes visible, its stream included."""
     written = "from_batch" if table.changing else "batch_id"
-    shown = of_object(table, publication.stream_id, publication.object)
+    shown = of_object(table, publication.stream_id, publication.object_id)
     shown = shown & F.col(written).between(publication.base_batch, publication.batch_id)
     if table.changing:
         shown = shown & (F.col("to_batch").isNull() | (F.col("to_batch") > publication.batch_id))
@@ -39,7 +36,7 @@ def visible_text(table: Table, rows: str, publication: str) -> str:
         f"AND {rows}.{written} BETWEEN {publication}.base_batch AND {publication}.batch_id"
     )
     if table.object_column:
-        text += f" AND {rows}.{table.object_column} = {stream_id_text(f'{publication}.object')}"
+        text += f" AND {rows}.{table.object_column} = {publication}.object_id"
     if table.changing:
         text += f" AND ({rows}.to_batch IS NULL OR {rows}.to_batch > {publication}.batch_id)"
     return text

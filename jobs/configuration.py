@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.jobs import configuration_values as values
 from patternlake.jobs.configuration_groups import GroupConfiguration
 from patternlake.jobs.configuration_sketches import AgeRule, SketchConfiguration
@@ -92,18 +92,14 @@ class Configuration(Section):
 
     def _check_queries(self, section: str) -> None:
         queries: dict[str, TrendConfiguration | GroupConfiguration | SubscriptionConfiguration] = getattr(self, section)
-        numbers: dict[int, str] = {}
         for name, query in queries.items():
             if query.stream not in self.streams:
                 known = ", ".join(map(repr, self.streams)) or "none"
                 hint = values.suggest(query.stream, self.streams)
                 raise problem(f"no stream {query.stream!r}{hint}; streams are {known}", section, name, "stream")
-            twin = numbers.setdefault(stream_id(name), name)
-            if twin != name and section != "subscriptions":
-                raise problem(f"has the same number as {twin!r}; give one of them another name", section, name)
 
     @classmethod
-    def load(cls, path: str | Path) -> Configuration:
+    def load(cls, path: str | PathLike[str]) -> Configuration:
         """Read and check a file.
 
         Raises

@@ -20,11 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables import moments
-from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.standing import look
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.streams import StreamsWriter
 from patternlake.jobs import ordering, steps
 from patternlake.jobs.batch_counts import Total, by_range, counted, quarantine, statistics, totals
@@ -138,7 +137,8 @@ class _Run:
         self.latest = latest
         own = latest if latest is not None and latest.base_batch == self.base else None
         begun = None if rebuild or not pending else pending[-1]
-        path = db.folder("checkpoints", str(stream_id(name)), str(self.base))
+        number, _ = numbers(db, JOB, name, name, standing)
+        path = db.folder("checkpoints", str(number), str(self.base))
         self.checkpoint = Checkpoint(self.spark, path, name)
         if rebuild:
             self.checkpoint.delete()

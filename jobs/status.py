@@ -12,7 +12,6 @@ from patternlake.delta_tables import documents, moments
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.visibility import visible_text
 from patternlake.jobs.running import JOBS
 
@@ -132,7 +131,7 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
                 "rows_in": row.rows_in,
                 "rows_out": row.rows_out,
                 "rows_quarantined": row.rows_quarantined,
-                "bytes": sizes.get((job, stream_id(object)), 0),
+                "bytes": sizes.get((job, row.object_id), 0),
             }
         if key in sketches and row is not None and row.source_to:
             values |= _per_event(sketches[key], names.get(object), row.source_to)
@@ -152,15 +151,16 @@ def _published(database: Database) -> dict[_Key, Row]:
     text = f"""
 WITH batches AS (
   SELECT job, object, batch_id, max(base_batch) AS base_batch, max(horizon) AS horizon, max_by(struct(
-      stream, unix_micros(published_at) AS published_at, unix_micros(watermark) AS watermark,
+      stream, object_id, unix_micros(published_at) AS published_at, unix_micros(watermark) AS watermark,
       source_to, source, rows_in, rows_out, rows_quarantined), published_at) AS p
   FROM {database.log("publications")} GROUP BY job, object, batch_id
 ), based AS (
   SELECT *, max(base_batch) OVER (PARTITION BY job, object) AS base FROM batches
 )
 SELECT job, object, max(batch_id) AS batch_id, max(base) AS base_batch, unix_micros(max(horizon)) AS horizon,
-  max_by(p.stream, batch_id) AS stream, max_by(p.published_at, batch_id) AS published_at,
-  max_by(p.watermark, batch_id) AS watermark, max_by(p.source_to, batch_id) AS source_to,
+  max_by(p.stream, batch_id) AS stream, max_by(p.object_id, batch_id) AS object_id,
+  max_by(p.published_at, batch_id) AS published_at, max_by(p.watermark, batch_id) AS watermark,
+  max_by(p.source_to, batch_id) AS source_to,
   max_by(p.source, batch_id) AS source,
   sum(p.rows_in) AS rows_in, sum(p.rows_out) AS rows_out, sum(p.rows_quarantined) AS rows_quarantined
 FROM based WHERE batch_id >= base GROUP BY job, object"""

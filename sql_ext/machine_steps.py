@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.stream_names import stream_id_text
 from patternlake.sql_ext.registration import Parameter
 from patternlake.sql_ext.steps import named_arguments, visible
 
@@ -14,7 +13,8 @@ def asked(db: Database, function: str, parameters: Sequence[Parameter]) -> str:
     """The steps up to ``asked``: one row, the question q."""
     return f"""standing AS (
   SELECT object,
-    max_by(struct(batch_id, base_batch, configuration), struct(batch_id, published_at)) FILTER (WHERE asked) AS at,
+    max_by(struct(batch_id, base_batch, object_id, configuration), struct(batch_id, published_at))
+      FILTER (WHERE asked) AS at,
     unix_micros(min(published_at)) AS first, unix_micros(max(horizon)) AS horizon
   FROM (
     SELECT *, published_at <= coalesce({function}.as_of, published_at) AS asked
@@ -30,7 +30,7 @@ asked AS (SELECT (SELECT q FROM question) AS q)"""
 
 def mine(rows: str, question: str = "q") -> str:
     """The condition on rows of a table of the job that a question shows."""
-    return f"{rows}.stream_id = {stream_id_text(f'{question}.object')} AND {visible(question)}"
+    return f"{rows}.stream_id = {question}.number AND {visible(question)}"
 
 
 def refused(columns: int) -> str:

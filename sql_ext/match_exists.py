@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from patternlake.delta_tables.database import Database
 from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.steps import NODE, named_arguments, publication, stream_id, visible
+from patternlake.sql_ext.steps import NODE, named_arguments, numbered, publication, visible
 from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 PARAMETERS = (
@@ -47,7 +47,8 @@ FROM (
 {publication(db, "match_exists")}
           )
         ) LEFT JOIN {db.log("sketch_nodes")} n
-        ON n.stream_id = {stream_id("match_exists")} AND array_contains(q.tiers, n.tier) AND {visible("q")}
+        ON {numbered("n.stream_id", "match_exists.stream", "q.number")} AND array_contains(q.tiers, n.tier)
+          AND {visible("q")}
         LEFT JOIN (
           SELECT stream_id, segment, from_batch, keys FROM {db.log("sketch_nodes")} WHERE bucket = {TOP_BUCKET}
         ) t

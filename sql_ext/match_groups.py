@@ -6,10 +6,9 @@ From what the job `groups` keeps, where it keeps the query and is up to date; el
 from __future__ import annotations
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.stream_names import stream_id_text
 from patternlake.sql_ext.pattern_steps import SHOWN, partition_values, question
 from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.steps import stream_id
+from patternlake.sql_ext.steps import numbered
 
 PARAMETERS = (
     Parameter("stream", "STRING"),
@@ -51,7 +50,7 @@ mine AS (
   SELECT e.position, e.time, e.step, e.key, e.name, e.probability, q.portions,
     CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes, {part} AS part
   FROM {db.log("events")} e JOIN (SELECT q FROM asked WHERE q.text IS NOT NULL) ON e.batch_id BETWEEN q.base AND q.batch
-  WHERE e.stream_id = {stream_id(f)}
+  WHERE {numbered("e.stream_id", f"{f}.stream", "q.number")}
 ),
 dealt AS (
   SELECT CAST(pmod(hash(part), portions) AS INT) AS portion, CAST(NULL AS STRING) AS text, part, position, time, step,
@@ -78,9 +77,8 @@ UNION ALL
 SELECT * FROM (
   SELECT {SHOWN} AS key, g.t_start, g.t_first, g.t_end, g.probability, g.final
   FROM {db.log("group_matches")} g JOIN (SELECT q FROM asked WHERE q.query IS NOT NULL)
-    ON g.group_id = {stream_id_text("q.query")} AND g.from_batch BETWEEN q.query_base AND q.query_batch
+    ON g.group_id = q.query_number AND g.stream_id = q.number AND g.from_batch BETWEEN q.query_base AND q.query_batch
       AND (g.to_batch IS NULL OR g.to_batch > q.query_batch)
-  WHERE g.stream_id = {stream_id(f)}
 )
 WHERE ({f}.key IS NULL OR key = {f}.key)
   AND t_end BETWEEN coalesce({f}.from_step, t_end) AND coalesce({f}.to_step, t_end)

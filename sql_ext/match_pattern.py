@@ -10,7 +10,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.sql_ext import exact_steps
 from patternlake.sql_ext.pattern_steps import SHOWN, partition_values, question
 from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.steps import stream_id
+from patternlake.sql_ext.steps import numbered
 from patternlake.sql_ext.trend_steps import floored
 from patternlake.udfs.sketch.hits import MAX_MATCHES
 
@@ -70,7 +70,7 @@ mine AS (
     q.ranked, CASE WHEN q.by_key THEN {part} ELSE array() END AS part,
     q.names IS NULL OR array_contains(q.names, e.name) AS taking, unix_micros(e.time) DIV q.bucket AS bucket
   FROM {db.log("events")} e JOIN asked ON e.batch_id BETWEEN q.base AND q.batch
-  WHERE e.stream_id = {stream_id(f)}
+  WHERE {numbered("e.stream_id", f"{f}.stream", "q.number")}
     AND ({f}.from_time IS NULL OR e.time >= {f}.from_time) AND ({f}.to_time IS NULL OR e.time <= {f}.to_time)
 ),
 chosen AS (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from patternlake.delta_tables.database import Database
 from patternlake.sql_ext import exact_steps
 from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.steps import NODE, named_arguments, publication, stream_id, visible
+from patternlake.sql_ext.steps import NODE, named_arguments, numbered, publication, visible
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.exact_parts import WHOLE_EVENTS
 from patternlake.udfs.sketch.hits import MAX_MATCHES
@@ -70,7 +70,7 @@ def _body(db: Database) -> str:
     # No WHERE on what a Python function gave: it would be evaluated for the filter, and again for the rows that pass.
     # What one task would take in is judged by the counts of names, before it is read.
     nodes, events, statistics = db.log("sketch_nodes"), db.log("events"), db.log("event_statistics")
-    mine = f"stream_id = {stream_id('match_seq')}"
+    mine = numbered("stream_id", "match_seq.stream", "q.number")
     verify = "coalesce(match_seq.verify, false)"
     too_large = f"coalesce((SELECT n FROM taken), 0) > {WHOLE_EVENTS}"
     return f"""

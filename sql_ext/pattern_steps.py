@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.parts import shown_text
 from patternlake.sql_ext.registration import Parameter
-from patternlake.sql_ext.steps import named_arguments, publication, stream_id
+from patternlake.sql_ext.steps import named_arguments, numbered, publication
 from patternlake.udfs.unseen_names import MOST_NAMES
 
 SHOWN = shown_text("part")
@@ -44,9 +44,10 @@ def question(db: Database, function: str, parameters: Sequence[Parameter], pytho
 beside AS (
   SELECT collect_list(struct(object, at.*)) AS queries
   FROM (
-    SELECT object, max_by(struct(batch_id, base_batch, source, configuration), struct(batch_id, published_at)) AS at
+    SELECT object,
+      max_by(struct(batch_id, base_batch, object_id, source, configuration), struct(batch_id, published_at)) AS at
     FROM {db.log("publications")}
-    WHERE job = '{queries}' AND stream_id = {stream_id(function)}
+    WHERE job = '{queries}' AND stream = {function}.stream
       AND published_at <= coalesce({function}.as_of, published_at)
     GROUP BY object
   )
@@ -63,7 +64,7 @@ statistics AS (
       max_by(attributes, batch_id) FILTER (WHERE attributes IS NOT NULL) AS attributes
     FROM {db.log("event_statistics")} JOIN (SELECT (SELECT s FROM published) AS s)
       ON batch_id BETWEEN s.p.at.base_batch AND s.p.at.batch_id
-    WHERE stream_id = {stream_id(function)}
+    WHERE {numbered("stream_id", f"{function}.stream", "s.p.at.object_id")}
     GROUP BY name ORDER BY events DESC, name LIMIT {MOST_NAMES}
   )
 ){beside},

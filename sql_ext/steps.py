@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.stream_names import stream_id_text
+from patternlake.delta_tables.stream_names import candidates_text
 from patternlake.sql_ext.registration import Parameter
 
 NODE = "struct(level, k, node, ones, pos_lo, pos_hi, time_lo, time_hi, topmost, keys, bits)"
 """A row of `sketch_nodes` as the kernels read it."""
 
 
-def stream_id(function: str) -> str:
-    """The number of the stream that a function is asked for, constant where the argument is."""
-    return stream_id_text(f"{function}.stream")
+def numbered(column: str, name: str, number: str) -> str:
+    """The condition that a column has an object's number.
+
+    Parameters
+    ----------
+    column
+        A column that holds numbers of objects.
+    name
+        The object's name; where it is constant, the partitions are chosen by it before anything is read.
+    number
+        The number, as its publication tells it.
+    """
+    return f"{column} IN {candidates_text(name)} AND {column} = {number}"
 
 
 def named_arguments(function: str, parameters: Sequence[Parameter]) -> str:
@@ -43,8 +53,9 @@ def publication(db: Database, function: str, *, job: str = "sketch", argument: s
         SQL text of further columns of the publication.
     """
     return f"""  SELECT struct(
-      max_by(struct(batch_id, base_batch, source, configuration, state{more}), struct(batch_id, published_at))
-        FILTER (WHERE asked) AS at,
+      max_by(
+        struct(batch_id, base_batch, object_id, source, configuration, state{more}), struct(batch_id, published_at)
+      ) FILTER (WHERE asked) AS at,
       max_by(struct(base_batch, state), struct(batch_id, published_at)) FILTER (WHERE same) AS newest,
       unix_micros(min(published_at) FILTER (WHERE same)) AS first,
       unix_micros(max(horizon) FILTER (WHERE same)) AS horizon

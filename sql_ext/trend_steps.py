@@ -10,10 +10,9 @@ from collections.abc import Sequence
 
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.parts import shown_text
-from patternlake.delta_tables.stream_names import stream_id_text
 from patternlake.delta_tables.trend_vertices import EVENT, PANE
 from patternlake.sql_ext.registration import Parameter
-from patternlake.sql_ext.steps import named_arguments, publication, visible
+from patternlake.sql_ext.steps import named_arguments, numbered, publication, visible
 
 VERTEX = "block, pane, part, position, time, term, left, right, along, carried"
 """The columns of a vertex as the kernels read them."""
@@ -29,7 +28,7 @@ is handed over."""
 def ctes(db: Database, function: str, parameters: Sequence[Parameter]) -> str:
     """The first steps: asked (q), portions of vertices, counts (portion, c) and ends (of windows that count events)."""
     published = ", unix_micros(watermark) AS watermark, source_to"
-    mine = f"trend_id = {stream_id_text(f'{function}.query')}"
+    mine = numbered("trend_id", f"{function}.query", "q.number")
     first, last = windows_of("v.pane", "q")
     return f"""publication AS (
 {publication(db, function, job="trends", argument="query", more=published)}

@@ -106,6 +106,7 @@ class Step:
     query: str = QUERY
 
 
+_NUMBERED = ("append object_numbers",)
 _INGEST = ("append intents", "append streams", "append events", "append event_statistics", "append quarantine")
 _REFITTED = ("append sketch_nodes", "delete sketch_nodes", "append sketch_nodes (2)")
 _REFITTED_TWICE = (*_REFITTED, "delete sketch_nodes (2)", "append sketch_nodes (3)")
@@ -140,10 +141,10 @@ _SUBSCRIPTION_REPLACED = (
 )
 
 STEPS = {
-    "ingest": Step(None, "ingest", ("a",), (*_INGEST, "append publications")),
+    "ingest": Step(None, "ingest", ("a",), (*_NUMBERED, *_INGEST, "append publications")),
     "sketch": Step("ingest", "sketch", ("a",), ("append intents", *_REFITTED, *_SKETCHED_ANEW)),
-    "trends": Step("sketch", "trends", ("a",), (*_TRENDS, "append publications")),
-    "groups": Step("trends", "groups", ("a",), (*_GROUPS, "append publications")),
+    "trends": Step("sketch", "trends", ("a",), (*_NUMBERED, *_TRENDS, "append publications")),
+    "groups": Step("trends", "groups", ("a",), (*_NUMBERED, *_GROUPS, "append publications")),
     "predict": Step("groups", "predict", ("a",), (*_PREDICTED, *_CATALOGUE, "append publications")),
     "ingest more": Step(
         "predict",

@@ -83,7 +83,8 @@ def test_a_process_that_is_killed_is_completed_by_the_next(history: History, ste
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop", [*STEPS["ingest"].writes, "end"])
+# Before its first batch a stream has a number, and has read nothing.
+@pytest.mark.parametrize("stop", [*STEPS["ingest"].writes[1:], "end"])
 def test_a_source_that_grew_after_the_death_changes_nothing_of_the_batch(history: History, stop: str) -> None:
     """The batch that died keeps its rows; what came later becomes the next batch of the same run."""
     lake = history.copy(None)

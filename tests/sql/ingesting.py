@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.stream_names import stream_id
+from patternlake.delta_tables.stream_names import candidates
 from patternlake.jobs.configuration import Configuration, StreamConfiguration
 from patternlake.jobs.ingest import ingest
 from patternlake.jobs.summary import Summary
@@ -66,4 +66,4 @@ class Lake:
 
     @property
     def checkpoint(self) -> Path:
-        return Path(self.db.folder("checkpoints", str(stream_id(self.name))))
+        return Path(self.db.folder("checkpoints", str(candidates(self.name)[0])))

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from patternlake.delta_tables import retention
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import PublicationsReader
-from patternlake.delta_tables.stream_names import stream_id
+from patternlake.delta_tables.stream_names import candidates
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.status import ObjectStatus, status
 
@@ -74,7 +74,7 @@ class History:
 
     def trends(self, name: str, stream: str, last: int) -> None:
         """A published graph of a stream's first batch, of one vertex."""
-        vertex = {"trend_id": stream_id(name), "kind": "event", "pane": 0, "position": last}
+        vertex = {"trend_id": candidates(name)[0], "kind": "event", "pane": 0, "position": last}
         self._add("trend_vertices", stream, vertex, from_batch=1)
         source = json.dumps({"ingest_batch": 1, "ingest_base": 1})
         counts = {"rows_in": last, "rows_out": 1, "rows_quarantined": 0}
@@ -93,12 +93,13 @@ class History:
 
     def _publish(self, job: str, name: str, batch_id: int, **values: Any) -> None:
         common = {"job": job, "object": name, "stream": name, "batch_id": batch_id, "source": "{}"}
+        common["object_id"] = candidates(name)[0]
         common |= {"published_at": NOON + timedelta(hours=batch_id), "configuration": "{}", "state": "{}"}
         self._add("publications", name, common | values)
         self.begin(job, name, batch_id)
 
     def _add(self, table: str, name: str, *rows: dict[str, Any], **common: Any) -> None:
-        self.rows.setdefault(table, []).extend({"stream_id": stream_id(name), **common, **row} for row in rows)
+        self.rows.setdefault(table, []).extend({"stream_id": candidates(name)[0], **common, **row} for row in rows)
 
 
 @pytest.fixture(scope="module")

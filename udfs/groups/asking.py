@@ -23,17 +23,19 @@ QUESTION_TYPE = pa.struct(
     [
         ("error", pa.string()),
         ("text", pa.string()),
+        ("number", pa.int32()),
         ("base", pa.int64()),
         ("batch", pa.int64()),
         ("partition", pa.list_(pa.string())),
         ("portions", pa.int32()),
         ("query", pa.string()),
+        ("query_number", pa.int32()),
         ("query_base", pa.int64()),
         ("query_batch", pa.int64()),
     ]
 )
-"""A question, or the error; and either the batches, partition columns and number of portions that choose what events
-are read, or the query and batches whose rows of `group_matches` are the answer."""
+"""A question, or the error; the stream's number; and either the batches, partition columns and number of portions that
+choose what events are read, or the query, its number and the batches whose rows of `group_matches` are the answer."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ def ask(
     counts
         ``name`` and ``events`` of the stream's names.
     configured
-        ``object``, ``batch_id``, ``base_batch``, ``source`` and ``configuration`` (JSON texts) of what `groups`
-        published at `as_of` for queries over the stream.
+        ``object``, ``object_id``, ``batch_id``, ``base_batch``, ``source`` and ``configuration`` (JSON texts) of what
+        `groups` published at `as_of` for queries over the stream.
 
     Returns
     -------
@@ -111,13 +113,16 @@ def _question(
     _ = asked(text).groups.automaton
     if same is not None and _up_to_date(same, publication["at"]):
         return {
+            "number": publication["at"]["object_id"],
             "query": same["object"],
+            "query_number": same["object_id"],
             "query_base": same["base_batch"],
             "query_batch": same["batch_id"],
         }
     events = sum(int(row["events"]) for row in counts)
     return {
         "text": text,
+        "number": publication["at"]["object_id"],
         "base": publication["at"]["base_batch"],
         "batch": publication["at"]["batch_id"],
         "partition": list(question.partition) or ["key"],

@@ -33,6 +33,7 @@ MARGINS = 8
 QUESTION_TYPE = pa.struct(
     [
         ("text", pa.string()),
+        ("number", pa.int32()),
         ("base", pa.int64()),
         ("batch", pa.int64()),
         ("names", pa.list_(pa.string())),
@@ -50,7 +51,7 @@ QUESTION_TYPE = pa.struct(
 )
 """A question, or why it is refused, and what chooses the events that are read and the portions that each goes to.
 
-``text``: for `asked`; ``names``: of events that can take part, NULL: any; ``bucket``: microseconds, by which events
+``text``: for `asked`; ``number``: of the stream; ``names``: of events that can take part, NULL: any; ``bucket``: microseconds, by which events
 without partitions are ranked; ``counted``: windows count events; ``within``: the window; ``width``: of a block of
 events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the last portion; ``by_key``:
 the pattern has PARTITION BY; ``conditional``: DEFINE or WHERE judge the events' columns; ``ranked``: it matters how
@@ -236,6 +237,7 @@ def _question(
     tasks = max(1, -(-int(statistics.total) // TASK_EVENTS))
     return {
         "text": json.dumps(text, sort_keys=True),
+        "number": at["object_id"],
         "base": at["base_batch"],
         "batch": at["batch_id"],
         "names": None if names is None else sorted(names),

@@ -23,7 +23,7 @@ QUESTION_TYPE = pa.struct(
     [
         ("error", pa.string()),
         ("text", pa.string()),
-        ("object", pa.string()),
+        ("number", pa.int32()),
         ("base", pa.int64()),
         ("batch", pa.int64()),
         ("partitioned", pa.bool_()),
@@ -31,7 +31,7 @@ QUESTION_TYPE = pa.struct(
         ("threshold", pa.float64()),
     ]
 )
-"""A question, or the error; the stream and its batches, the subscription's operands, the threshold that holds."""
+"""A question, or the error; the stream's number and batches, the subscription's operands, the threshold that holds."""
 
 FORECAST_TYPE = pa.list_(
     pa.struct(
@@ -92,7 +92,7 @@ def _question(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any
         )
     return {
         "text": text,
-        "object": standing["object"],
+        "number": standing["at"]["object_id"],
         "base": standing["at"]["base_batch"],
         "batch": standing["at"]["batch_id"],
         "partitioned": bool(subscription.partition),

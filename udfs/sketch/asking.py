@@ -17,6 +17,7 @@ QUESTION_TYPE = pa.struct(
     [
         ("error", pa.string()),
         ("text", pa.string()),
+        ("number", pa.int32()),
         ("batch", pa.int64()),
         ("base", pa.int64()),
         ("ingest_batch", pa.int64()),
@@ -27,7 +28,7 @@ QUESTION_TYPE = pa.struct(
         ("conditional", pa.bool_()),
     ]
 )
-"""A question, or the error, and the batches, tiers and sizes that choose what is read.
+"""A question, or the error, and the stream's number, batches, tiers and sizes that choose what is read.
 
 ``by_key``: each key is asked for itself; ``conditional``: DEFINE or WHERE judge the events' columns.
 """
@@ -63,6 +64,7 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
     return {
         "text": text,
         "batch": at["batch_id"],
+        "number": at["object_id"],
         "base": at["base_batch"],
         "ingest_batch": source["ingest_batch"],
         "ingest_base": source["ingest_base"],

@@ -24,6 +24,7 @@ QUESTION_TYPE = pa.struct(
     [
         ("error", pa.string()),
         ("text", pa.string()),
+        ("number", pa.int32()),
         ("batch", pa.int64()),
         ("base", pa.int64()),
         ("low_pane", pa.int64()),
@@ -41,8 +42,9 @@ QUESTION_TYPE = pa.struct(
 )
 """A question, or the error, and what chooses the vertices that are read and the part that each goes to.
 
-``pane``: width of a pane; ``step``, ``length``: a window begins at every step-th pane and has length panes; ``block``:
-windows of one block; ``parts``: into how many parts the work is dealt; the rest tells which windows are final.
+``number``: of the query; ``pane``: width of a pane; ``step``, ``length``: a window begins at every step-th pane and has
+length panes; ``block``: windows of one block; ``parts``: into how many parts the work is dealt; the rest tells which
+windows are final.
 """
 
 _ALL = 2**62
@@ -139,6 +141,7 @@ def _question(arguments: Mapping[str, Any], publication: Mapping[str, Any], know
     return {
         "text": json.dumps(text, sort_keys=True),
         "batch": at["batch_id"],
+        "number": at["object_id"],
         "base": at["base_batch"],
         "low_pane": max(first * step, -_ALL) if windows.width else 0,
         "high_pane": min(last * step + length - 1, _ALL) if windows.width else 0,

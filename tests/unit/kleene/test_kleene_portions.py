@@ -21,7 +21,13 @@ CONFIGURATION = {"attributes": {name: {"type": type_} for name, type_ in TYPES.i
 
 
 def publication(watermark: int | None = None) -> dict[str, Any]:
-    at = {"batch_id": 1, "base_batch": 1, "configuration": json.dumps(CONFIGURATION), "watermark": watermark}
+    at = {
+        "batch_id": 1,
+        "base_batch": 1,
+        "object_id": 7,
+        "configuration": json.dumps(CONFIGURATION),
+        "watermark": watermark,
+    }
     return {"at": at, "first": None, "horizon": None}
 
 

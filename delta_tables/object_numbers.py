@@ -1,0 +1,91 @@
+"""Table `object_numbers`: the number of every stream and query, given out once and never taken back.
+
+A number stands for a name in partitions, and is written into intents and publications, where readers find it. It is the
+first of the name's candidates that no other name of its kind holds, so names whose CRC-32 agree stay apart.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from delta.exceptions import ConcurrentTransactionException
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables import documents, writes
+from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.stream_names import CANDIDATES, candidates
+from patternlake.delta_tables.table import Column, Table
+from patternlake.udfs.errors import StateError
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.database import Database
+
+logger = logging.getLogger(__name__)
+
+STREAM = "stream"
+"""The kind of streams, and of all that is named after one; queries are of the kind of their job."""
+
+TABLE = Table(
+    name="object_numbers",
+    comment="One row per stream and query: the number that stands for it.",
+    columns=(
+        Column("kind", "STRING", "stream, or the job of a query: trends, groups"),
+        Column("number", "INT", "its number: 31 bits of its name's CRC-32, or the next that is free"),
+        Column("name", "STRING", "its name; NULL: nobody's, because two names once shared it"),
+    ),
+    keys=("kind", "number"),
+    view=None,
+)
+
+
+class ObjectNumbers:
+    """Gives numbers out."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def give(self, kind: str, name: str) -> int:
+        """Return the number of a name, giving one out where it has none.
+
+        Raises
+        ------
+        StateError
+            All numbers that the name may have are other names'.
+        """
+        # Every failed claim was a rival's success, and a number is claimed once.
+        for _ in range(CANDIDATES + 1):
+            holders = self._holders(kind, name)
+            own = [number for number, holder in holders.items() if holder == name]
+            if own:
+                return own[0]
+            free = [number for number in candidates(name) if number not in holders]
+            if not free:
+                break
+            if self._claim(kind, name, free[0]):
+                return free[0]
+        others = ", ".join(repr(holder) for holder in self._holders(kind, name).values() if holder)
+        raise StateError(
+            f"the {kind} name {name!r} can have none of its {CANDIDATES} numbers: they are those of {others}; "
+            "give it another name"
+        )
+
+    def _holders(self, kind: str, name: str) -> dict[int, str | None]:
+        """The names that hold the numbers which a name may have, the most wanted first."""
+        table = self._database.table(TABLE.name)
+        wanted = candidates(name)
+        rows = table.where((F.col("kind") == F.lit(kind)) & F.col("number").isin(*wanted)).collect()
+        found = {row.number: row["name"] for row in rows}
+        return {number: found[number] for number in wanted if number in found}
+
+    def _claim(self, kind: str, name: str, number: int) -> bool:
+        """Write that a name has a number; False where a rival may have been first: who it is, the table says."""
+        if number != candidates(name)[0]:
+            logger.info("the %s name %r shares its CRC-32 with another and has the number %d", kind, name, number)
+        rows = one_row(self._database.spark, TABLE, {"kind": kind, "number": number, "name": name})
+        application = documents.to_array([TABLE.name, kind, str(number)])
+        try:
+            return writes.append(self._database.log(TABLE.name), rows, application=application, version=1)
+        except ConcurrentTransactionException:
+            logger.info("another run claimed the %s number %d at the same moment", kind, number)
+            return False
