@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timezone
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -43,9 +43,9 @@ def _moment(value: Any) -> Any:
         except ValueError:
             raise ValueError(f"{value!r} is not a day or a moment such as 2013-07-01 or 2013-07-01 12:00:00") from None
     if isinstance(value, datetime):
-        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
     if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+        return datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
     raise ValueError(f"{value!r} is not a day or a moment such as 2013-07-01 or 2013-07-01 12:00:00")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_what_is_left_out_of_a_subscription_has_its_default() -> None:
 def test_days_are_moments_in_utc() -> None:
     evaluation = loaded(RANGES).evaluate
     assert evaluation is not None
-    assert evaluation.train == [datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 7, 1, tzinfo=UTC)]
+    assert evaluation.train == [datetime(2013, 1, 1, tzinfo=timezone.utc), datetime(2013, 7, 1, tzinfo=timezone.utc)]
     assert evaluation.lookaheads == [1, 5, 10]
     assert evaluation.thresholds == [0.1, 0.5, 0.9]
 
