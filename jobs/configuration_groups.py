@@ -17,7 +17,7 @@ class GroupConfiguration(Section):
     pattern: Text
     overlap: Annotated[str, _one_of("single", "complete")] = "single"
     threshold: float = Field(default=0.0, ge=0, le=1)
-    within: int | None = Field(default=None, ge=1)
+    within: int | None = Field(default=None, ge=1, le=10**18)
     params: Annotated[dict[str, str], BeforeValidator(parameters)] = Field(default_factory=dict)
 
     @property

@@ -32,20 +32,27 @@ class AgeRule(Section):
 class SketchConfiguration(Section):
     """One sketch, named after its stream. Memory is in bytes, a ceiling."""
 
-    events_per_leaf: int = Field(default=100, ge=1)
-    fpq: float = Field(default=0.01, gt=0, lt=1)
+    events_per_leaf: int = Field(default=100, ge=1, le=10_000_000)
+    fpq: float = Field(default=0.01, ge=1e-12, lt=1)
     memory: Annotated[int, BeforeValidator(values.size)] = 64_000_000
     keyed: bool = False
-    expected_events: int | None = Field(default=None, ge=1)
+    expected_events: int | None = Field(default=None, ge=1, le=10**15)
     structure: Annotated[str, _one_of("leveled", "uniform")] = "leveled"
     levels: int | None = Field(default=None, ge=1, le=24)
-    fanout: int = Field(default=2, ge=2)
-    query_length: int = Field(default=2, ge=1)
+    fanout: int = Field(default=2, ge=2, le=10_000)
+    query_length: int = Field(default=2, ge=1, le=1000)
     seed: int = Field(default=0, ge=0, lt=2**32)
     age: list[AgeRule] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _ages(self) -> SketchConfiguration:
+    def _fits(self) -> SketchConfiguration:
+        events = self.events_per_leaf * self.fanout ** ((self.levels or 1) - 1)
+        if events > values.INT:
+            raise problem(
+                f"{self.events_per_leaf} with {self.levels} levels and a fanout of {self.fanout} make segments of "
+                f"{events:,} events; at most {values.INT:,}",
+                "events_per_leaf",
+            )
         levels = self.levels or HIGHEST
         for index, rule in enumerate(self.age):
             place = ("age", str(index))

@@ -48,7 +48,7 @@ _REFUSED = {
 class Section(BaseModel):
     """A part of the configuration: immutable, no unknown keys, no silent conversion of types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=False, allow_inf_nan=False)
 
 
 def problem(message: str, *key: str) -> PydanticCustomError:
@@ -76,6 +76,10 @@ def _options(given: Any) -> Any:
         key: str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
         for key, value in given.items()
     }
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 1 <= int(text) <= values.INT
 
 
 def _attribute(given: Any) -> Any:
@@ -111,6 +115,11 @@ class Source(Section):
         for option in self.options:
             if option.lower() in _REFUSED:
                 raise problem(f"cannot be set: {_REFUSED[option.lower()]}", "options", option)
+        for option in self.options:
+            if option.lower() == "maxfilespertrigger" and not _is_count(self.options[option]):
+                raise problem(
+                    f"{self.options[option]!r} is not a whole number from 1 to {values.INT}", "options", option
+                )
         if self.table is not None:
             if self.path is not None:
                 raise problem(f"{self.path!r} beside table: {self.table!r}; a source has one of the two", "path")

@@ -7,6 +7,7 @@ says what would be right. Years have 365 days here: ageing and lateness are span
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable
 from datetime import timedelta
@@ -14,6 +15,9 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 NAME_LENGTH = 255
+INT = 2**31 - 1
+LONG = 2**63 - 1
+LONGEST = timedelta(days=365 * 1000)
 RESERVED = ("name", "time", "key", "position", "step", "probability")
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
@@ -69,6 +73,8 @@ def size(value: Any) -> int:
     count = int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
     if count < 1:
         raise ValueError(f"{value!r} is no memory at all; {right}")
+    if count > LONG:
+        raise ValueError(f"{value!r} is out of range; at most {LONG} bytes")
     return count
 
 
@@ -88,10 +94,9 @@ def duration(value: Any) -> timedelta:
     unit = _DURATIONS.get(_SHORT.get(word, word)) or _DURATIONS.get(_SHORT.get(word[:-1], word[:-1]))
     if unit is None or word == "ss":
         raise ValueError(f"{value!r}: unknown unit {found[2]!r}; units are {', '.join(f'{u}s' for u in _DURATIONS)}")
-    try:
-        return float(found[1]) * unit
-    except OverflowError:
-        raise ValueError(f"{value!r} is longer than any span of time; {right}") from None
+    if float(found[1]) * unit.total_seconds() > LONGEST.total_seconds():
+        raise ValueError(f"{value!r} is out of range; at most {LONGEST.days // 365} years")
+    return float(found[1]) * unit
 
 
 def lateness(value: Any) -> timedelta | None:
@@ -149,6 +154,9 @@ def parameters(value: Any) -> Any:
     """Parameters of predicates as texts: a number or a truth value stands for what is written."""
     if not isinstance(value, dict):
         return value
+    for name, given in value.items():
+        if isinstance(given, float) and not math.isfinite(given):
+            raise ValueError(f"{name}: {given} is not a finite number")
     return {
         name: str(given).lower() if isinstance(given, bool) else str(given) if isinstance(given, int | float) else given
         for name, given in value.items()

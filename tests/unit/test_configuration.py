@@ -114,6 +114,62 @@ def test_a_problem_is_one_line_that_begins_with_the_keys_path(old: str, new: str
     assert line in refused(old, new)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("events_per_leaf: 100", "events_per_leaf: 10000001", "events_per_leaf: 10000001 is out of range; at most 10000000"),
+        ("events_per_leaf: 100", "events_per_leaf: 5000000", "events_per_leaf: 5000000 with 10 levels and a fanout of 2 make segments of 2,560,000,000 events; at most 2,147,483,647"),
+        ("fpq: 0.01", "fpq: 0", "fpq: 0 is out of range; at least 1e-12"),
+        ("fpq: 0.01", "fpq: 5.0e-324", "fpq: 5e-324 is out of range; at least 1e-12"),
+        ("fpq: 0.01", "fpq: .nan", "fpq: nan is not a finite number"),
+        ("memory: 64MB", "memory: 10000000TB", "memory: '10000000TB' is out of range; at most 9223372036854775807 bytes"),
+        ("expected_events: 1000000", "expected_events: 1000000000000001", "expected_events: 1000000000000001 is out of range; at most 1000000000000000"),
+        ("levels: 10", "levels: 25", "levels: 25 is out of range; at most 24"),
+        ("fanout: 2", "fanout: 10001", "fanout: 10001 is out of range; at most 10000"),
+        ("query_length: 2", "query_length: 1001", "query_length: 1001 is out of range; at most 1000"),
+        ("seed: 0", "seed: 4294967296", "seed: 4294967296 is out of range; less than 4294967296"),
+        ("seed: 0", "seed: -1", "seed: -1 is out of range; at least 0"),
+        ("after: 2 years", "after: 1001 years", "age.1.after: '1001 years' is out of range; at most 1000 years"),
+    ],
+)  # fmt: skip
+def test_numbers_of_a_sketch_that_would_fail_in_the_run_are_refused(old: str, new: str, line: str) -> None:
+    assert f"sketches.flights.{line}" in refused(old, new)
+
+
+def test_a_lateness_beyond_all_times_is_refused() -> None:
+    line = "streams.flights.allowed_lateness: '1001 years' is out of range; at most 1000 years"
+    assert line in refused("1 hour", "1001 years")
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ("0", "'0' is not a whole number from 1 to 2147483647"),
+        ("many", "'many' is not a whole number from 1 to 2147483647"),
+        ("2147483648", "'2147483648' is not a whole number from 1 to 2147483647"),
+    ],
+)
+def test_a_number_of_files_that_is_none_is_refused(value: str, line: str) -> None:
+    found = refused("nullValue: NA", f"maxFilesPerTrigger: {value}")
+    assert found == f"streams.flights.source.options.maxFilesPerTrigger: {line}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        ("within: 0", "groups.g.within: 0 is out of range; at least 1"),
+        ("within: 1000000000000000001", "groups.g.within: 1000000000000000001 is out of range; at most 1000000000000000000"),
+        ("threshold: .nan", "groups.g.threshold: nan is not a finite number"),
+        ("threshold: -0.1", "groups.g.threshold: -0.1 is out of range; at least 0"),
+        ("params: {p: .inf}", "groups.g.params: p: inf is not a finite number"),
+    ],
+)  # fmt: skip
+def test_numbers_of_a_query_for_groups_are_checked(keys: str, line: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Configuration.from_text(f"{SMALL}\ngroups: {{g: {{stream: s, pattern: a, {keys}}}}}")
+    assert str(raised.value).startswith(line)
+
+
 def test_several_problems_are_all_told() -> None:
     message = refused("key: tailnum", "kei: tailnum", FULL.replace("fpq: 0.01", "fpq: 2"))
     assert [line.partition(":")[0] for line in message.splitlines()] == ["streams.flights.kei", "sketches.flights.fpq"]
