@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -29,11 +29,14 @@ class Database:
         Name of the database.
     location
         Folder or object-store path that holds the tables.
+    made
+        Whether there was none, and it was made empty when it was opened.
     """
 
     spark: SparkSession
     name: str
     location: str
+    made: bool = field(default=False, compare=False)
 
     @classmethod
     def open(cls, spark: SparkSession, name: str = "patternlake", location: str | None = None) -> Database:
@@ -56,8 +59,15 @@ class Database:
         ArgumentError
             The name is not one that Spark's catalog takes.
         StateError
-            The database is newer than the code, is not PatternLake's, or is registered at another location.
+            The session is one of Spark Connect; or the database is newer than the code, is not PatternLake's, or is
+            registered at another location.
         """
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            raise StateError(
+                "this is a session of Spark Connect, and PatternLake needs a classic one: its jobs and functions work "
+                "in the driver's own process. Start one there with patternlake.session(), or with "
+                "SparkSession.builder without remote() and without SPARK_REMOTE"
+            )
         if not re.fullmatch(r"[A-Za-z0-9_]+", name):
             raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
         quoted = identifier(name)
@@ -78,8 +88,7 @@ class Database:
                 "give the same location or another name"
             )
         database = cls(spark, name, place.rstrip("/"))
-        prepare(database, managed=location is None)
-        return database
+        return replace(database, made=prepare(database, managed=location is None))
 
     def log(self, table: str) -> str:
         """Quoted name of a table's Delta table, for SQL text, given its plain name."""

@@ -26,7 +26,7 @@ _THREADS = 8
 _VIEWS_PROPERTY = "patternlake.views"
 
 
-def prepare(database: Database, *, managed: bool) -> None:
+def prepare(database: Database, *, managed: bool) -> bool:
     """Create or register what is missing in the session's catalog.
 
     Parameters
@@ -35,6 +35,11 @@ def prepare(database: Database, *, managed: bool) -> None:
         Named and placed, not yet usable.
     managed
         Whether new tables go where the catalog puts them instead of under the database's location.
+
+    Returns
+    -------
+    bool
+        Whether there was no database, and an empty one was made.
 
     Raises
     ------
@@ -56,6 +61,7 @@ def prepare(database: Database, *, managed: bool) -> None:
         # Last: the version says that all tables were made.
         _ensure(database, carrier, managed, {migrations.PROPERTY: str(migrations.SCHEMA_VERSION)})
     _views(database, present)
+    return not carried
 
 
 def _registered(database: Database) -> set[str]:

@@ -94,7 +94,7 @@ def run(
         if not planned:
             console.print(f"nothing is configured for {job} in {conf}", markup=False, highlight=False, soft_wrap=True)
             return
-        with spark_for(configuration, verbose=verbose) as spark:
+        with spark_for(configuration, create=True, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
             _write_summaries(_round(spark, configuration, planned, console, rebuild=rebuild))

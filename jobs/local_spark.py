@@ -29,7 +29,7 @@ _MASTER = "PATTERNLAKE_MASTER"
 
 
 @contextmanager
-def spark_for(configuration: Configuration, *, verbose: bool = False) -> Iterator[SparkSession]:
+def spark_for(configuration: Configuration, *, create: bool = False, verbose: bool = False) -> Iterator[SparkSession]:
     """Give a session with the functions enabled; a local one is stopped afterwards.
 
     Under spark-submit and on Databricks it is the platform's session. Otherwise a local one is started, with the
@@ -40,6 +40,8 @@ def spark_for(configuration: Configuration, *, verbose: bool = False) -> Iterato
     ----------
     configuration
         Names the database and its location.
+    create
+        Make an empty database without a warning where there is none.
     verbose
         Let Spark's own log through.
 
@@ -57,11 +59,11 @@ def spark_for(configuration: Configuration, *, verbose: bool = False) -> Iterato
 
         spark = SparkSession.builder.getOrCreate()
         with temporary_settings(spark, RECORD_BATCHES):
-            yield patternlake.enable(spark, database=configuration.database, location=configuration.location)
+            yield patternlake.enable(spark, configuration, create=create)
         return
     master = os.environ.get(_MASTER, "local[*]")
     with spark_output(verbose):
-        spark = patternlake.session(configuration.location, master, database=configuration.database)
+        spark = patternlake.session(configuration.location, master, database=configuration.database, create=create)
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
     try:
         yield spark

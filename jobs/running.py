@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.database import Database
@@ -149,7 +149,7 @@ def steps(
 
 def run(
     spark: SparkSession,
-    configuration: str | Path | Configuration,
+    configuration: str | PathLike[str] | Configuration,
     job: str = ALL,
     *,
     object: str | None = None,
@@ -164,7 +164,7 @@ def run(
     Parameters
     ----------
     spark
-        A Delta-ready session.
+        A Delta-ready session, not one of Spark Connect.
     configuration
         The configuration, or its file.
     job

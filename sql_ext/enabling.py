@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import (
     cet_count,
     cet_trends,
@@ -21,6 +23,7 @@ from patternlake.sql_ext import (
     predict_match,
     sketch_udfs,
     trend_udfs,
+    workers,
 )
 
 if TYPE_CHECKING:
@@ -41,18 +44,26 @@ FUNCTIONS = (
 )
 """What makes each SQL function, given the database."""
 
+_ENABLED = "spark.patternlake.database"
+_DEFAULT = "default"
 
-def enable(spark: SparkSession, database: str = "patternlake", location: str | None = None) -> SparkSession:
+
+def enable(
+    spark: SparkSession, database: str = "patternlake", location: str | None = None, *, create: bool = False
+) -> SparkSession:
     """Open a database and register the SQL functions over its tables; idempotent.
 
     Parameters
     ----------
     spark
-        A Delta-ready session of any kind.
+        A Delta-ready session, not one of Spark Connect.
     database
-        Name under which tables and views are registered; made the current database where none was chosen.
+        Name under which tables and views are registered. It becomes the current database, unless another was chosen:
+        one that is neither ``default`` nor the database that was enabled before.
     location
         Folder or object-store path of the tables; None: the catalog's own place.
+    create
+        Make an empty database without a warning where there is none.
 
     Returns
     -------
@@ -62,9 +73,16 @@ def enable(spark: SparkSession, database: str = "patternlake", location: str | N
     Raises
     ------
     StateError
-        The database is newer than this code, or registered at another location.
+        The session is one of Spark Connect, its workers cannot run PatternLake, or the database is newer than this
+        code or registered at another location.
+
+    Warns
+    -----
+    UserWarning
+        There was no database and an empty one was made; or the functions answered from another one until now.
     """
     db = Database.open(spark, database, location)
+    workers.check(spark)
     sketch_udfs.register(spark)
     trend_udfs.register(spark)
     kleene_udfs.register(spark)
@@ -72,5 +90,31 @@ def enable(spark: SparkSession, database: str = "patternlake", location: str | N
     machine_udfs.register(spark)
     for make in FUNCTIONS:
         make(db).create(spark)
+    if db.made and not create:
+        _warn(
+            f"there was no database at {db.location}, so an empty one was made and is registered as '{database}'. "
+            "patternlake.run(spark, configuration) fills it, given a configuration with this database and location. "
+            f"If the location is mistyped: DROP DATABASE {identifier(database)} CASCADE, then enable the right one"
+        )
+    before, here = spark.conf.get(_ENABLED, None), f"'{database}' at {db.location}"
+    if before is not None and before != here:
+        _warn(
+            f"the SQL functions of this session answered from database {before}; from here on they answer from {here}. "
+            "A session of its own, spark.newSession(), can answer from another"
+        )
+    if spark.catalog.currentDatabase() in (_DEFAULT, _name_of(before)):
+        spark.catalog.setCurrentDatabase(database)
+    spark.conf.set(_ENABLED, here)
     logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS), database, db.location)
     return spark
+
+
+def _name_of(enabled: str | None) -> str | None:
+    """The name in what is kept of a database that was enabled."""
+    return None if enabled is None else enabled.split("'")[1]
+
+
+def _warn(text: str) -> None:
+    """Tell the log and Python's warnings, at the line that called `patternlake.enable` or `patternlake.session`."""
+    logger.warning("%s", text)
+    warnings.warn(text, stacklevel=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from patternlake.sql_ext import quiet_start
@@ -41,7 +42,8 @@ def session(
     master: str = "local[*]",
     *,
     database: str = "patternlake",
-    settings: dict[str, str] | None = None,
+    create: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start a local session with Delta and PatternLake's SQL functions.
 
@@ -52,7 +54,9 @@ def session(
     master
         Spark's master URL.
     database
-        Name under which tables and views are registered.
+        Name under which tables and views are registered; it becomes the current database.
+    create
+        Make an empty database without a warning where there is none.
     settings
         Further Spark settings; they win over PatternLake's own.
 
@@ -64,14 +68,14 @@ def session(
     Raises
     ------
     StateError
-        Spark could not start, or Delta's jars could not be had.
+        Spark could not start, Delta's jars could not be had, or as for `enable`.
     """
     from patternlake.sql_ext.enabling import enable
 
-    return enable(bare_session(master, settings), database=database, location=location)
+    return enable(bare_session(master, settings), database=database, location=location, create=create)
 
 
-def bare_session(master: str = "local[*]", settings: dict[str, str] | None = None) -> SparkSession:
+def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Start (or get) a local session that is ready for Delta, with nothing of PatternLake registered.
 
     A JVM that it starts is quiet: only errors are logged, unless a log4j2 configuration of the user's says otherwise;

@@ -49,6 +49,9 @@ def _lakes_of_a_module() -> Iterator[None]:
 
     session = SparkSession.getActiveSession()
     if session is not None:
+        # A module's lake would be the next one's current database.
+        session.catalog.setCurrentDatabase("default")
+        session.conf.unset("spark.patternlake.database")
         _forget_lakes(session)
 
 

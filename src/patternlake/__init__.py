@@ -6,10 +6,17 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
     from pyspark.sql import SparkSession
+
+    from patternlake.jobs.configuration import Configuration
+    from patternlake.jobs.progress import Progress
+    from patternlake.jobs.summary import Summary
 
 __all__ = ["__version__", "enable", "run", "session"]
 
@@ -19,22 +26,153 @@ except PackageNotFoundError:  # a source tree that is on the path without being 
     __version__ = "0+unknown"
 
 
-def session(location: str | None = "./lake", master: str = "local[*]", **options: Any) -> SparkSession:
-    """Start a local Delta-ready session with the functions enabled; see `patternlake.sql_ext.session.session`."""
+def session(
+    location: str | None = "./lake",
+    master: str = "local[*]",
+    *,
+    database: str = "patternlake",
+    create: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Start a local Delta-ready session with the functions enabled.
+
+    Parameters
+    ----------
+    location
+        Folder (or object-store path) of the tables; None: the catalog's own place.
+    master
+        Spark's master URL.
+    database
+        Name under which tables and views are registered; it becomes the current database.
+    create
+        Make an empty database without a warning where there is none.
+    settings
+        Further Spark settings; they win over PatternLake's own.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+        The session, with the database as the current one; a session that is active already is used as it is and
+        enabled.
+
+    Raises
+    ------
+    patternlake.udfs.errors.StateError
+        Spark could not start, or as for `enable`.
+    """
     from patternlake.sql_ext.session import session as start
 
-    return start(location, master, **options)
+    return start(location, master, database=database, create=create, settings=settings)
 
 
-def enable(spark: SparkSession, database: str = "patternlake", location: str | None = None) -> SparkSession:
-    """Enable the SQL functions on a live session; idempotent; see `patternlake.sql_ext.enabling.enable`."""
+def enable(
+    spark: SparkSession,
+    database: str | PathLike[str] | Configuration = "patternlake",
+    location: str | None = None,
+    *,
+    create: bool = False,
+) -> SparkSession:
+    """Enable the SQL functions on a live session; idempotent.
+
+    Parameters
+    ----------
+    spark
+        A classic session that is ready for Delta; not one of Spark Connect.
+    database
+        Name under which tables and views are registered; or a configuration or its file (a path, or a text that ends
+        in ``.yaml`` or ``.yml``), whose database and location are taken, as `run` takes them. It becomes the current
+        database, unless another than ``default`` was chosen.
+    location
+        Folder or object-store path of the tables; None: the catalog's own place, or the configuration's.
+    create
+        Make an empty database without a warning where there is none.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+        The same session.
+
+    Raises
+    ------
+    patternlake.udfs.errors.ArgumentError
+        A location stands beside a configuration.
+    patternlake.udfs.errors.ConfigurationError
+        The file has problems, one line each.
+    patternlake.udfs.errors.StateError
+        The session is one of Spark Connect, its workers cannot run PatternLake, or the database is newer than this
+        code or registered at another location.
+
+    Warns
+    -----
+    UserWarning
+        There was no database and an empty one was made; or the functions answered from another one until now.
+    """
     from patternlake.sql_ext.enabling import enable as start
 
-    return start(spark, database=database, location=location)
+    name, place = _placed(database, location)
+    return start(spark, database=name, location=place, create=create)
 
 
-def run(spark: SparkSession, configuration: str, job: str = "all", **options: Any) -> list[Any]:
-    """Run jobs on a live session and return their summaries; see `patternlake.jobs.running.run`."""
+def run(
+    spark: SparkSession,
+    configuration: str | PathLike[str] | Configuration,
+    job: str = "all",
+    *,
+    object: str | None = None,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+) -> list[Summary]:
+    """Run jobs on everything that is configured for them, or on one object.
+
+    May be called at any time and as often as wanted: a job does what its last publication left undone, and a run that
+    died is taken over. The first error stops the run; what was published before stays. The SQL functions are enabled
+    apart, by `enable` with the same configuration.
+
+    Parameters
+    ----------
+    spark
+        A classic session that is ready for Delta; not one of Spark Connect.
+    configuration
+        The configuration's file, or the configuration.
+    job
+        ``ingest``, ``sketch``, ``trends``, ``groups``, ``predict``, ``evaluate``, ``maintain``, or ``all`` in this
+        order.
+    object
+        Only the object of this name.
+    rebuild
+        Start the objects anew, under the configuration as it is.
+    progress
+        Hears of every object; by default, the log does.
+
+    Returns
+    -------
+    list of Summary
+        One per job and object, in the order of the run: job, object, rows in, out and quarantined, batches, seconds.
+
+    Raises
+    ------
+    patternlake.udfs.errors.ConfigurationError
+        The file has problems, one line each.
+    patternlake.udfs.errors.ArgumentError
+        There is no such job or object, or the job has nothing to rebuild.
+    patternlake.udfs.errors.PatternLakeError
+        From a job: of its own class, with the job's and the object's name in the message.
+    """
     from patternlake.jobs.running import run as start
 
-    return start(spark, configuration, job, **options)
+    return start(spark, configuration, job, object=object, rebuild=rebuild, progress=progress)
+
+
+def _placed(database: str | PathLike[str] | Configuration, location: str | None) -> tuple[str, str | None]:
+    """Name and location of a database that is named, or configured."""
+    if isinstance(database, str) and not database.lower().endswith((".yaml", ".yml")):
+        return database, location
+    from patternlake.jobs.configuration import Configuration
+    from patternlake.udfs.errors import ArgumentError
+
+    loaded = database if isinstance(database, Configuration) else Configuration.load(database)
+    if location is not None:
+        raise ArgumentError(
+            f"location {location!r} beside a configuration, which says where its database is; leave it out"
+        )
+    return loaded.database, loaded.location

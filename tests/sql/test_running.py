@@ -70,8 +70,8 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     """Let commands use the tests' session, and leave it running."""
 
     @contextmanager
-    def session(configuration: Configuration, *, verbose: bool = False) -> Iterator[SparkSession]:
-        yield patternlake.enable(spark, database=configuration.database, location=configuration.location)
+    def session(configuration: Configuration, *, create: bool = False, verbose: bool = False) -> Iterator[SparkSession]:
+        yield patternlake.enable(spark, configuration, create=create)
 
     for name in local_spark._ECHOES:
         monkeypatch.setattr(logging.getLogger(name), "disabled", True)

@@ -53,7 +53,9 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         return work
 
     @contextmanager
-    def session(configuration: Configuration, *, verbose: bool = False) -> Iterator[SimpleNamespace]:
+    def session(
+        configuration: Configuration, *, create: bool = False, verbose: bool = False
+    ) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace()
 
     for name, job in running.JOBS.items():

@@ -51,11 +51,11 @@ QUESTION_TYPE = pa.struct(
 )
 """A question, or why it is refused, and what chooses the events that are read and the portions that each goes to.
 
-``text``: for `asked`; ``number``: of the stream; ``names``: of events that can take part, NULL: any; ``bucket``: microseconds, by which events
-without partitions are ranked; ``counted``: windows count events; ``within``: the window; ``width``: of a block of
-events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the last portion; ``by_key``:
-the pattern has PARTITION BY; ``conditional``: DEFINE or WHERE judge the events' columns; ``ranked``: it matters how
-many events lie between two.
+``text``: for `asked`; ``number``: of the stream; ``names``: of events that can take part, NULL: any; ``bucket``:
+microseconds, by which events without partitions are ranked; ``counted``: windows count events; ``within``: the window;
+``width``: of a block of events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the
+last portion; ``by_key``: the pattern has PARTITION BY; ``conditional``: DEFINE or WHERE judge the events' columns;
+``ranked``: it matters how many events lie between two.
 """
 
 PLAN_TYPE = pa.struct(

@@ -1,0 +1,69 @@
+"""Whether the Python of Spark's workers can run PatternLake: an environment that is not activated is not theirs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from patternlake.udfs.errors import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NEEDED = ("numpy", "pyarrow", "numba", "patternlake.udfs.errors")
+_checked: set[str] = set()
+
+
+def check(spark: SparkSession) -> None:
+    """Refuse a session whose workers run a Python without what PatternLake needs.
+
+    Nothing is run where workers run the interpreter of this process; else one task is, once per application and
+    interpreter.
+
+    Raises
+    ------
+    StateError
+        Names the interpreter of the workers, that of the driver, and what the workers' lacks.
+    """
+    context = spark.sparkContext
+    python = str(context.pythonExec)
+    mark = f"{context.applicationId} {python}"
+    if _is_this(python) or mark in _checked:
+        return
+    try:
+        missing = context.parallelize([0], 1).mapPartitions(_missing).collect()
+    except Exception as error:
+        told = [line.strip() for line in str(error).splitlines() if "Error" in line or "MISMATCH" in line]
+        _refuse(python, f"it failed: {told[-1] if told else type(error).__name__}", error)
+    if missing:
+        _refuse(python, f"it has no {', no '.join(missing)}")
+    _checked.add(mark)
+
+
+def _refuse(python: str, why: str, cause: Exception | None = None) -> None:
+    raise StateError(
+        f"Spark's workers run the Python {python!r}, the driver runs {sys.executable!r}, and PatternLake cannot run in "
+        f"the former: {why}. Activate the environment before Python starts, or set PYSPARK_PYTHON="
+        f"{sys.executable} before the session does; on a cluster, install patternlake for the workers' Python"
+    ) from cause
+
+
+def _is_this(python: str) -> bool:
+    """Whether a command starts this very interpreter: links of one environment to one file are alike."""
+    found = shutil.which(python)
+    if found is None:
+        return False
+    here, there = os.path.abspath(sys.executable), os.path.abspath(found)
+    return os.path.dirname(here) == os.path.dirname(there) and os.path.realpath(here) == os.path.realpath(there)
+
+
+def _missing(_: Iterable[int]) -> Iterable[str]:
+    for name in _NEEDED:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            yield name

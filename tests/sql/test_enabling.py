@@ -1,0 +1,138 @@
+"""`enable`: what it takes, what it tells, and which database is the current one afterwards."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import patternlake
+from patternlake.jobs.configuration import Configuration
+from patternlake.sql_ext import workers
+from patternlake.udfs.errors import ArgumentError, ConfigurationError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("enabling")
+
+
+@pytest.fixture(scope="module")
+def lakes(spark: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
+    """Two databases at places of their own."""
+    names = ("enabled_first", "enabled_second")
+    for name in names:
+        patternlake.enable(spark.newSession(), name, str(folder / name), create=True)
+    yield names
+    for name in names:
+        spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+def _told(session: SparkSession, *given: object, **named: object) -> list[str]:
+    """The warnings of a call of `enable`, which belong to this file's line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert patternlake.enable(session, *given, **named) is session  # type: ignore[arg-type]
+    mine = [each for each in caught if each.category is UserWarning]
+    assert all(each.filename == __file__ for each in mine)
+    return [str(each.message) for each in mine]
+
+
+def test_a_location_without_a_database_is_told_with_the_way_out(
+    spark: SparkSession, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = str(folder / "mistyped")
+    (told,) = _told(spark.newSession(), "enabled_empty", place)
+    assert told.startswith(f"there was no database at {place}, so an empty one was made")
+    assert "patternlake.run(spark, configuration) fills it" in told
+    assert "DROP DATABASE `enabled_empty` CASCADE" in told
+    assert told in caplog.text
+    # It is there from then on.
+    assert _told(spark.newSession(), "enabled_empty", place) == []
+    spark.sql("DROP DATABASE enabled_empty CASCADE")
+    assert _told(spark.newSession(), "enabled_empty", str(folder / "wanted"), create=True) == []
+    spark.sql("DROP DATABASE enabled_empty CASCADE")
+
+
+def test_the_database_is_the_current_one_unless_another_was_chosen(
+    spark: SparkSession, folder: Path, lakes: tuple[str, str]
+) -> None:
+    first, second = lakes
+    session = spark.newSession()
+    assert _told(session, first, str(folder / first)) == []
+    assert session.catalog.currentDatabase() == first
+    assert session.sql("SELECT * FROM quarantine").columns == [
+        "stream",
+        "reason",
+        "detail",
+        "row",
+        "origin",
+        "batch_id",
+    ]
+    (told,) = _told(session, second, str(folder / second))
+    assert f"answered from database '{first}' at {folder / first}; from here on they answer from '{second}'" in told
+    assert session.catalog.currentDatabase() == second
+    # Once more is no change.
+    assert _told(session, second, str(folder / second)) == []
+    session.sql("CREATE DATABASE enabled_chosen")
+    session.catalog.setCurrentDatabase("enabled_chosen")
+    _told(session, first, str(folder / first))
+    assert session.catalog.currentDatabase() == "enabled_chosen"
+    session.sql("DROP DATABASE enabled_chosen")
+
+
+@pytest.mark.parametrize("kind", ["text", "path", "configuration"])
+def test_a_configuration_says_which_database_and_where(
+    spark: SparkSession, folder: Path, lakes: tuple[str, str], kind: str
+) -> None:
+    file = folder / "lake.yaml"
+    file.write_text(f"database: {lakes[0]}\nlocation: {lakes[0]}\n")
+    given = {"text": str(file), "path": file, "configuration": Configuration.load(file)}[kind]
+    session = spark.newSession()
+    assert _told(session, given) == []
+    assert session.catalog.currentDatabase() == lakes[0]
+    with pytest.raises(ArgumentError, match="location 'x' beside a configuration"):
+        patternlake.enable(session, given, "x")  # type: ignore[arg-type]
+
+
+def test_a_configuration_that_is_not_there_is_named(spark: SparkSession) -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: there is no such configuration file"):
+        patternlake.enable(spark, "nowhere.yaml")
+
+
+def test_workers_without_the_environment_are_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers.check(spark)
+    bare = tmp_path / "python"
+    # The same interpreter without its packages: -S leaves them out.
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
+    with pytest.raises(StateError) as caught:
+        workers.check(spark)
+    told = str(caught.value)
+    assert told.startswith(f"Spark's workers run the Python '{bare}', the driver runs '{sys.executable}'")
+    assert f"set PYSPARK_PYTHON={sys.executable} before the session does" in told
+
+
+def test_an_interpreter_that_is_not_there_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python")
+    with pytest.raises(StateError, match="Spark's workers run the Python 'no-such-python'"):
+        workers.check(spark)
+
+
+def test_a_session_of_connect_is_refused_with_what_is_needed() -> None:
+    connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    needed = r"a session of Spark Connect, and PatternLake needs a classic one.*patternlake\.session\(\)"
+    with pytest.raises(StateError, match=needed):
+        patternlake.enable(connect)
+    with pytest.raises(StateError, match=needed):
+        patternlake.run(connect, Configuration.from_text("database: lake"))
