@@ -137,7 +137,13 @@ class Configuration(Section):
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML whose mappings have text keys, each once."""
+    """Safe YAML whose mappings have text keys, each once; what only looks like a day or a time is text."""
+
+    def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
+        try:
+            return super().construct_yaml_timestamp(node)
+        except (ValueError, OverflowError):
+            return node.value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -153,6 +159,9 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)
 
 
 def _absolute(tree: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from patternlake.jobs import configuration_values as values
+from patternlake.jobs.configuration_sql import sql_expression
 
 FORMATS = ("csv", "json", "parquet", "xes", "delta")
 
@@ -59,7 +60,7 @@ def problem(message: str, *key: str) -> PydanticCustomError:
 def _expression(value: str) -> str:
     if not value.strip():
         raise ValueError("is empty; write a SQL expression over the source's columns")
-    return value.strip()
+    return sql_expression(value.strip())
 
 
 def _not_empty(value: str) -> str:

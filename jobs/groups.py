@@ -26,6 +26,7 @@ from patternlake.udfs.groups.answering import Groups
 from patternlake.udfs.groups.batches import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
 from patternlake.udfs.groups.configured import question_of, types_of, unfit
 from patternlake.udfs.groups.reading import COLUMNS
+from patternlake.udfs.language.names import key_word
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ def _check(name: str, configuration: GroupConfiguration, stream: Publication) ->
         shown = ", ".join(question.partition)
         raise ConfigurationError(
             f"groups.{name}: PARTITION BY {shown}: steps arrive in order within the stream's key only; "
-            f"add {stream.configuration['key']} to it, or ask match_groups without configuring the query"
+            f"add {key_word(stream.configuration['key'])} to it, or ask match_groups without configuring the query"
         )
 
 

@@ -69,10 +69,9 @@ class Source:
         SourceError
             The source is missing or cannot be read.
         """
-        if self._stream.ddl is not None:
-            return self._configured(self._stream.ddl)
         try:
-            found = self._found()
+            self._refuse_array()
+            found = self._found() if self._stream.ddl is None else self._configured(self._stream.ddl)
         except AnalysisException as error:
             condition = error.getCondition() or ""
             if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
@@ -100,6 +99,7 @@ class Source:
         try:
             if self.kind == "delta":
                 return self._delta()
+            self._refuse_one_file()
             path = self._path(before)
             if self.kind == "xes":
                 reader = (
@@ -130,6 +130,37 @@ class Source:
                 f"{', '.join(folders)}; run the job with --rebuild"
             )
         return _LAST_LETTER.sub(r"[\g<1>]\g<2>", path, count=1)
+
+    def _refuse_one_file(self) -> None:
+        """A stream reads a folder: Spark would fail at a path that is a file."""
+        machine = self._spark._jvm
+        assert machine is not None
+        path = machine.org.apache.hadoop.fs.Path(self._source.path)
+        system = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
+        if system.exists(path) and system.getFileStatus(path).isFile():
+            folder, name = (self._source.path or "").rstrip("/").rpartition("/")[::2]
+            raise SourceError(
+                f"stream {self._name!r}: source {self.shown} is one file, and a stream reads a folder, in which new "
+                f"rows come in new files; write path: {folder or '.'}, and options: {{pathGlobFilter: {name}}} if the "
+                "folder holds other files, too"
+            )
+
+    def _refuse_array(self) -> None:
+        """Of an array over several lines, Spark would read the lines that are whole objects, and no others."""
+        if self.kind != "json" or self._source.option("multiLine").lower() == "true":
+            return
+        line = F.trim("value")
+        opening = self._lines().where(line.startswith("[") & ~line.endswith("]")).limit(1)
+        for row in opening.select("value").collect():
+            raise SourceError(
+                f"stream {self._name!r}: source {self.shown} holds a JSON array (a line is {row['value'][:40]!r}); "
+                "json is JSON lines, one object on each line: rewrite the file, as by jq -c '.[]'"
+            )
+
+    def _lines(self) -> DataFrame:
+        """The first lines of a JSON source."""
+        read = self._spark.read.options(**self._options(_LISTING)).text(self._source.path or "")
+        return read.select("value").limit(_SAMPLE_ROWS)
 
     def _folder_columns(self) -> list[str]:
         """Columns in names of folders, such as year=2024."""
@@ -181,15 +212,19 @@ class Source:
         path = self._source.path or ""
         if self.kind == "delta":
             table = self._source.table
+            if table and self._spark.catalog.getTable(table).tableType in ("VIEW", "TEMPORARY"):
+                raise SourceError(
+                    f"stream {self._name!r}: source {table} is a view, and a stream follows the commits of a Delta "
+                    "table; name the table behind it, and put what the view computes into the stream's expressions"
+                )
             return (self._spark.table(table) if table else self._spark.read.format("delta").load(path)).schema
         if self.kind == "parquet":
             return reader.parquet(path).schema
         if self.kind == "csv":
             return reader.csv(path).schema
         if self.kind == "json":
-            lines = self._spark.read.options(**self._options(_LISTING)).text(path).select("value").limit(_SAMPLE_ROWS)
             parsed = self._spark.read.options(**self._read_options()).option("primitivesAsString", "true")
-            found = parsed.json(lines.rdd.map(lambda row: row[0])).schema
+            found = parsed.json(self._lines().rdd.map(lambda row: row[0])).schema
             return T.StructType([field for field in found.fields if field.name != CORRUPT])
         files = self.modified()
         if files is None:

@@ -70,6 +70,38 @@ def test_csv_of_a_schema_is_typed_and_globs_choose_files(s: Lake) -> None:
     assert [(row["reason"], "many" in row["row"]) for row in s.quarantine()] == [("corrupt", True)]
 
 
+def test_a_path_that_is_one_file_is_refused_with_what_to_write(s: Lake) -> None:
+    file = s.write("a.csv", "2024-01-01,a,k,1")
+    source = {"format": "csv", "path": "data/a.csv", "options": {"header": True}}
+    with pytest.raises(SourceError) as raised:
+        s.ingest(source=source)
+    assert f"source {file} is one file, and a stream reads a folder" in str(raised.value)
+    assert f"write path: {file.parent}, and options: {{pathGlobFilter: a.csv}}" in str(raised.value)
+    s.write("b.csv", "2024-01-01,b,k,1")
+    options = {"header": True, "pathGlobFilter": "a.csv"}
+    assert s.ingest(source={"format": "csv", "path": str(file.parent), "options": options}).rows_out == 1
+
+
+@pytest.mark.parametrize("schema", [None, "at STRING, what STRING"])
+def test_a_json_array_over_lines_is_refused(s: Lake, schema: str | None) -> None:
+    s.write("a.json", '[{"at": "2024-01-01", "what": "a"},', '{"at": "2024-01-02", "what": "b"}]', header=None)
+    with pytest.raises(SourceError, match=r"holds a JSON array .*one object on each line: rewrite the file"):
+        s.ingest(source={"format": "json", "path": "data"}, key=None, attributes=None, schema=schema)
+    s.write("a.json", '{"at": "2024-01-01", "what": "a"}', '{"at": "2024-01-02", "what": "b"}', header=None)
+    changes = {"key": None, "attributes": None, "schema": schema}
+    assert s.ingest(source={"format": "json", "path": "data"}, **changes).rows_out == 2
+
+
+def test_a_view_is_no_source(s: Lake) -> None:
+    s.spark.sql("SELECT '2024-01-01' AS at, 'a' AS what").createOrReplaceTempView("no_source")
+    changes = {"key": None, "attributes": None}
+    with pytest.raises(
+        SourceError, match=r"source no_source is a view, and a stream follows the commits of a Delta table"
+    ):
+        s.ingest(source={"table": "no_source"}, **changes)
+    s.spark.catalog.dropTempView("no_source")
+
+
 def test_json_lines_are_text_unless_a_schema_says_otherwise(s: Lake) -> None:
     rows = [
         {"at": "2024-01-01", "what": "a", "n": {"x": 1.50}},

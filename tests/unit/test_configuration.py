@@ -136,6 +136,43 @@ def test_numbers_of_a_sketch_that_would_fail_in_the_run_are_refused(old: str, ne
     assert f"sketches.flights.{line}" in refused(old, new)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("key: tailnum", "key: tailnum ||", "streams.flights.key: 'tailnum ||' is not SQL: Required keyword: 'expression' missing for DPipe, line 1, column 10"),
+        ("time: make_timestamp(year, month", "time: make_timestamp(year month", "streams.flights.time: 'make_timestamp(year month, day, hour, minute, 0)' is not SQL: Expecting ), line 1, column 25"),
+        ("name: CASE WHEN arr_delay > 15 THEN 'late' ELSE 'fine' END", "name: CASE WHEN arr_delay > 15 THEN 'late' ELSE 'fine'", "streams.flights.name: \"CASE WHEN arr_delay > 15 THEN 'late' ELSE 'fine'\" is not SQL: Expected END after CASE, line 1, column 48"),
+        ("expr: arr_delay - dep_delay", "expr: (arr_delay - dep_delay", "streams.flights.attributes.gap.expr: '(arr_delay - dep_delay' is not SQL: Expecting ), line 1, column 22"),
+        ("tokens: [name", "tokens: ['a, b'", "streams.flights.tokens.0: 'a, b' is not one SQL expression; write one that gives the value of a row"),
+        ("tokens: [name", "tokens: [\"'open\"", "streams.flights.tokens.0: \"'open\" is not SQL: a quotation or a comment never ends"),
+        ("key: tailnum", "key: tailnum FROM flights", "streams.flights.key: 'tailnum FROM flights' is not one SQL expression"),
+    ],
+)  # fmt: skip
+def test_sql_that_does_not_parse_is_refused_with_its_place(old: str, new: str, line: str) -> None:
+    assert line in refused(old, new)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "timestampadd(MINUTE, coalesce(int(dep_delay), 0), make_timestamp(year, month, day, hour, minute, 0))",
+        "user.id",
+        "x::int",
+        "`odd name`",
+        "m['k'][0]",
+        "transform(xs, x -> x + 1)[0]",
+        "a <=> b",
+        "TIMESTAMP '2024-01-01 00:00:00' + INTERVAL '1' DAY",
+        "r'a' RLIKE '(?i)A'",
+        "1L + 1.5D",
+        "try_cast(x AS timestamp_ntz)",
+        "time -- when",
+    ],
+)
+def test_sql_of_spark_s_own_is_taken(expression: str) -> None:
+    assert Configuration.from_text(SMALL.replace("time: t", f'time: "{expression}"')).streams["s"].time == expression
+
+
 def test_a_lateness_beyond_all_times_is_refused() -> None:
     line = "streams.flights.allowed_lateness: '1001 years' is out of range; at most 1000 years"
     assert line in refused("1 hour", "1001 years")

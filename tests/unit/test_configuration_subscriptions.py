@@ -48,6 +48,20 @@ def test_streams_are_watched_where_the_section_stands() -> None:
         ("subscriptions: {ab: {stream: s, query: a, threshold: 2}}", "subscriptions.ab.threshold: 2 is out of range"),
         ("subscriptions: {ab: {stream: s, query: a, decay: 1}}", "subscriptions.ab.decay: 1 is out of range"),
         ("subscriptions: {ab: {stream: s, query: a, smoothing: -1}}", "subscriptions.ab.smoothing: -1 is out of range"),
+        *(
+            (f"subscriptions: {{ab: {{stream: s, query: a, {key}}}}}", f"subscriptions.ab.{line}")
+            for key, line in (
+                ("lookahead: 10001", "lookahead: 10001 is out of range; at most 10000"),
+                ("lookahead: 99999999999", "lookahead: 99999999999 is out of range; at most 10000"),
+                ("smoothing: .inf", "smoothing: inf is not a finite number"),
+                ("smoothing: .nan", "smoothing: nan is not a finite number"),
+                ("smoothing: 2.0e+9", "smoothing: 2000000000.0 is out of range; at most 1000000000"),
+                ("decay: -0.1", "decay: -0.1 is out of range; at least 0"),
+                ("decay: .nan", "decay: nan is not a finite number"),
+                ("threshold: -.inf", "threshold: -inf is not a finite number"),
+                ("params: {p: .nan}", "params: p: nan is not a finite number"),
+            )
+        ),
         (
             "subscriptions: {ab: {stream: s, query: a}, ab: {stream: s, query: b}}",
             "configuration, line 2, column 44: not YAML: the key 'ab' stands twice",
@@ -55,7 +69,17 @@ def test_streams_are_watched_where_the_section_stands() -> None:
         (RANGES.replace("2013-07-01, 2014", "2013-06-01, 2014"), "evaluate.test: the range from 2013-06-01"),
         (RANGES.replace("[2013-01-01", "[2013-08-01"), "evaluate.train: 2013-08-01 00:00:00+00:00 is not before"),
         (RANGES.replace("2013-01-01", "soon"), "evaluate.train.0: 'soon' is not a day or a moment such as 2013-07-01"),
+        (
+            RANGES.replace("2013-07-01]", "2013-13-08]"),
+            "evaluate.train.1: '2013-13-08' is not a day or a moment such as 2013-07-01",
+        ),
+        (RANGES.replace("2013-07-01]", "2013-07-01 25:00:00]"), "evaluate.train.1: '2013-07-01 25:00:00' is not a day"),
         (RANGES.replace("}", ", lookaheads: [0]}"), "evaluate.lookaheads.0: 0 is out of range; at least 1"),
+        (
+            RANGES.replace("}", ", lookaheads: [5, 10001]}"),
+            "evaluate.lookaheads.1: 10001 is out of range; at most 10000",
+        ),
+        (RANGES.replace("}", ", thresholds: [.nan]}"), "evaluate.thresholds.0: nan is not a finite number"),
         (RANGES.replace("}", ", thresholds: [1.5]}"), "evaluate.thresholds.0: 1.5 is out of range; at most 1"),
     ],
 )
@@ -63,3 +87,10 @@ def test_a_problem_is_one_line_that_begins_with_the_keys_path(text: str, line: s
     with pytest.raises(ConfigurationError) as raised:
         loaded(text)
     assert str(raised.value).startswith(line)
+
+
+def test_a_day_that_is_none_hides_no_other_problem() -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        loaded(RANGES.replace("2013-07-01]", "2013-13-08]") + "\nsubscriptions: {ab: {stream: s}}")
+    lines = [line.partition(":")[0] for line in str(raised.value).splitlines()]
+    assert lines == ["subscriptions.ab.query", "evaluate.train.1"]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.asking import check_bounds, check_given, given
 from patternlake.udfs.errors import ArgumentError, PatternError
+from patternlake.udfs.language.names import key_word, quoted
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.scopes import Scope
 from patternlake.udfs.sketch.conditions import conditions
@@ -143,7 +144,10 @@ def question_text(arguments: Mapping[str, Any], sketch: Mapping[str, Any] | None
     check_given(arguments)
     if sketch is None:
         streams = ", ".join(repr(name) for name in known) or "none yet; run `ingest` and `sketch`"
-        raise ArgumentError(f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}")
+        raise ArgumentError(
+            f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}. Configure one "
+            "under `sketches` and run `sketch`, or ask match_pattern, which needs none"
+        )
     text = json.dumps({"arguments": dict(arguments), "sketch": dict(sketch)}, sort_keys=True)
     question = compile_question(text)
     # match_exists has no `truncate`: it says NULL.
@@ -244,8 +248,8 @@ def _check_keys(
         strange = [column for column in pattern.partition if column not in columns]
         if strange or len(pattern.partition) > 1:
             raise ArgumentError(
-                f"PARTITION BY {', '.join(pattern.partition)}: match_seq partitions by the stream's key only; "
-                f"write PARTITION BY {stream['key'] or 'key'}"
+                f"PARTITION BY {', '.join(map(quoted, pattern.partition))}: match_seq partitions by the stream's key "
+                f"only; write PARTITION BY {key_word(stream['key'])}"
             )
     if not one_key and not partitioned:
         return False, False

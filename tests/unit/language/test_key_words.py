@@ -1,0 +1,14 @@
+"""What PARTITION BY is advised to say can be said."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternlake.udfs.language.names import key_word
+from patternlake.udfs.language.parser import parse
+
+
+@pytest.mark.parametrize(("key", "word"), [("user", "user"), ("user.id", "key"), ("within", "key"), (None, "key")])
+def test_a_key_that_is_no_word_is_called_key(key: str | None, word: str) -> None:
+    assert key_word(key) == word
+    assert parse(f"a ; b PARTITION BY {word}").partition == (word,)
