@@ -59,6 +59,24 @@ Conf = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log, and the full trace of an error.")]
 
 
+def _version(asked: bool) -> None:
+    """Write the version and stop."""
+    if asked:
+        import patternlake
+
+        typer.echo(patternlake.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command()
 def run(
     job: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import logging
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import patternlake
 from patternlake.jobs import command_line, local_spark, running
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.progress import ShownProgress
@@ -79,6 +81,23 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("--help") == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("run", "status", "sql"))
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--version") == 0
+    assert capsys.readouterr().out == f"{patternlake.__version__}\n"
+
+
+def test_help_in_python_lists_the_options_of_every_door() -> None:
+    told = {door: str(inspect.signature(getattr(patternlake, door))) for door in ("session", "enable", "run")}
+    for door, options in {
+        "session": ("location", "master", "database", "create", "settings"),
+        "enable": ("spark", "database", "location", "create"),
+        "run": ("spark", "configuration", "job", "object", "rebuild", "progress"),
+    }.items():
+        assert list(inspect.signature(getattr(patternlake, door)).parameters) == list(options), told[door]
+        described = inspect.getdoc(getattr(patternlake, door)) or ""
+        assert all(f"\n{option}\n    " in described for option in options), door
 
 
 def test_help_of_run_names_every_job_in_order(capsys: pytest.CaptureFixture[str]) -> None:
