@@ -69,8 +69,9 @@ def shares(
     if total > max_trends:
         if not truncate:
             raise ArgumentError(
-                f"the query has {shown(total)} trends, more than max_trends = {max_trends}; raise max_trends, narrow the "
-                "key or the times, ask cet_count for the numbers alone, or ask with truncate => true for the first rows"
+                f"the query has {shown(total)} trends, more than max_trends = {max_trends}; raise max_trends, narrow "
+                "the key or the times, ask cet_count for the numbers alone, or ask with truncate => true for the first "
+                "rows"
             )
         left = max_trends
         for cell in sorted(wanted, key=lambda cell: (cell.key is not None, cell.key or "", cell.window)):
