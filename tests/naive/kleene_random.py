@@ -13,7 +13,7 @@ SIGNS = ["<", "<=", ">", ">=", "=", "<>"]
 DEFINED = {"P": "name IN ('A', 'B')", "Q": "x > 1", "R": "name = 'C' OR n = 1"}
 
 
-def random_events(rng: random.Random, n: int, names: str = "ABC") -> list[Event]:
+def random_events(rng: random.Random, n: int, names: Sequence[str] = "ABC") -> list[Event]:
     """Events with ties in time, some late, some values NULL."""
     found, time = [], 0
     for position in range(1, n + 1):
@@ -28,14 +28,20 @@ def random_events(rng: random.Random, n: int, names: str = "ABC") -> list[Event]
     return found
 
 
+UNITS = ("EVENTS", "EVENT", "unit")
+KEYWORDS = ("A", "network_partition", "where_events")
+"""Names that contain keywords of the language."""
+
+
 class Pattern:
     """A random pattern as text.
 
     `scan`: without ``&``, for the policies that scan.
     """
 
-    def __init__(self, rng: random.Random, *, scan: bool = False, most: int = 4) -> None:
+    def __init__(self, rng: random.Random, *, scan: bool = False, most: int = 4, names: Sequence[str] = "ABC") -> None:
         self.rng = rng
+        self.taken = names
         self.scan = scan
         self.names: list[str] = []
         self.repeated: dict[str, str] = {}
@@ -53,7 +59,9 @@ class Pattern:
         if where:
             text += " WHERE " + " AND ".join(where)
         if rng.random() < 0.6:
-            text += rng.choice([f" WITHIN {rng.randint(2, 7)} EVENTS", f" WITHIN {rng.randint(1, 7)} MILLISECOND"])
+            text += rng.choice(
+                [f" WITHIN {rng.randint(2, 7)} {rng.choice(UNITS)}", f" WITHIN {rng.randint(1, 7)} MILLISECOND"]
+            )
         self.text = text
 
     def takes(self) -> str:
@@ -61,7 +69,7 @@ class Pattern:
             name = self.rng.choice(list(DEFINED))
             self.defined.add(name)
             return name
-        return self.rng.choice("ABC")
+        return self.rng.choice(self.taken)
 
     def operand(self) -> str:
         self.budget -= 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from naive.kleene import Event, matches
 from naive.kleene_kernels import compiled
+from naive.kleene_random import KEYWORDS as WORDS
 from naive.kleene_random import TYPES, Pattern, random_events, random_plan
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, letters, moment, shared
 
@@ -344,7 +345,7 @@ def test_conditions_are_estimated_from_what_maintain_found(lake: SketchLake) -> 
 
 def random_stream(lake: SketchLake, seed: int) -> tuple[Stream, list[Event]]:
     """A stream in three batches, and its events as `ingest` numbered them."""
-    events = random_events(random.Random(seed), 14)
+    events = random_events(random.Random(seed), 14, WORDS)
     made = [
         E(event.time // 1000, event.name, None, {name: shown(value) for name, value in event.values.items()})
         for event in events
@@ -376,7 +377,7 @@ def test_random_patterns_equal_the_oracle(lake: SketchLake, seed: int) -> None:
     calls, expected = [], []
     while len(calls) < (6 if seed == 0 else 40):
         policy = rng.choice(["skip_till_any", "skip_till_any", "skip_till_next", "strict"])
-        text = Pattern(rng, scan=policy != "skip_till_any", most=3).text
+        text = Pattern(rng, scan=policy != "skip_till_any", most=3, names=WORDS).text
         after = rng.choice(["next", "past_last"])
         try:
             operands = compiled(text, TYPES, policy=policy).operands

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 KEYS = ("k1", "k2", None)
-NAMES = ["A", "B", "C", "D", "p", "q"]
+NAMES = ["A", "B", "C", "D", "network_partition", "where_events"]
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +168,8 @@ def mixed(lake: SketchLake) -> Stream:
     def event(time: int, number: int) -> E:
         # The first segment is poor, so that the sizes fitted to it are soon too small.
         if number < 16:
-            return E(time, "A", "k1", {"tag": "p", "x": 1})
-        tag = rng.choice(["p", "q", f"u{number}", f"v{number}", None])
+            return E(time, "A", "k1", {"tag": "network_partition", "x": 1})
+        tag = rng.choice(["network_partition", "where_events", f"u{number}", f"v{number}", None])
         x = rng.choice([0, 1, 2, 3, None])
         return E(time, rng.choice("ABCDE"), rng.choice(KEYS), {"tag": tag, "x": x})
 

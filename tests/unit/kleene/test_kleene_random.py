@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive.kleene import Row, matches
 from naive.kleene_kernels import answered, compiled, events_of, rows_of
-from naive.kleene_random import TYPES, Pattern, random_events, random_plan
+from naive.kleene_random import KEYWORDS, TYPES, Pattern, random_events, random_plan
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.kleene.matching import match_events
@@ -18,10 +19,10 @@ SEEDS = st.integers(0, 2**32)
 PLANS = ["left", "right", "bushy", "inner"]
 
 
-def case(rng: random.Random, *, scan: bool, most: int) -> Pattern:
+def case(rng: random.Random, *, scan: bool, most: int, names: Sequence[str] = "ABC") -> Pattern:
     """A random pattern that the engine takes."""
     while True:
-        pattern = Pattern(rng, scan=scan, most=most)
+        pattern = Pattern(rng, scan=scan, most=most, names=names)
         try:
             compiled(pattern.text, TYPES)
         except PredicateError:
@@ -30,8 +31,9 @@ def case(rng: random.Random, *, scan: bool, most: int) -> Pattern:
 
 
 def check(rng: random.Random, policy: str, *, events: int, most: int = 4) -> None:
-    pattern = case(rng, scan=policy != "skip_till_any", most=most)
-    streams = [random_events(rng, rng.randint(0, events)) for _ in range(rng.choice([1, 1, 2]))]
+    names = rng.choice(["ABC", KEYWORDS])
+    pattern = case(rng, scan=policy != "skip_till_any", most=most, names=names)
+    streams = [random_events(rng, rng.randint(0, events), names) for _ in range(rng.choice([1, 1, 2]))]
     after = rng.choice(["next", "past_last"])
     wanted: list[tuple[int, Row]] = [
         (key, row)
