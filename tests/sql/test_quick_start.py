@@ -1,0 +1,39 @@
+"""The quick start of README.md, run as it is printed, in an empty folder and a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+PRINTED = re.compile(r"^```python\n(?P<code>.*?)^```\n\n```text\n(?P<shown>.*?)^```$", re.M | re.S)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """The process, which found nothing in its folder but the snippet."""
+    folder = tmp_path_factory.mktemp("quick_start")
+    found = PRINTED.search(README)
+    assert found, "README.md has no Python snippet that is followed by what it prints"
+    (folder / "quick_start.py").write_text(found["code"], encoding="utf-8")
+    command = [sys.executable, "quick_start.py"]
+    environment = {**os.environ, "PATTERNLAKE_DRIVER_MEMORY": "2g"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=540
+    )
+
+
+def test_the_quick_start_prints_what_the_readme_shows(done: subprocess.CompletedProcess[str]) -> None:
+    found = PRINTED.search(README)
+    assert found
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip() == found["shown"].strip()
+
+
+def test_nothing_but_the_answer_is_printed(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.stderr == "", "neither Spark's start nor jobs nor questions have anything to say where all is well"
