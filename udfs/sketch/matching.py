@@ -3,8 +3,8 @@
 Source: thesis 4.2-4.4 and SPEC section 2. The order of events inside a node is unknown, so a node never serves two
 consecutive operands of a sequence, and matches that need it to are not seen. With that read into it, the promise is:
 without NOT, existence is never lost; under ``skip_till_any``, and under ``strict`` with ``next`` and no AND, every true
-row is there; under ``skip_till_next`` with ``next``, every true start is there with no later end. (WITHIN a time asks
-for this that times rise with positions; ``skip_till_next`` keeps the nearest place even if a later one has less time.)
+row is there; under ``skip_till_next`` with ``next``, every true start is there with no later end. (There WITHIN a time
+asks for this that times rise with positions: the nearest place is kept even if a later one has less time.)
 
 Departures from the thesis: ``skip_till_any`` takes every operator; a match carries its own bound of being false.
 """
