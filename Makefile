@@ -29,6 +29,12 @@ $(VENV)/.jars: $(VENV)/.installed
 	$(BIN)/python -c 'from patternlake.sql_ext.session import bare_session; bare_session("local[1]").stop()' 2>$(VENV)/jars.log || { tail -n 3 $(VENV)/jars.log; exit 1; }
 	touch $@
 
+# The kernels' machine code, kept beside the source: the first month of the demo would wait for it otherwise.
+$(VENV)/.warm: $(VENV)/.installed $(wildcard udfs/*/*.py)
+	@echo "Compiling the kernels of all jobs, once; this takes some minutes …"
+	$(BIN)/python -m patternlake.udfs.warming
+	touch $@
+
 # mypy reads the installed layout (patternlake.udfs, ...) from links to the folders.
 build/types/patternlake:
 	mkdir -p $@
@@ -36,7 +42,7 @@ build/types/patternlake:
 	ln -sfn ../../../src/patternlake/py.typed $@/py.typed
 	for folder in udfs delta_tables jobs sql_ext; do ln -sfn ../../../$$folder $@/$$folder; done
 
-demo: $(VENV)/.jars
+demo: $(VENV)/.jars $(VENV)/.warm
 	$(BIN)/python demo/flights.py
 
 lint: $(VENV)/.installed build/types/patternlake
