@@ -53,18 +53,20 @@ class ObjectNumbers:
         StateError
             All numbers that the name may have are other names'.
         """
-        # Every failed claim was a rival's success, and a number is claimed once.
-        for _ in range(CANDIDATES + 1):
+        # A number is claimed once: a claim that fails was a rival's success, or that of a row that has been taken out.
+        tried: set[int] = set()
+        while True:
             holders = self._holders(kind, name)
             own = [number for number, holder in holders.items() if holder == name]
             if own:
                 return own[0]
-            free = [number for number in candidates(name) if number not in holders]
+            free = [number for number in candidates(name) if number not in holders and number not in tried]
             if not free:
                 break
+            tried.add(free[0])
             if self._claim(kind, name, free[0]):
                 return free[0]
-        others = ", ".join(repr(holder) for holder in self._holders(kind, name).values() if holder)
+        others = ", ".join(repr(holder) for holder in holders.values() if holder)
         raise StateError(
             f"the {kind} name {name!r} can have none of its {CANDIDATES} numbers: they are those of {others}; "
             "give it another name"
