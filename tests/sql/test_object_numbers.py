@@ -121,7 +121,10 @@ def test_twins_of_streams_and_of_trend_queries_answer_apart(
     text = "SELECT first_position, last_position FROM match_pattern('{}', 'a ; b') ORDER BY ALL"
     assert [tuple(row) for row in lake.rows(text.format(stream.name))] == [(1, 3), (1, 4), (2, 3), (2, 4)]
     assert lake.rows(text.format(other.name)) == []
-    assert [row["name"] for row in lake.rows(f"SELECT name FROM {DATABASE}.events WHERE stream = 'buckeroo'")] == [
+    assert [
+        row["name"]
+        for row in lake.rows(f"SELECT name FROM {DATABASE}.events WHERE stream = 'buckeroo' ORDER BY position")
+    ] == [
         "b",
         "c",
     ]
