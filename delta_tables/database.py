@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -11,6 +13,7 @@ from urllib.parse import unquote
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.opening import prepare
 from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.sessions import own_session
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -88,7 +91,16 @@ class Database:
                 "give the same location or another name"
             )
         database = cls(spark, name, place.rstrip("/"))
-        return replace(database, made=prepare(database, managed=location is None))
+        # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
+        with database.apart() as own:
+            made = prepare(own, managed=location is None)
+        return replace(database, made=made)
+
+    @contextmanager
+    def apart(self, settings: Mapping[str, str] | None = None) -> Iterator[Database]:
+        """The same database in a session of PatternLake's own, see `own_session`, for the length of a block."""
+        with own_session(self.spark, settings) as own:
+            yield replace(self, spark=own)
 
     def log(self, table: str) -> str:
         """Quoted name of a table's Delta table, for SQL text, given its plain name."""

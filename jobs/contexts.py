@@ -1,16 +1,35 @@
-"""What holds for the length of a block: settings of a session, rows that are kept, work that is done beside it."""
+"""What holds for the length of a block or a job: its own session, rows that are kept, work that is done beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from pyspark import StorageLevel
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from patternlake.delta_tables.database import Database
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def in_own_session(
+    job: Callable[Concatenate[Database, _Given], _Result],
+) -> Callable[Concatenate[Database, _Given], _Result]:
+    """Let a job, whose first argument is the database, run in a session of its own; see `Database.apart`."""
+
+    @wraps(job)
+    def work(db: Database, /, *given: _Given.args, **named: _Given.kwargs) -> _Result:
+        with db.apart() as own:
+            return job(own, *given, **named)
+
+    return work
 
 
 @contextmanager

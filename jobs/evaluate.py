@@ -22,6 +22,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.jobs.configuration import EvaluationConfiguration, SubscriptionConfiguration
+from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.predict import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
@@ -39,6 +40,7 @@ _COLUMNS = (
 )
 
 
+@in_own_session
 def evaluate(
     db: Database,
     name: str,

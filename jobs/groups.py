@@ -18,7 +18,7 @@ from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.group_state import GroupStateReader
 from patternlake.delta_tables.publications import Publication
 from patternlake.jobs.configuration import GroupConfiguration
-from patternlake.jobs.contexts import kept
+from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
@@ -37,6 +37,7 @@ _TASK_EVENTS = 500_000
 """Events that one task takes in, about; a partition is never divided, but streams through its task."""
 
 
+@in_own_session
 def groups(db: Database, name: str, configuration: GroupConfiguration, *, rebuild: bool = False) -> Summary:
     """Bring the groups of a query up to its stream's last published event.
 

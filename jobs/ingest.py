@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from delta.exceptions import ConcurrentTransactionException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -30,7 +31,7 @@ from patternlake.jobs.batch_counts import Total, by_range, counted, quarantine, 
 from patternlake.jobs.checkpoints import Checkpoint, Expected
 from patternlake.jobs.columns import EventColumns
 from patternlake.jobs.configuration_streams import StreamConfiguration
-from patternlake.jobs.contexts import kept, meanwhile, temporary_settings
+from patternlake.jobs.contexts import kept, meanwhile
 from patternlake.jobs.source_errors import ChangedSourceError, explained
 from patternlake.jobs.sources import Source
 from patternlake.jobs.summary import Summary
@@ -80,7 +81,6 @@ def ingest(db: Database, name: str, stream: StreamConfiguration, *, rebuild: boo
         Another run of the same stream won.
     """
     started = time.monotonic()
-    run = _Run(db, name, stream)
     settings = {
         "spark.sql.ansi.enabled": "false",
         "spark.sql.session.timeZone": stream.timezone,
@@ -91,14 +91,15 @@ def ingest(db: Database, name: str, stream: StreamConfiguration, *, rebuild: boo
         # Measured: Spark's default, INT96, costs a fifth of writing events, and keeps no bounds of the times.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
-    with temporary_settings(db.spark, settings):
+    with db.apart(settings) as own:
+        run = _Run(own, name, stream)
         try:
             run.perform(rebuild)
         except ChangedSourceError as error:
             if stream.on_change != "rebuild" or rebuild:
                 raise
             logger.warning("%s; reading the source anew", error)
-            run = _Run(db, name, stream)
+            run = _Run(own, name, stream)
             run.perform(rebuild=True)
     return Summary(
         job=JOB,
@@ -361,7 +362,7 @@ def _rivalry(error: BaseException, name: str) -> ConcurrentRunError | None:
             "CONCURRENT_QUERY",
         )
     )
-    if not rival or not isinstance(error, PySparkException | ConcurrentTransactionException):
+    if not rival or not isinstance(error, PySparkException | Py4JJavaError | ConcurrentTransactionException):
         return None
     return _rival(name)
 

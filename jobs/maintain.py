@@ -18,6 +18,7 @@ from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, 
 from patternlake.delta_tables.standing import look
 from patternlake.jobs.attribute_counts import describe
 from patternlake.jobs.configuration import AgeRule, Configuration
+from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.summary import Summary
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ HISTORY = timedelta(days=30)
 """How far back `as_of` can ask: rows that only earlier moments need are removed."""
 
 
+@in_own_session
 def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     """Age the sketch of stream `name`, move its horizons, describe its attributes, and compact its files.
 

@@ -27,7 +27,7 @@ from patternlake.delta_tables.machine_transitions import MachineTransitionsReade
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.quoting import literal
 from patternlake.jobs.configuration import SubscriptionConfiguration
-from patternlake.jobs.contexts import kept
+from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.machine_rows import move_rows, state_rows, subscription_rows
 from patternlake.jobs.summary import Summary
@@ -49,6 +49,7 @@ _TASK_EVENTS = 500_000
 Entries = Mapping[str, Mapping[str, Any]]
 
 
+@in_own_session
 def predict(
     db: Database, name: str, subscriptions: Mapping[str, SubscriptionConfiguration], *, rebuild: bool = False
 ) -> Summary:

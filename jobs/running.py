@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.configuration_values import suggest
-from patternlake.jobs.contexts import temporary_settings
 from patternlake.jobs.progress import LoggedProgress, Progress
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
-from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -196,8 +194,7 @@ def run(
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
     database = Database.open(spark, loaded.database, loaded.location)
-    with temporary_settings(spark, RECORD_BATCHES):
-        return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress))
+    return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress))
 
 
 def perform(

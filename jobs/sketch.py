@@ -21,6 +21,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
 from patternlake.jobs.configuration import SketchConfiguration
+from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.sketch_planning import denser, first_plan, tokens
 from patternlake.jobs.summary import Summary
@@ -47,6 +48,7 @@ class Plan:
     sizing: Sizing
 
 
+@in_own_session
 def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool = False) -> Summary:
     """Bring the sketch of stream `name` up to the stream's last published event.
 

@@ -20,7 +20,7 @@ from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.trend_vertices import ATTRIBUTE, EVENT, PANE, TABLE, TrendVerticesReader
 from patternlake.jobs.configuration import TrendConfiguration
-from patternlake.jobs.contexts import kept
+from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.trends.configured import layout_of
@@ -39,6 +39,7 @@ _TASK_VERTICES = 500_000
 _READ = ("position", "time", "step", "key", "name", "probability", "attributes")
 
 
+@in_own_session
 def trends(db: Database, name: str, configuration: TrendConfiguration, *, rebuild: bool = False) -> Summary:
     """Bring the graph of a trend query up to its stream's last published event.
 

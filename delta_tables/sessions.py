@@ -1,0 +1,122 @@
+"""Sessions of PatternLake's own: what a job writes does not depend on the settings of the session that it is run in.
+
+An own session is a clone of the caller's: it sees the same catalogs, current database, temporary views and functions,
+and has the caller's settings about where things are and how fast work goes. Every other setting of Spark SQL is back
+at Spark's default, but for those that PatternLake needs otherwise. What is set in it, nobody else sees: neither the
+caller nor a job in another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from patternlake.udfs.errors import StateError
+from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS: dict[str, str] = {
+    # Spark's default is the zone of the driver's machine.
+    "spark.sql.session.timeZone": "UTC",
+    # Named although they are Spark's defaults: a platform may have other ones.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # Arrow-fed Python functions over a Parquet scan can hang with columnar input (SPARK-58241).
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    **RECORD_BATCHES,
+}
+"""What holds in an own session, whatever the caller's says."""
+
+# The settings of Spark SQL that say where things are, or how fast and on how much memory work goes. Only these are the
+# caller's: of a list of those that change results, one would always be missing.
+_CALLERS = (
+    "spark.sql.adaptive.",
+    "spark.sql.artifact.",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.catalog.",
+    "spark.sql.codegen.",
+    "spark.sql.defaultCatalog",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.files.maxPartition",
+    "spark.sql.files.minPartitionNum",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.hive.",
+    "spark.sql.inMemoryColumnarStorage.",
+    "spark.sql.join.",
+    "spark.sql.parquet.compression.codec",
+    "spark.sql.parquet.fieldId.",
+    "spark.sql.parquet.output.committer.class",
+    "spark.sql.shuffle.",
+    "spark.sql.sources.commitProtocolClass",
+    "spark.sql.sources.outputCommitterClass",
+    "spark.sql.sources.parallelPartitionDiscovery.",
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "spark.sql.streaming.streamingQueryListeners",
+)
+_CALLER = "_patternlake_caller"
+
+
+@contextmanager
+def own_session(spark: SparkSession, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Give a session of PatternLake's own for the length of a block; it is the thread's active one there.
+
+    Parameters
+    ----------
+    spark
+        The caller's session, with a JVM (not Spark Connect); nothing in it changes.
+    settings
+        Further settings; they win over `SETTINGS`.
+
+    Raises
+    ------
+    StateError
+        The session is one of Spark Connect.
+    """
+    from pyspark.sql import SparkSession
+
+    classic = getattr(spark, "_jsparkSession", None)
+    if classic is None:
+        raise StateError(
+            "this is a session of Spark Connect, in which PatternLake's tables can be read, but not opened or written; "
+            "use a session in the driver, such as patternlake.session() gives"
+        )
+    own = SparkSession(spark.sparkContext, classic.cloneSession())
+    # PySpark keeps the last session that made a frame for all threads; it may be that of a job in another one.
+    last = _caller(SparkSession._activeSession)
+    # Some texts, such as DDL, are read under the settings of the thread's active session.
+    jvm: Any = own._jvm
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    setattr(own, _CALLER, _caller(spark))
+    _set(own, {**SETTINGS, **(settings or {})})
+    sessions.setActiveSession(own._jsparkSession)
+    try:
+        yield own
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+        SparkSession._activeSession = last
+
+
+def _caller(session: Any) -> Any:
+    """The session that an own one was made for; any other one itself."""
+    return getattr(session, _CALLER, session)
+
+
+def _set(own: SparkSession, settings: Mapping[str, str]) -> None:
+    for key in own.conf.getAll:
+        if key.startswith("spark.sql.") and not key.startswith(_CALLERS) and own.conf.isModifiable(key):
+            own.conf.unset(key)
+    for key, value in settings.items():
+        own.conf.set(key, value)

@@ -1,0 +1,221 @@
+"""What jobs write and functions answer does not depend on the settings of the session that asks, nor on its threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+import patternlake
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.sessions import own_session
+from patternlake.jobs import ingest as ingest_module
+from patternlake.jobs.configuration import Configuration
+from patternlake.udfs.errors import ConcurrentRunError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PLAIN: dict[str, str] = {}
+ODD = {
+    "ansi on": {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "Asia/Tokyo"},
+    "zone, ansi off": {"spark.sql.session.timeZone": "America/New_York", "spark.sql.ansi.enabled": "false"},
+    "case": {"spark.sql.caseSensitive": "true"},
+    "legacy times": {
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+        "spark.sql.storeAssignmentPolicy": "LEGACY",
+        "spark.sql.files.ignoreCorruptFiles": "true",
+    },
+    "adaptive on": {"spark.sql.adaptive.enabled": "true"},
+    "adaptive off": {"spark.sql.adaptive.enabled": "false"},
+}
+ODD["all"] = {key: value for settings in ODD.values() for key, value in settings.items()}
+
+JOBS = ("ingest", "sketch", "trends", "groups", "predict", "evaluate")
+MAINTAINED = ("zone, ansi off", "legacy times")
+"""Maintenance takes as long as all other jobs."""
+NAMES = "abcdabcabbabcdc"
+STREAM = {
+    "time": "to_timestamp(AT, 'yyyy-MM-dd HH:mm:ss')",
+    "name": "what",
+    "key": "who",
+    "attributes": {"x": "int", "moment": {"type": "timestamp", "expr": "At"}},
+    "step": "floor(X / 3)",
+    "probability": "0.5",
+    "allowed_lateness": "1 minute",
+    "timezone": "Asia/Tokyo",
+}
+OBJECTS: dict[str, Any] = {
+    "sketches": {"s": {"events_per_leaf": 4, "levels": 2, "expected_events": 1000, "memory": "1MB", "keyed": True}},
+    "trends": {"t": {"stream": "s", "query": "PATTERN a+ s[] WHERE s[i].x > s[i-1].x WITHIN 1 HOUR SLIDE 30 MINUTES"}},
+    "groups": {"g": {"stream": "s", "pattern": "a, b+", "within": 3}},
+    "subscriptions": {"m": {"stream": "s", "query": "a ; b, c WITHIN 1 MIN"}},
+    "evaluate": {"train": ["2023-12-31", "2023-12-31 15:00:20"], "test": ["2023-12-31 15:00:20", "2024-02-01"]},
+}
+QUESTIONS = (
+    "SELECT * FROM match_seq('s', 'a ; b', after_match => 'next')",
+    "SELECT * FROM match_seq('s', 'a ; b PARTITION BY key', verify => true)",
+    "SELECT match_exists('s', 'a ; d')",
+    "SELECT * FROM match_pattern('s', 'a ; b+ WHERE b[i].x > 3 AND a.moment IS NOT NULL WITHIN 10 SEC')",
+    "SELECT line, plan FROM explain_pattern('s', 'a ; b+ WITHIN 10 SEC')",
+    "SELECT * FROM cet_count('t')",
+    "SELECT * FROM cet_trends('t')",
+    "SELECT * FROM match_groups('s', 'a, b+', within => 3)",
+    "SELECT * FROM match_groups('s', 'c, d', within => 3)",
+    "SELECT * FROM match_subscription('m')",
+    "SELECT * FROM predict_match('m')",
+    "SELECT * FROM forecast_evaluation",
+    "SELECT * FROM events",
+    "SELECT reason, detail, `row` FROM quarantine",
+)
+
+
+class World:
+    """A small source, and lakes that sessions of all kinds make of it."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.answers: dict[str, dict[str, Any]] = {}
+        (folder / "data").mkdir()
+        lines = [f"2024-01-01 00:00:{3 * n:02},{name},k{n % 2},{n}" for n, name in enumerate(NAMES)]
+        # In a step each of its own, as a bad row spoils its step.
+        lines += ["2024-1-1 0:0:1,a,k0,3000", "2024-01-01 00:00:10,b,k0,6000.5", "2024-13-01 00:00:00,b,k1,9000"]
+        lines += ["2024-01-01 00:00:09,b,k1,99999999999"]
+        (folder / "data" / "a.csv").write_text("\n".join(["at,what,who,x", *lines]) + "\n")
+
+    def session(self, settings: Mapping[str, str]) -> SparkSession:
+        session = self.spark.newSession()
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        return session
+
+    def configuration(self, database: str, **streams: Mapping[str, Any]) -> dict[str, Any]:
+        source = {"format": "csv", "path": "data", "options": {"header": True}}
+        return {
+            "database": database,
+            "location": str(self.folder / database),
+            "streams": {name: {"source": source, **section} for name, section in streams.items()},
+        }
+
+    def load(self, tree: Mapping[str, Any]) -> Configuration:
+        return Configuration.from_text(yaml.safe_dump(dict(tree)), folder=self.folder)
+
+    def seen(self, kind: str, settings: Mapping[str, str]) -> dict[str, Any]:
+        """What all jobs write and all functions answer in a session of its own."""
+        if kind not in self.answers:
+            session = self.session(settings)
+            database = "settings_" + "".join(letter if letter.isalnum() else "_" for letter in kind)
+            tree = {**self.configuration(database, s=STREAM), **OBJECTS}
+            for job in [*JOBS, *(["maintain"] if kind in MAINTAINED else [])]:
+                patternlake.run(session, self.load(tree), job)
+            patternlake.enable(session, database=database, location=tree["location"])
+            session.catalog.setCurrentDatabase(database)
+            with ThreadPoolExecutor(4) as pool:
+                answers = pool.map(lambda question: shown(session.sql(question)), QUESTIONS)
+                self.answers[kind] = dict(zip(QUESTIONS, answers, strict=True))
+            assert {key: session.conf.get(key) for key in settings} == settings
+        return self.answers[kind]
+
+
+def shown(frame: DataFrame) -> Any:
+    return [field.simpleString() for field in frame.schema.fields], sorted(map(repr, frame.collect()))
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(spark, tmp_path_factory.mktemp("settings"))
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "all" else pytest.param(kind, marks=pytest.mark.slow) for kind in reversed(ODD)]
+)
+def test_events_and_answers_are_those_of_a_plain_session(world: World, kind: str) -> None:
+    plain, odd = world.seen("plain", PLAIN), world.seen(kind, ODD[kind])
+    assert len(plain["SELECT * FROM events"][1]) == len(NAMES)
+    assert len(plain["SELECT reason, detail, `row` FROM quarantine"][1]) == 4
+    for question in QUESTIONS:
+        assert plain[question][1], question
+        assert odd[question] == plain[question], question
+
+
+def test_the_callers_session_stays_the_active_one(world: World) -> None:
+    session = world.session({})
+    session.range(1).count()
+    session.createDataFrame([(1,)], "a int")
+    with own_session(session, {"spark.sql.caseSensitive": "true"}) as own, own_session(own) as inner:
+        inner.createDataFrame([(1,)], "a int")
+        assert (own.conf.get("spark.sql.caseSensitive"), inner.conf.get("spark.sql.caseSensitive")) == ("true", "false")
+        assert SparkSession.active()._jsparkSession.equals(inner._jsparkSession)
+    assert SparkSession.getActiveSession() is session
+    assert SparkSession.active()._jsparkSession.equals(session._jsparkSession)
+
+
+def test_a_session_of_spark_connect_is_refused() -> None:
+    with pytest.raises(StateError, match="this is a session of Spark Connect"), own_session(object()):  # type: ignore[arg-type]
+        pass
+
+
+def test_streams_of_two_zones_are_taken_in_by_two_threads_of_one_session(world: World) -> None:
+    session = world.session({"spark.sql.session.timeZone": "America/New_York"})
+    zones = {"tokyo": "Asia/Tokyo", "york": "America/New_York", "utc": "UTC"}
+    section = {"time": "at", "name": "what", "key": "who", "allowed_lateness": "none"}
+    streams = {name: {**section, "timezone": zone} for name, zone in zones.items()}
+    configuration = world.load(world.configuration("two_zones", **streams))
+    db = Database.open(session, configuration.database, configuration.location)
+    together = threading.Barrier(len(zones))
+    failed: list[Exception] = []
+
+    def work(name: str) -> None:
+        together.wait()
+        try:
+            ingest_module.ingest(db, name, configuration.streams[name])
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in zones]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    first = session.table(db.view("events")).groupBy("stream").agg({"time": "min"}).collect()
+    # Midnight of the first of January: 15:00 UTC of the day before in Tokyo, 5:00 UTC in New York.
+    moments = {name: moment.astimezone().timestamp() for name, moment in first}
+    midnight = 1_704_067_200
+    assert moments == {"tokyo": midnight - 9 * 3600, "york": midnight + 5 * 3600, "utc": midnight}
+    assert session.conf.get("spark.sql.session.timeZone") == "America/New_York"
+
+
+def test_a_stream_that_is_being_taken_in_by_another_thread_is_refused_as_a_rival_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configuration = world.load(world.configuration("twice", s=STREAM))
+    db = Database.open(world.spark, configuration.database, configuration.location)
+    begun, go = threading.Event(), threading.Event()
+    batch = ingest_module._Run._batch
+
+    def slow(self: Any, rows: DataFrame, epoch: int) -> None:
+        begun.set()
+        go.wait(120)
+        batch(self, rows, epoch)
+
+    monkeypatch.setattr(ingest_module._Run, "_batch", slow)
+    summaries: list[Any] = []
+    first = threading.Thread(target=lambda: summaries.append(ingest_module.ingest(db, "s", configuration.streams["s"])))
+    first.start()
+    try:
+        assert begun.wait(120)
+        with pytest.raises(ConcurrentRunError, match="another run of ingest of stream 's' is at work"):
+            ingest_module.ingest(db, "s", configuration.streams["s"])
+    finally:
+        go.set()
+        first.join()
+    assert summaries[0].rows_out == len(NAMES)
