@@ -7,9 +7,9 @@ reason, the details and the row itself as JSON, for quarantine.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
@@ -18,30 +18,25 @@ from pyspark.sql import types as T
 
 from patternlake.jobs.configuration_streams import StreamConfiguration
 from patternlake.jobs.configuration_values import suggest
+from patternlake.jobs.repeatability import moving_part
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ConfigurationError, SourceError
 
 logger = logging.getLogger(__name__)
 
 ORIGIN = "__origin"
+_READ = ("time", "name", "step", "probability")
 CORRUPT = "_corrupt_record"
 
 # The first of these that applies is a quarantined row's reason; all that apply stand in its detail.
 REASONS = ("corrupt", "time", "name", "cast", "step", "probability", "late", "closed", "sum", "companion")
 
-# Spark calls these deterministic, as they are within one query; between a run and its replay they are not.
-_MOVING = ("current_timestamp", "now", "current_date", "curdate", "localtimestamp", "current_time", "unix_timestamp")
-_RANDOM = ("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform", "input_file_name", "spark_partition_id")
-_RANDOM_IDS = (
-    "monotonically_increasing_id",
-    "input_file_block_start",
-    "input_file_block_length",
-    "reflect",
-    "java_method",
-)
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.S)
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\s*\()?")
-_NOTHING_INSIDE = re.compile(r"\s*\)")
+# Python, Arrow's readers and SQL's DATE know no others.
+_YEARS = (1, 9999)
+FIRST_MICROS, LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
+_OUTSIDE = "lies outside the years 1 to 9999; is it in milliseconds or microseconds where seconds are read?"
+_SHOWN = 100
+"""So many characters of a value stand in a detail; the row has all of them."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,7 @@ class EventColumns:
         if CORRUPT in own:
             shown = F.when(F.col(own[CORRUPT]).isNull(), shown).otherwise(_as_json(own))
         tokens = [F.expr(text).cast("string") for text in (self.stream.tokens or ())] if self.tokens else []
-        wrong = self._problems(own.get(CORRUPT), watermark)
+        wrong = self._problems(own.get(CORRUPT), watermark, {key: self._read(source, key, own) for key in _READ})
         reason = F.coalesce(*[F.when(condition, F.lit(code)) for code, condition, _ in wrong])
         detail = F.concat_ws("; ", *[F.when(condition, message) for _, condition, message in wrong])
         rows = scope.select(
@@ -195,7 +190,7 @@ class EventColumns:
         """The source's columns and the values of the expressions as they are, before they are cast."""
         stream = self.stream
         key = F.lit(None) if stream.key is None else F.expr(stream.key)
-        columns = [F.expr(stream.time).alias("__time"), F.expr(stream.name).alias("__name"), key.alias("__key")]
+        columns = [_tried(source, stream.time).alias("__time"), F.expr(stream.name).alias("__name"), key.alias("__key")]
         if stream.step is not None and stream.probability is not None:
             columns += [F.expr(stream.step).alias("__step"), F.expr(stream.probability).alias("__probability")]
         columns += [
@@ -225,22 +220,41 @@ class EventColumns:
         rest = kept or [c for c in raw.columns if c.lower() not in hidden and not c.startswith("__")]
         return raw.select(*[column.alias(name) for name, column in typed.items()], *[_quoted(name) for name in rest])
 
-    def _problems(self, corrupt: str | None, watermark: int | None) -> list[tuple[str, Column, Column]]:
+    def _read(self, source: DataFrame, key: str, own: dict[str, str]) -> Column:
+        """What an expression reads, for a message: `` (at: '31.12.2023')``; nothing where it reads no column."""
+        text = getattr(self.stream, key)
+        names = [] if text is None else _columns_read(source, text)
+        shown = [F.concat(F.lit(f"{name}: "), _shown(F.col(own[name]))) for name in names if name in own]
+        return F.concat(F.lit(" ("), F.concat_ws(", ", *shown), F.lit(")")) if shown else F.lit("")
+
+    def _problems(
+        self, corrupt: str | None, watermark: int | None, read: dict[str, Column]
+    ) -> list[tuple[str, Column, Column]]:
         """Reason, condition and message of everything that can be wrong with one row, in the order of `REASONS`."""
         found: list[tuple[str, Column, Column]] = []
         if corrupt is not None:
             found.append(("corrupt", F.col(corrupt).isNotNull(), F.lit("the record could not be read")))
-        found.append(("time", F.col("time").isNull(), _not_a("time", F.col("__time"), "a timestamp")))
-        found.append(("name", F.col("name").isNull(), F.lit("name: is NULL")))
+        found.append(("time", F.col("time").isNull(), _not_a("time", F.col("__time"), "a timestamp", read["time"])))
+        outside = ~F.unix_micros("time").between(FIRST_MICROS, LAST_MICROS)
+        told = F.concat(F.lit("time: "), _shown(F.col("__time")), read["time"], F.lit(f" {_OUTSIDE}"))
+        found.append(("time", F.coalesce(outside, F.lit(False)), told))
+        found.append(("name", F.col("name").isNull(), F.concat(F.lit("name: is NULL"), read["name"])))
         for index, (attribute, kind) in enumerate(self.stream.types.items()):
             value = F.col(f"__a{index}")
             failed = value.isNotNull() & _quoted(attribute).isNull()
             found.append(("cast", failed, _not_a(attribute, value, f"of type {kind}")))
+            if kind in ("date", "timestamp", "timestamp_ntz"):
+                far = ~F.year(_quoted(attribute)).between(*_YEARS)
+                told = F.concat(F.lit(f"{attribute}: "), _shown(value), F.lit(f" {_OUTSIDE}"))
+                found.append(("cast", F.coalesce(far, F.lit(False)), told))
         if self.stream.probabilistic:
             share = F.col("probability")
             outside = share.isNull() | F.isnan(share) | (share < 0) | (share > 1)
-            found.append(("step", F.col("step").isNull(), _not_a("step", F.col("__step"), "a whole number")))
-            found.append(("probability", outside, _not_a("probability", F.col("__probability"), "between 0 and 1")))
+            found.append(
+                ("step", F.col("step").isNull(), _not_a("step", F.col("__step"), "a whole number", read["step"]))
+            )
+            told = _not_a("probability", F.col("__probability"), "between 0 and 1", read["probability"])
+            found.append(("probability", outside, told))
         if watermark is not None:
             bound = F.timestamp_micros(F.lit(watermark).cast("bigint"))
             found.append(
@@ -260,9 +274,37 @@ def _as_json(columns: dict[str, str]) -> Column:
     )
 
 
-def _not_a(what: str, value: Column, right: str) -> Column:
-    given = F.concat(F.lit(f"{what}: '"), value.cast("string"), F.lit(f"' is not {right}"))
-    return F.coalesce(given, F.lit(f"{what}: is NULL"))
+def _not_a(what: str, value: Column, right: str, read: Column | None = None) -> Column:
+    given = F.concat(F.lit(f"{what}: "), _shown(value), F.lit(f" is not {right}"))
+    missing = F.lit(f"{what}: is NULL")
+    return F.when(value.isNotNull(), given).otherwise(missing if read is None else F.concat(missing, read))
+
+
+def _shown(value: Column) -> Column:
+    """A value in quotes, cut where it is long; the word NULL for none."""
+    text = value.cast("string")
+    short = F.when(F.length(text) > _SHOWN, F.concat(F.substring(text, 1, _SHOWN), F.lit("…"))).otherwise(text)
+    return F.coalesce(F.concat(F.lit("'"), short, F.lit("'")), F.lit("NULL"))
+
+
+def _tried(source: DataFrame, text: str) -> Column:
+    """An expression whose errors are NULL: timestamp_seconds overflows with ANSI mode off, too."""
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    session: Any = source.sparkSession
+    sql = session._jvm.org.apache.spark.sql
+    parsed = session._jsparkSession.sessionState().sqlParser().parseExpression(text)
+    while parsed.getClass().getSimpleName() == "Alias":
+        parsed = parsed.child()
+    return ClassicColumn(sql.classic.ExpressionUtils.column(sql.catalyst.expressions.TryEval(parsed)))
+
+
+def _columns_read(source: DataFrame, text: str) -> list[str]:
+    """The source's columns that an expression reads, in their order."""
+    plan = source.select(F.expr(text))._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
+    read = plan.references().toSeq()
+    names = {read.apply(number).name() for number in range(read.size())}
+    return [column for column in source.columns if column in names]
 
 
 def _whole(value: Column) -> Column:
@@ -317,9 +359,6 @@ def _check_names(source: DataFrame, stream: str) -> None:
 
 def _examine(source: DataFrame, text: str) -> T.DataType | str:
     """The type of an expression, or what is wrong with it."""
-    moving = _not_repeatable(text, source.columns)
-    if moving:
-        return f"{moving} gives another value when a batch is replayed; only deterministic expressions are allowed"
     try:
         frame = source.select(F.expr(text))
         kind = frame.schema.fields[0].dataType
@@ -329,6 +368,9 @@ def _examine(source: DataFrame, text: str) -> T.DataType | str:
         return f"{text!r} is not SQL: {_first_line(error)}"
     except AnalysisException as error:
         return _unresolved(error, source.columns) or f"{text!r}: {_first_line(error)}"
+    moving = moving_part(frame, text)
+    if moving is not None:
+        return f"{moving} gives another value when a batch is replayed; only deterministic expressions are allowed"
     return _unfit(frame) or kind
 
 
@@ -342,10 +384,7 @@ def _unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
 
 def _unfit(frame: DataFrame) -> str | None:
     """What keeps an analysed expression from being one repeatable value per row."""
-    java = getattr(frame, "_jdf", None)
-    if java is None:
-        return None
-    plan = java.queryExecution().analyzed()
+    plan = frame._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
     if not plan.deterministic():
         return "is not deterministic; a replayed batch would give other values"
     alone = plan.subqueries().isEmpty()
@@ -353,23 +392,6 @@ def _unfit(frame: DataFrame) -> str | None:
         plan = plan.child()
     if not alone or not plan.children().isEmpty():
         return "must give one value per row: no aggregates, windows, subqueries or functions that make rows"
-    return None
-
-
-def _not_repeatable(text: str, columns: Sequence[str]) -> str | None:
-    """The first function of an expression that depends on the clock or on chance, by name."""
-    known = {column.lower() for column in columns}
-    bare = _QUOTED.sub(" '' ", text)
-    for found in _WORD.finditer(bare):
-        word = found[0].rstrip("( \t\n").lower()
-        if found[1] is None:
-            if word in ("current_timestamp", "current_date", "localtimestamp", "current_time") and word not in known:
-                return word
-        elif word == "unix_timestamp":
-            if _NOTHING_INSIDE.match(bare, found.end()):
-                return word
-        elif word in _MOVING or word in _RANDOM or word in _RANDOM_IDS:
-            return word
     return None
 
 

@@ -29,7 +29,7 @@ from patternlake.delta_tables.streams import StreamsWriter
 from patternlake.jobs import ordering, steps
 from patternlake.jobs.batch_counts import Total, by_range, counted, quarantine, statistics, totals
 from patternlake.jobs.checkpoints import Checkpoint, Expected
-from patternlake.jobs.columns import EventColumns
+from patternlake.jobs.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.configuration_streams import StreamConfiguration
 from patternlake.jobs.contexts import kept, meanwhile
 from patternlake.jobs.source_errors import ChangedSourceError, explained
@@ -290,7 +290,7 @@ class _Run:
         lateness = self.stream.allowed_lateness
         if lateness is None or last is None:
             return None
-        mark = moments.from_micros(last - lateness // timedelta(microseconds=1))
+        mark = moments.from_micros(max(FIRST_MICROS, last - lateness // timedelta(microseconds=1)))
         former = None if before is None else before.watermark
         return mark if former is None else max(mark, former)  # type: ignore[type-var]
 

@@ -66,8 +66,51 @@ def test_every_kind_of_bad_row_goes_to_quarantine_with_its_reason_and_takes_no_p
     assert s.events("position", "name", "attributes['x']") == [(1, "a", "1.0"), (2, "b", None)]
     rows = {json.loads(row["row"])["at"]: row for row in s.quarantine() if row["reason"] != "corrupt"}
     assert s.reasons() == ["cast", "corrupt", "name", "time", "time", "time"]
-    assert rows["never"]["detail"] == "time: 'never' is not a timestamp; name: is NULL; x: 'much' is not of type double"
+    assert rows["never"]["detail"] == (
+        "time: 'never' is not a timestamp; name: is NULL (what: NULL); x: 'much' is not of type double"
+    )
     assert all(row["origin"].endswith("/data/a.csv") for row in s.quarantine())
+
+
+def test_the_detail_names_the_text_that_gave_no_time(s: Lake) -> None:
+    s.write("a.csv", "31.12.2023 10:00,a,k,1", ",b,k,1", f"{'9' * 101},c,k,1")
+    s.ingest(time="to_timestamp(substr(at, 1), 'yyyy-MM-dd HH:mm')")
+    assert sorted(row["detail"] for row in s.quarantine()) == [
+        "time: is NULL (at: '31.12.2023 10:00')",
+        f"time: is NULL (at: '{'9' * 100}…')",
+        "time: is NULL (at: NULL)",
+    ]
+
+
+def test_times_outside_the_years_1_to_9999_go_to_quarantine_and_stop_no_later_run(s: Lake) -> None:
+    # Seconds; milliseconds, in the year 55921; microseconds, in the year 53.9 million; more than a timestamp holds.
+    seconds = ("1702512000", "1702512000000", "1702512000000000", "9" * 18, "-62135596800", "-62135596801")
+    s.write("a.csv", *(f"{at},a,k,1" for at in seconds))
+    changes = {"time": "timestamp_seconds(bigint(at))", "allowed_lateness": "1 day"}
+    assert s.ingest(**changes).rows_out == 2
+    assert s.events("cast(time AS string)") == [("0001-01-01 00:00:00",), ("2023-12-14 00:00:00",)]
+    hint = "lies outside the years 1 to 9999; is it in milliseconds or microseconds where seconds are read?"
+    assert {json.loads(row["row"])["at"]: row["detail"] for row in s.quarantine()} == {
+        "1702512000000": f"time: '+55920-06-17 00:00:00' (at: '1702512000000') {hint}",
+        "1702512000000000": "time: is NULL (at: '1702512000000000')",
+        "999999999999999999": "time: is NULL (at: '999999999999999999')",
+        "-62135596801": f"time: '0000-12-31 23:59:59' (at: '-62135596801') {hint}",
+    }
+    assert s.reasons() == ["time"] * 4
+    s.write("b.csv", "1702512001,b,k,1", "1702512001000,c,k,1")
+    assert s.ingest(**changes).rows_out == 1
+    s.write("c.csv", "2024-01-01,b,k,1702512001000")
+    moments = {"x": {"type": "timestamp", "expr": "timestamp_seconds(bigint(x))"}}
+    s.ingest(time="coalesce(cast(at AS timestamp), timestamp '2024-01-01')", attributes=moments, rebuild=True)
+    assert "cast" in s.reasons()
+
+
+def test_a_watermark_ends_at_the_first_year(s: Lake) -> None:
+    s.write("a.csv", "0001-01-01 00:00:00,a,k,1")
+    s.ingest(allowed_lateness="1 day")
+    s.write("b.csv", "0001-01-01 00:00:01,b,k,1")
+    s.ingest(allowed_lateness="1 day")
+    assert s.events("name") == [("a",), ("b",)]
 
 
 def test_quarantine_keeps_the_row_as_it_was_in_the_source(s: Lake) -> None:
