@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,10 +70,15 @@ def statistics(counts: DataFrame, batch: Batch) -> DataFrame:
     return by_name.select(*_batch_columns(batch), *by_name.columns, untold)
 
 
-def quarantine(prepared: DataFrame, batch: Batch) -> DataFrame:
-    """Rows of `quarantine`: those with a reason."""
+def quarantine(prepared: DataFrame, bad_files: Mapping[str, str], batch: Batch) -> DataFrame:
+    """Rows of `quarantine`: those with a reason, and one for each file that cannot be read."""
     columns = ("reason", "detail", "origin", "row")
-    return prepared.where(F.col("reason").isNotNull()).select(*_batch_columns(batch), *columns)
+    rows = prepared.where(F.col("reason").isNotNull()).select(*columns)
+    if bad_files:
+        told = [("file", f"file: {reason}", file, None) for file, reason in bad_files.items()]
+        schema = "reason string, detail string, origin string, row string"
+        rows = rows.union(prepared.sparkSession.createDataFrame(told, schema))
+    return rows.select(*_batch_columns(batch), *columns)
 
 
 def _batch_columns(batch: Batch) -> list[Column]:

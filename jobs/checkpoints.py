@@ -178,13 +178,21 @@ class Checkpoint:
                 f"{expected.published} is the last published one; {_REBUILD}"
             )
 
-    def files(self, until: int) -> DataFrame | None:
+    def files_of(self, epoch: int) -> list[str]:
+        """The files that an epoch reads, by their addresses."""
+        until = int(self.offset(epoch)["logOffset"])
+        after = int(self.offset(epoch - 1)["logOffset"]) if epoch else -1
+        found = self.files(until, after=after)
+        # The names alone, of which Spark holds as many to plan the batch.
+        return [] if found is None else sorted(row["path"] for row in found.select("path").collect())
+
+    def files(self, until: int, *, after: int = -1) -> DataFrame | None:
         """The files that the query has read: ``path``, ``modified`` (milliseconds), None if there are none.
 
         Parameters
         ----------
-        until
-            Only files up to this entry of the source's log (``logOffset`` of an epoch).
+        until, after
+            Only files of the entries of the source's log (``logOffset`` of an epoch) after the one and up to the other.
         """
         names = self._folder.names("sources", "0")
         compact = [int(name.partition(".")[0]) for name in names if name.endswith(".compact") and name[0].isdigit()]
@@ -197,7 +205,9 @@ class Checkpoint:
         lines = self._spark.read.text([f"{self.path}/sources/0/{name}" for name in chosen])
         entry = F.from_json("value", "path string, timestamp bigint, batchId bigint")
         rows = lines.where(F.col("value").startswith("{")).select(entry.alias("file")).select("file.*")
-        return rows.where(F.col("batchId") <= until).select("path", F.col("timestamp").alias("modified"))
+        return rows.where((F.col("batchId") <= until) & (F.col("batchId") > after)).select(
+            "path", F.col("timestamp").alias("modified")
+        )
 
 
 _REBUILD = "run the job again with --rebuild, which reads the source from its beginning"

@@ -29,7 +29,7 @@ _READ = ("time", "name", "step", "probability")
 CORRUPT = "_corrupt_record"
 
 # The first of these that applies is a quarantined row's reason; all that apply stand in its detail.
-REASONS = ("corrupt", "time", "name", "cast", "step", "probability", "late", "closed", "sum", "companion")
+REASONS = ("file", "corrupt", "time", "name", "cast", "step", "probability", "late", "closed", "sum", "companion")
 
 # Python, Arrow's readers and SQL's DATE know no others.
 _YEARS = (1, 9999)

@@ -23,7 +23,6 @@ PACE_OPTIONS = frozenset(
         "latestFirst",
         "cleanSource",
         "sourceArchiveDir",
-        "ignoreMissingFiles",
         "pathGlobFilter",
         "recursiveFileLookup",
         "modifiedAfter",
@@ -38,6 +37,8 @@ _REFUSED = {
     "enforceschema": "header names are always enforced",
     "columnnameofcorruptrecord": "records that cannot be read always go to quarantine",
     "maxfileage": "files of any age are read",
+    "ignorecorruptfiles": "write `on_bad_file: quarantine` in the source",
+    "ignoremissingfiles": "write `on_bad_file: quarantine` in the source",
     "ignorechanges": "write `on_change: rebuild` in the stream",
     "ignoredeletes": "write `on_change: rebuild` in the stream",
     "skipchangecommits": "write `on_change: rebuild` in the stream",
@@ -110,6 +111,7 @@ class Source(Section):
     path: Text | None = None
     table: Text | None = None
     options: Annotated[dict[str, str], BeforeValidator(_options)] = Field(default_factory=dict)
+    on_bad_file: Annotated[str, _one_of("fail", "quarantine")] = "fail"
 
     @model_validator(mode="after")
     def _files_or_table(self) -> Source:
@@ -121,6 +123,8 @@ class Source(Section):
                 raise problem(
                     f"{self.options[option]!r} is not a whole number from 1 to {values.INT}", "options", option
                 )
+        if self.kind == "delta" and self.on_bad_file != "fail":
+            raise problem(f"{self.on_bad_file!r}: a file of a table cannot be left out", "on_bad_file")
         if self.table is not None:
             if self.path is not None:
                 raise problem(f"{self.path!r} beside table: {self.table!r}; a source has one of the two", "path")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -27,12 +29,13 @@ from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.standing import look
 from patternlake.delta_tables.streams import StreamsWriter
 from patternlake.jobs import ordering, steps
+from patternlake.jobs.bad_files import broken, refuse
 from patternlake.jobs.batch_counts import Total, by_range, counted, quarantine, statistics, totals
 from patternlake.jobs.checkpoints import Checkpoint, Expected
 from patternlake.jobs.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.configuration_streams import StreamConfiguration
 from patternlake.jobs.contexts import kept, meanwhile
-from patternlake.jobs.source_errors import ChangedSourceError, explained
+from patternlake.jobs.source_errors import BadFileError, ChangedSourceError
 from patternlake.jobs.sources import Source
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConcurrentRunError, SourceError, StateError
@@ -192,13 +195,7 @@ class _Run:
             query.awaitTermination()
         except Exception as error:
             cause = failures[0] if failures else error
-            known = _rivalry(cause, self.name) or explained(
-                cause,
-                stream=self.name,
-                source=self.source.shown,
-                columns=self.schema.fieldNames(),
-                header=self.source.header,
-            )
+            known = _rivalry(cause, self.name) or self.source.explained(cause, self.schema.fieldNames())
             if known is not None:
                 raise known from None
             raise cause from None
@@ -210,12 +207,12 @@ class _Run:
             logger.info("stream %r: epoch %d is published as batch %d already", self.name, epoch, batch_id)
             return
         before = latest if latest is not None and latest.base_batch == self.base else None
-        with kept(self._prepared(rows, before)) as prepared:
+        with ExitStack() as stack:
+            prepared, found, bad_files = self._evaluated(rows, epoch, before, stack)
             parallelism = db.spark.sparkContext.defaultParallelism
             session = prepared.sparkSession
-            found = totals(prepared)
             good = found.pop(None, Total())
-            refused = sum(total.rows for total in found.values())
+            refused = sum(total.rows for total in found.values()) + len(bad_files)
             rows_in = good.rows + refused
             session.conf.set("spark.sql.shuffle.partitions", str(max(parallelism, -(-rows_in // _SHUFFLED_ROWS))))
             first = 0 if before is None else before.source_to
@@ -231,6 +228,7 @@ class _Run:
                     "epoch": epoch,
                     "offset": self.checkpoint.offset(epoch),
                     "origin": self.source.shown,
+                    **({"bad_files": bad_files} if bad_files else {}),
                 },
                 source_from=first,
                 source_to=first + good.rows,
@@ -250,7 +248,7 @@ class _Run:
                     if good.rows:
                         batch.append("event_statistics", statistics(counts, batch))
                     if refused:
-                        batch.append("quarantine", quarantine(prepared, batch))
+                        batch.append("quarantine", quarantine(prepared, bad_files, batch))
 
                 with meanwhile(small_writes):
                     if good.rows:
@@ -270,6 +268,52 @@ class _Run:
         self.standing = self.standing.after(publication)
         self.published.append(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, rows_in, refused)
+
+    def _evaluated(
+        self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack
+    ) -> tuple[DataFrame, dict[str | None, Total], dict[str, str]]:
+        """The rows of a batch, prepared and kept, what they amount to, and its bad files with what is wrong with each.
+
+        A batch that was begun leaves out the files that it left out then.
+        """
+        batch_id = self.base + epoch
+        begun = next((intent for intent in self.standing.pending if intent.batch_id == batch_id), None)
+        bad: dict[str, str] = {} if begun is None else dict(begun.source.get("bad_files", {}))
+        files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
+        found = self.source.vanished_columns([file for file in files if file not in bad], self.schema)
+        if not self.lenient:
+            refuse(self.name, found)
+        bad |= found
+        while True:
+            if bad or self.source.doubled(files):
+                rows = self.source.again([file for file in files if file not in bad], self.schema)
+            prepared = stack.enter_context(kept(self._prepared(rows, before)))
+            try:
+                return prepared, totals(prepared), bad
+            except Exception as error:
+                known = self.source.explained(error, self.schema.fieldNames())
+                if not isinstance(known, BadFileError) or not self.lenient:
+                    raise
+                found = self._broken([file for file in files if file not in bad])
+                if not found:
+                    raise
+                bad |= found
+
+    @property
+    def lenient(self) -> bool:
+        """Whether bad files are left out."""
+        return self.stream.source.on_bad_file == "quarantine"
+
+    def _broken(self, files: list[str]) -> dict[str, str]:
+        """Which files cannot be read to their end, with all their columns, and why."""
+
+        def read(some: Sequence[str]) -> None:
+            rows = self.columns.prepared(
+                self.source.expanded(self.source.again(some, self.schema), self.schema), watermark=None
+            )
+            rows.agg(F.max("hash")).collect()
+
+        return broken(files, read, lambda error: self.source.explained(error, self.schema.fieldNames()))
 
     def _prepared(self, rows: DataFrame, before: Publication | None) -> DataFrame:
         watermark = None

@@ -19,8 +19,42 @@ _DEEPEST = 20
 _VANISHED = re.compile(r"(?:FILE_NOT_EXIST|File) .*?(\S+) does not exist|FileNotFoundException: File (\S+)")
 
 
+# Names in addresses are encoded, so that none has a blank.
+_UNREADABLE = re.compile(r"while reading file (.+?)\.\s+(.*)", re.S)
+_NOT_THERE = re.compile(r"PATH_NOT_FOUND\] .*?: (\S+?)\.? ")
+_OTHER_TYPE = re.compile(r"(Data type mismatches .*?) SQLSTATE", re.S)
+_JAVA_CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error): ")
+# How the reader of XES begins: file, then line or encoding.
+_PLACE = re.compile(r"(\S+?)(?:, (?=(?:after )?line \d)|: (?=encoding: ))(.*)", re.S)
+_LONGEST = 300
+
+
 class ChangedSourceError(SourceError):
     """What was read before has been changed; only reading it all again can follow."""
+
+
+class BadFileError(SourceError):
+    """One file cannot be read as what the others are.
+
+    Parameters
+    ----------
+    stream
+        Name of the stream.
+    file
+        The file.
+    reason
+        What is wrong with it, without its name.
+    advice
+        What can be done about it.
+    """
+
+    def __init__(self, stream: str, file: str, reason: str, advice: str = "put a whole file in its place") -> None:
+        self.file = file
+        self.reason = reason
+        super().__init__(
+            f"stream {stream!r}: file {file} {reason}; {advice}, or write `on_bad_file: quarantine` in the stream's "
+            "source to go on without the file"
+        )
 
 
 def first_line(error: BaseException) -> str:
@@ -49,29 +83,37 @@ def explained(
         return error
     if not isinstance(error, PySparkException | Py4JJavaError):
         return None
-    text = "\n".join(_texts(error))
+    texts = list(_texts(error))
+    text = "\n".join(texts)
     what = f"stream {stream!r}"
     ours = _OURS.findall(text)
     if ours:
-        return SourceError(f"{what}: {ours[-1][1].strip()}")
+        told = ours[-1][1].strip()
+        place = _PLACE.fullmatch(told)
+        return (
+            BadFileError(stream, place[1], f"cannot be read: {place[2]}") if place else SourceError(f"{what}: {told}")
+        )
     if _HEADER.search(text):
         file = _group(_HEADER_FILE, text)
-        return SourceError(
-            f"{what}: file {file} has the columns {', '.join(header(file))}, expected {', '.join(columns)}; "
-            "put its header right, or make it a stream of its own"
-        )
+        reason = f"has the columns {', '.join(header(file))}, expected {', '.join(columns)}"
+        return BadFileError(stream, file, reason, "put its header right, or make it a stream of its own")
     if _CHANGE.search(text):
         version = _group(_VERSION, text)
         return ChangedSourceError(
             f"{what}: version {version or '?'} of {source} updates or deletes rows that may have been read; "
             "write `on_change: rebuild` in the stream, or run with --rebuild, to read the table anew"
         )
-    vanished = _VANISHED.search(text)
+    vanished = _VANISHED.search(text) or _NOT_THERE.search(text)
     if vanished:
         file = next(group for group in vanished.groups() if group)
-        return SourceError(
-            f"{what}: file {file.rstrip('.')} was planned to be read and is gone; put it back, or run with --rebuild"
-        )
+        reason = "was planned to be read and is gone"
+        return BadFileError(stream, file.rstrip("."), reason, "put it back, run with --rebuild")
+    unreadable = _UNREADABLE.search(text)
+    if unreadable:
+        other = _OTHER_TYPE.search(unreadable[2])
+        why = other[1] if other else texts[-1].strip().splitlines()[0]
+        why = _JAVA_CLASS.sub("", why).replace("\n", " ").rstrip(".")
+        return BadFileError(stream, unreadable[1], f"cannot be read: {why[:_LONGEST]}")
     return None
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from patternlake.jobs.bad_files import broken, without_columns
 from patternlake.jobs.columns import CORRUPT, ORIGIN
 from patternlake.jobs.configuration_streams import StreamConfiguration
-from patternlake.jobs.source_errors import first_line
-from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
+from patternlake.jobs.source_errors import BadFileError, explained, first_line
+from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +79,16 @@ class Source:
             if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
                 return None
             raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
+        except Exception as error:
+            known = self.explained(error)
+            if not isinstance(known, BadFileError) or self._source.on_bad_file == "fail":
+                raise (known or error) from None
+            found = self._found_in_good_files()
         return found if found is not None and found.fields else None
+
+    def explained(self, error: BaseException, columns: Sequence[str] = ()) -> PatternLakeError | None:
+        """An error of reading as one of ours, which names the file or the version; see `source_errors.explained`."""
+        return explained(error, stream=self._name, source=self.shown, columns=columns, header=self.header)
 
     def rows(self, schema: T.StructType, *, before: str | None = None) -> DataFrame:
         """The streaming data frame; for XES, of files (see `expanded`).
@@ -151,16 +162,20 @@ class Source:
             return
         line = F.trim("value")
         opening = self._lines().where(line.startswith("[") & ~line.endswith("]")).limit(1)
-        for row in opening.select("value").collect():
+        try:
+            found = opening.select("value").collect()
+        except (Py4JJavaError, PySparkException):
+            return  # A file that cannot be read is told, or left out, where its columns are looked for.
+        for row in found:
             raise SourceError(
                 f"stream {self._name!r}: source {self.shown} holds a JSON array (a line is {row['value'][:40]!r}); "
                 "json is JSON lines, one object on each line: rewrite the file, as by jq -c '.[]'"
             )
 
-    def _lines(self) -> DataFrame:
-        """The first lines of a JSON source."""
-        read = self._spark.read.options(**self._options(_LISTING)).text(self._source.path or "")
-        return read.select("value").limit(_SAMPLE_ROWS)
+    def _lines(self, files: Sequence[str] | None = None) -> DataFrame:
+        """The first lines of a JSON source, or of some of its files."""
+        text = self._spark.read.options(**self._options(_LISTING)).format("text")
+        return self._load(text, files).select("value").limit(_SAMPLE_ROWS)
 
     def _folder_columns(self) -> list[str]:
         """Columns in names of folders, such as year=2024."""
@@ -185,6 +200,30 @@ class Source:
         # One task per file: a file is read from its beginning to its end.
         return batch.repartition(max(1, min(batch.count(), 1000))).mapInArrow(parse, T.StructType(fields))
 
+    def again(self, files: Sequence[str], schema: T.StructType) -> DataFrame:
+        """The same rows as those of a batch of these files, for `expanded`."""
+        if self.kind == "xes":
+            return self._spark.createDataFrame([(file,) for file in files], f"{ORIGIN} string")
+        if not files:
+            return self.empty(schema).withColumn(ORIGIN, F.lit(""))
+        reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(self._full(schema))
+        return self._load(reader, files).withColumn(ORIGIN, F.col("_metadata.file_path"))
+
+    @staticmethod
+    def doubled(files: Sequence[str]) -> bool:
+        """Whether Spark's streaming reader takes the files of a batch more than once.
+
+        Measured with 4.2.0: for each file whose name looks like a pattern, all others of its batch are read once more.
+        """
+        return any(_PATTERN.search(unquote(file)) for file in files)
+
+    def vanished_columns(self, files: Sequence[str], schema: T.StructType) -> dict[str, str]:
+        """The files that lack columns which their format would fill with NULL, and what is wrong with each."""
+        if self.kind != "parquet" or self._source.option("mergeSchema").lower() == "true":
+            return {}
+        folders = {column.lower() for column in self._folder_columns()}
+        return without_columns(self._spark, files, [name for name in schema.names if name.lower() not in folders])
+
     def empty(self, schema: T.StructType) -> DataFrame:
         """No rows of the source's columns."""
         return self._spark.createDataFrame([], self._full(schema))
@@ -205,11 +244,33 @@ class Source:
     def header(self, file: str) -> list[str]:
         """The columns of one CSV file."""
         options = {key: value for key, value in self._source.options.items() if key.lower() not in _LISTING}
-        return self._spark.read.options(**options).csv(unquote(file)).columns
+        return self._spark.read.options(**options).csv(_escaped(file)).columns
 
-    def _found(self) -> T.StructType | None:
-        reader = self._spark.read.options(**self._read_options())
+    def _load(self, reader: DataFrameReader, files: Sequence[str] | None) -> DataFrame:
+        """What a reader makes of the source's path, or of some of its files."""
         path = self._source.path or ""
+        if files is None:
+            return reader.load(path)
+        if not _PATTERN.search(path):
+            reader = reader.option("basePath", path)
+        return reader.load([_escaped(file) for file in files])
+
+    def _found_in_good_files(self) -> T.StructType | None:
+        """The columns, where the files that Spark looks at first are bad."""
+        there = self.modified()
+        files = [] if there is None else sorted(row["path"] for row in there.select("path").collect())
+        bad: dict[str, str] = {}
+        if self.kind in ("json", "xes"):
+            # All files have a say in the columns.
+            bad = broken(files, lambda some: self._found(some), self.explained)
+            return self._found([file for file in files if file not in bad]) if len(bad) < len(files) else None
+        for file in files:
+            if not broken([file], lambda some: self._found(some), self.explained):
+                return self._found([file])
+        return None
+
+    def _found(self, files: Sequence[str] | None = None) -> T.StructType | None:
+        reader = self._spark.read.options(**self._read_options())
         if self.kind == "delta":
             table = self._source.table
             if table and self._spark.catalog.getTable(table).tableType in ("VIEW", "TEMPORARY"):
@@ -217,20 +278,22 @@ class Source:
                     f"stream {self._name!r}: source {table} is a view, and a stream follows the commits of a Delta "
                     "table; name the table behind it, and put what the view computes into the stream's expressions"
                 )
-            return (self._spark.table(table) if table else self._spark.read.format("delta").load(path)).schema
-        if self.kind == "parquet":
-            return reader.parquet(path).schema
-        if self.kind == "csv":
-            return reader.csv(path).schema
+            delta = self._spark.read.format("delta")
+            return (self._spark.table(table) if table else delta.load(self._source.path)).schema
+        if self.kind in ("parquet", "csv"):
+            return self._load(reader.format(self.kind), files).schema
         if self.kind == "json":
+            lines = self._lines(files)
             parsed = self._spark.read.options(**self._read_options()).option("primitivesAsString", "true")
-            found = parsed.json(self._lines().rdd.map(lambda row: row[0])).schema
+            found = parsed.json(lines.rdd.map(lambda row: row[0])).schema
             return T.StructType([field for field in found.fields if field.name != CORRUPT])
-        files = self.modified()
-        if files is None:
+        there = self.modified()
+        if there is None:
             return None
+        if files is not None:
+            there = there.where(F.col("path").isin(list(files)))
         names = (
-            files.select("path")
+            there.select("path")
             .orderBy("path")
             .limit(_SAMPLE_FILES)
             .repartition(16)
@@ -284,6 +347,11 @@ class Source:
 
     def _options(self, names: tuple[str, ...]) -> dict[str, str]:
         return {key: value for key, value in self._source.options.items() if key.lower() in names}
+
+
+def _escaped(file: str) -> str:
+    """A file's address as a path that is no pattern."""
+    return _PATTERN.sub(r"\\\g<0>", unquote(file))
 
 
 def _xes_rows(file: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
