@@ -14,11 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, moments, writes
-from patternlake.delta_tables.beginning import resolve
+from patternlake.delta_tables.beginning import resolve, wrote_nothing
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.object_numbers import STREAM, ObjectNumbers
-from patternlake.delta_tables.publications import Publication, PublicationsWriter
+from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.standing import Standing, look
 from patternlake.delta_tables.stream_names import check_name
@@ -42,6 +42,8 @@ class Batch:
     run_id: str
     adopted: bool
     """Whether an earlier run had begun the batch."""
+    passed: tuple[Intent, ...] = ()
+    """Batches that were begun before this one and given up, as they had written nothing."""
     _started: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -59,6 +61,7 @@ class Batch:
         source_to: int,
         configuration: Mapping[str, Any],
         standing: Standing | None = None,
+        passing: bool = False,
     ) -> Batch:
         """Declare what a batch is going to read, or take over the declaration of a run that died.
 
@@ -80,6 +83,8 @@ class Batch:
         standing
             Where the object stood when the caller looked; None: look now. What a rival does after that look is found
             out when the intent is written, or at the latest the publication.
+        passing
+            Whether earlier batches that were begun may be given up where they have written nothing.
 
         Raises
         ------
@@ -112,10 +117,10 @@ class Batch:
             configuration=documents.from_text(text),
             configuration_hash=documents.digest(text),
         )
-        start = resolve(database, intent, found)
+        start = resolve(database, intent, found, passing=passing)
         if start.published is None and not start.adopted:
             IntentsWriter(database).declare(intent, application=_application("intents", job, object))
-        return cls(database, start.intent, start.previous, start.published, intent.run_id, start.adopted)
+        return cls(database, start.intent, start.previous, start.published, intent.run_id, start.adopted, start.passed)
 
     @property
     def job(self) -> str:
@@ -312,6 +317,7 @@ class Batch:
             This run has published the batch before.
         """
         self._check_open()
+        self._check_passed()
         intent = self.intent
         published_at = moments.now()
         if self.previous is not None:
@@ -357,6 +363,17 @@ class Batch:
             unknown = [name for name in rows.columns if name not in wanted]
             raise StateError(f"rows for {table} lack the columns {missing} and have the unknown columns {unknown}")
         return rows.select(*[F.col(identifier(name)) for name in wanted])
+
+    def _check_passed(self) -> None:
+        """Refuse to publish beside a batch that was given up and that its run has gone on with after all."""
+        for other in self.passed:
+            published = PublicationsReader(self.database).of_batch(self.job, self.object, other.batch_id)
+            if published is not None or not wrote_nothing(self.database, other):
+                raise ConcurrentRunError(
+                    f"another run is at work on batch {other.batch_id} of {self.job} of '{self.object}', which had "
+                    f"written nothing when batch {self.batch_id} was begun; this run stopped and changed nothing that "
+                    "readers see; run it with --rebuild"
+                )
 
     def _check_open(self) -> None:
         if self.published is not None:

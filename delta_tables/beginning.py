@@ -7,9 +7,13 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.intents import Intent
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.standing import Standing
+from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -27,10 +31,23 @@ class Start:
     previous: Publication | None
     published: Publication | None
     adopted: bool
+    passed: tuple[Intent, ...] = ()
+    """Batches that were begun before this one and given up, as they had written nothing."""
 
 
-def resolve(database: Database, intent: Intent, standing: Standing) -> Start:
+def resolve(database: Database, intent: Intent, standing: Standing, *, passing: bool = False) -> Start:
     """Compare a wanted batch with where its object stands; writes nothing.
+
+    Parameters
+    ----------
+    database
+        Where.
+    intent
+        The wanted batch.
+    standing
+        Where its object stands.
+    passing
+        Whether the batch may pass over those that were begun and have written nothing.
 
     Raises
     ------
@@ -51,17 +68,35 @@ def resolve(database: Database, intent: Intent, standing: Standing) -> Start:
             )
         same = {field: getattr(found, field) for field in ("base_batch", "source_from", "source_to", "source")}
         return Start(dataclasses.replace(intent, **same), previous, found, False)
+    before = tuple(other for other in standing.pending if other.batch_id < batch_id)
+    same_batch = [other for other in standing.pending if other.batch_id == batch_id]
+    if same_batch:
+        _check_same(same_batch[0], intent)
+        logger.info("batch %d of %s was begun by run %s and is taken over", batch_id, what, same_batch[0].run_id)
+        passed = () if same_batch[0].rebuild else before
+        return Start(same_batch[0], previous, None, True, passed)
     for other in standing.pending:
-        if other.batch_id == batch_id:
-            _check_same(other, intent)
-            logger.info("batch %d of %s was begun by run %s and is taken over", batch_id, what, other.run_id)
-            return Start(other, previous, None, True)
-        if other.batch_id > batch_id or not intent.rebuild:
+        passable = other.batch_id < batch_id and (intent.rebuild or (passing and wrote_nothing(database, other)))
+        if not passable:
             raise StateError(
                 f"batch {other.batch_id} of {what} was begun and not published, so batch {batch_id} cannot come "
                 f"now; run batch {other.batch_id} again, or rebuild"
             )
-    return Start(intent, previous, None, False)
+    return Start(intent, previous, None, False, () if intent.rebuild else before)
+
+
+def wrote_nothing(database: Database, intent: Intent) -> bool:
+    """Whether no table has rows that a batch wrote or ended."""
+    for table in TABLES.values():
+        if table.job != intent.job:
+            continue
+        touched = F.col("from_batch" if table.changing else "batch_id") == intent.batch_id
+        if table.changing:
+            touched = touched | F.coalesce(F.col("to_batch") == intent.batch_id, F.lit(False))
+        rows = database.table(table.name).where(of_object(table, intent.stream_id, intent.object_id) & touched)
+        if not rows.isEmpty():
+            return False
+    return True
 
 
 def _check_same(open_intent: Intent, intent: Intent) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from patternlake.delta_tables import documents
 from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.beginning import wrote_nothing
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.standing import look
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -81,8 +86,9 @@ def next_batch(
 ) -> Work | None:
     """Begin the next batch of an object; None where it is up to date.
 
-    A batch that an earlier run began is taken over, unless a rebuild of the stream has replaced what it reads: that
-    one stays behind, unseen, as before a rebuild of the object.
+    A batch that an earlier run began is taken over, with two exceptions. Where a rebuild of the stream has replaced
+    what it reads, it stays behind, unseen, as before a rebuild of the object. Where it wrote nothing, and the
+    configuration is another now, it is given up: its own configuration may be what it died of.
 
     Parameters
     ----------
@@ -116,6 +122,11 @@ def next_batch(
     begun = standing.pending[-1] if standing.pending else None
     adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
     whole: dict[str, Any] = {**meaning, "stream": dict(stream.configuration)}
+    given_up = adopted is not None and _differs(adopted.configuration, meaning) and wrote_nothing(db, adopted)
+    if adopted is not None and given_up:
+        told = "%s %r: batch %d was begun under another configuration, wrote nothing, and is given up"
+        logger.warning(told, job, name, adopted.batch_id)
+        adopted = None
     fresh = last is None or rebuild or last.source["ingest_base"] != stream.base_batch
     fresh = fresh or (adopted is not None and adopted.rebuild)
     if adopted is not None and catalogue:
@@ -142,6 +153,7 @@ def next_batch(
         source_to=stream.source_to,
         configuration=whole,
         standing=standing,
+        passing=given_up,
     )
     # An intent that a run left behind may name an older batch of the stream.
     read: Publication | None = stream
@@ -150,6 +162,12 @@ def next_batch(
     if read is None:
         raise StateError(f"{job} {name!r}: batch {batch.source['ingest_batch']} of the stream is not published")
     return Work(batch, read, None if batch.base_batch == batch.batch_id else batch.previous)
+
+
+def _differs(begun: Mapping[str, Any], meaning: Mapping[str, Any]) -> bool:
+    """Whether a batch was begun under a configuration that means something else."""
+    now = documents.from_text(documents.to_text(meaning))
+    return any(begun.get(key) != value for key, value in now.items())
 
 
 def refuse_changes(

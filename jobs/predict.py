@@ -151,16 +151,17 @@ class _Builder:
         with kept(self._found()) as found:
             counted = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             totals = self._totals(found)
+            # Made before the first write: values that no table takes leave nothing behind.
+            moves = move_rows(spark, self._former_moves(), self.groups, totals)
+            changed = [name for name in self.now if self.before.get(name) != self.now[name]]
+            catalogue = subscription_rows(spark, {name: self.now[name] for name in changed}, self.groups)
             if counted.get(MATCH):
                 batch.append(MATCHES, self._matches(found))
             batch.append(INSTANCES, self._instances(found))
-        moves = move_rows(spark, self._former_moves(), self.groups, totals)
         batch.append(MOVES, moves.select("*", *batch.marks(MOVES)))
         new = self.passes[1].groups
-        changed = [name for name in self.now if self.before.get(name) != self.now[name]]
         if changed:
-            rows = subscription_rows(spark, {name: self.now[name] for name in changed}, self.groups)
-            batch.append(SUBSCRIPTIONS, rows.select("*", *batch.marks(SUBSCRIPTIONS)))
+            batch.append(SUBSCRIPTIONS, catalogue.select("*", *batch.marks(SUBSCRIPTIONS)))
         if new:
             batch.append(STATES, state_rows(spark, new).select("*", *batch.marks(STATES)))
         if self.last is not None:
