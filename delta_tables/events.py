@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def _view(log: LogName) -> str:
     return f"""SELECT p.stream, e.position, e.time, e.step, e.key, e.name, e.probability, e.attributes, e.tokens,
-  e.batch_id
+  e.batch_id, e.event_id
 FROM {log("events")} e JOIN ({current(log, "ingest")}) p ON {visible_text(TABLE, "e", "p")}"""
 
 
@@ -39,6 +39,7 @@ TABLE = Table(
         Column("probability", "DOUBLE", "probability of an uncertain event, in [0, 1]"),
         Column("attributes", "MAP<STRING, STRING>", "attributes as text; types stand in streams"),
         Column("tokens", "ARRAY<STRING>", "tokens of a sketch; NULL: the name alone"),
+        Column("event_id", "STRING", "what repeats are known by; NULL where the stream has none"),
     ),
     keys=("stream_id", "position"),
     view=_view,

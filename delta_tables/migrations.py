@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -67,7 +67,18 @@ def _given_numbers(database: Database) -> None:
         )
 
 
-MIGRATIONS: dict[int, Callable[[Database], None]] = {2: _smaller_blocks, 3: _described_attributes, 4: _given_numbers}
+def _event_ids(database: Database) -> None:
+    """Version 5: `events` keeps what repeats are known by."""
+    if "event_id" not in database.table("events").columns:
+        database.spark.sql(f"ALTER TABLE {database.log('events')} ADD COLUMNS (event_id STRING)")
+
+
+MIGRATIONS: dict[int, Callable[[Database], None]] = {
+    2: _smaller_blocks,
+    3: _described_attributes,
+    4: _given_numbers,
+    5: _event_ids,
+}
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 
 

@@ -12,6 +12,7 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.event_statistics import ATTRIBUTES
 from patternlake.jobs import ordering
 from patternlake.jobs.ordering import Ranges
+from patternlake.jobs.repeats import REASON as REPEAT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,11 +30,14 @@ class Total:
         Their greatest time in microseconds; None where none has one.
     quantiles
         Of their times, by `ordering.times`.
+    sample
+        The detail of one of them; None of accepted ones.
     """
 
     rows: int = 0
     greatest: int | None = None
     quantiles: tuple[int, ...] = ()
+    sample: str | None = None
 
 
 def totals(prepared: DataFrame) -> dict[str | None, Total]:
@@ -42,10 +46,31 @@ def totals(prepared: DataFrame) -> dict[str | None, Total]:
         F.count("*").alias("rows"),
         F.unix_micros(F.max("time")).alias("greatest"),
         ordering.times().alias("quantiles"),
+        F.min_by("detail", "hash").alias("sample"),
     )
     return {
-        row["reason"]: Total(row["rows"], row["greatest"], tuple(row["quantiles"] or ())) for row in found.collect()
+        row["reason"]: Total(row["rows"], row["greatest"], tuple(row["quantiles"] or ()), row["sample"])
+        for row in found.collect()
     }
+
+
+def warning(stream: str, totals: Mapping[str | None, Total], share: float) -> str | None:
+    """What to say about a batch of which more than a share of the rows is refused; None where it is less.
+
+    Repeats are refused on purpose, and don't count; a row that shares its step with a bad one is no reason of its own.
+    """
+    refused = {reason: total for reason, total in totals.items() if reason not in (None, REPEAT)}
+    rows = sum(total.rows for total in totals.values())
+    bad = sum(total.rows for total in refused.values())
+    if not bad or bad <= share * rows:
+        return None
+    causes = {reason: total for reason, total in refused.items() if reason != "companion"} or refused
+    commonest = max(causes, key=lambda reason: (causes[reason].rows, str(reason)))
+    most = causes[commonest]
+    return (
+        f"stream {stream!r}: {bad:,} of {rows:,} rows went to quarantine, most of them ({most.rows:,}) for the reason "
+        f"{commonest!r}, such as: {most.sample}"
+    )
 
 
 def counted(accepted: DataFrame, cut: Ranges) -> DataFrame:

@@ -29,7 +29,9 @@ _READ = ("time", "name", "step", "probability")
 CORRUPT = "_corrupt_record"
 
 # The first of these that applies is a quarantined row's reason; all that apply stand in its detail.
-REASONS = ("file", "corrupt", "time", "name", "cast", "step", "probability", "late", "closed", "sum", "companion")
+REASONS = (
+    *("file", "corrupt", "time", "name", "cast", "step", "probability", "late", "repeat", "closed", "sum", "companion"),
+)
 
 # Python, Arrow's readers and SQL's DATE know no others.
 _YEARS = (1, 9999)
@@ -115,8 +117,9 @@ class EventColumns:
         Returns
         -------
         DataFrame
-            ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``. Reason and detail are
-            NULL for a good row; row and origin too, unless a later look at a whole step can still turn it down.
+            ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``, and ``event_id`` where
+            the stream has one. Reason and detail are NULL for a good row; row and origin too, unless a later look at a
+            whole step, or at repeats, can still turn it down.
         """
         columns = [column for column in source.columns if column != ORIGIN]
         # Under names of their own, since an attribute hides the source's column of its name.
@@ -135,6 +138,7 @@ class EventColumns:
         wrong = self._problems(own.get(CORRUPT), watermark, {key: self._read(source, key, own) for key in _READ})
         reason = F.coalesce(*[F.when(condition, F.lit(code)) for code, condition, _ in wrong])
         detail = F.concat_ws("; ", *[F.when(condition, message) for _, condition, message in wrong])
+        looked_at_later = self.stream.probabilistic or self.stream.event_id is not None
         rows = scope.select(
             *[F.col(name) for name in ("time", "step", "key", "name", "probability")],
             *[
@@ -142,12 +146,13 @@ class EventColumns:
                 for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
             ],
             *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
+            *([] if self.stream.event_id is None else [F.col("__event_id").cast("string").alias("event_id")]),
             F.col("__hash").alias("hash"),
             reason.alias("reason"),
             F.when(reason.isNotNull(), detail).alias("detail"),
             *[
-                # A later look at a whole step may still turn a good row of a probabilistic stream down.
-                (value if self.stream.probabilistic else F.when(reason.isNotNull(), value)).alias(column)
+                # A later look at a whole step, or at what has the same id, may still turn a good row down.
+                (value if looked_at_later else F.when(reason.isNotNull(), value)).alias(column)
                 for column, value in (("row", shown), ("origin", F.col(ORIGIN)))
             ],
         )
@@ -172,19 +177,20 @@ class EventColumns:
             ),
             (F.array(*map(F.col, self.tokens)) if self.tokens else F.lit(None).cast("array<string>")).alias("tokens"),
             F.lit(batch_id).cast("bigint").alias("batch_id"),
+            (F.lit(None).cast("string") if self.stream.event_id is None else F.col("event_id")).alias("event_id"),
         )
 
     def _expressions(self) -> list[tuple[str, str]]:
         stream = self.stream
-        fixed = [(key, getattr(stream, key)) for key in ("time", "name", "key", "step", "probability")]
+        fixed = [(key, getattr(stream, key)) for key in ("time", "name", "key", "event_id", "step", "probability")]
         return [(key, text) for key, text in fixed if text is not None] + [
             (f"attributes.{attribute}", stream.expression(attribute)) for attribute in stream.attributes
         ]
 
     def _raw_names(self) -> list[str]:
-        return ["__time", "__name", *(["__step", "__probability"] if self.stream.probabilistic else [])] + [
-            f"__a{index}" for index in range(len(self.stream.attributes))
-        ]
+        more = ["__step", "__probability"] if self.stream.probabilistic else []
+        more += [] if self.stream.event_id is None else ["__event_id"]
+        return ["__time", "__name", *more] + [f"__a{index}" for index in range(len(self.stream.attributes))]
 
     def _raw(self, source: DataFrame) -> DataFrame:
         """The source's columns and the values of the expressions as they are, before they are cast."""
@@ -193,6 +199,8 @@ class EventColumns:
         columns = [_tried(source, stream.time).alias("__time"), F.expr(stream.name).alias("__name"), key.alias("__key")]
         if stream.step is not None and stream.probability is not None:
             columns += [F.expr(stream.step).alias("__step"), F.expr(stream.probability).alias("__probability")]
+        if stream.event_id is not None:
+            columns.append(F.expr(stream.event_id).alias("__event_id"))
         columns += [
             F.expr(stream.expression(attribute)).alias(f"__a{index}")
             for index, attribute in enumerate(stream.attributes)

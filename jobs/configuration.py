@@ -16,6 +16,7 @@ from patternlake.jobs import configuration_values as values
 from patternlake.jobs.configuration_groups import GroupConfiguration
 from patternlake.jobs.configuration_sketches import AgeRule, SketchConfiguration
 from patternlake.jobs.configuration_streams import (
+    QUARANTINE_WARNING,
     Attribute,
     ObjectName,
     Section,
@@ -62,6 +63,7 @@ class Configuration(Section):
     groups: dict[ObjectName, GroupConfiguration] = Field(default_factory=dict)
     subscriptions: dict[ObjectName, SubscriptionConfiguration] = Field(default_factory=dict)
     evaluate: EvaluationConfiguration | None = None
+    quarantine_warning: float = Field(default=QUARANTINE_WARNING, ge=0, le=1)
 
     @model_validator(mode="after")
     def _streams_exist(self) -> Configuration:

@@ -13,6 +13,11 @@ from patternlake.jobs.configuration_sql import sql_expression
 
 FORMATS = ("csv", "json", "parquet", "xes", "delta")
 
+PROBABILITY_TOLERANCE = 1e-3
+"""How far above 1 the probabilities of a key and step may sum: those of four decimals do so often."""
+QUARANTINE_WARNING = 0.1
+"""Share of a batch above which its quarantined rows are worth a warning."""
+
 # Options that say how fast and when to read; all others change what the rows mean.
 PACE_OPTIONS = frozenset(
     option.lower()
@@ -175,8 +180,11 @@ class StreamConfiguration(Section):
     timezone: Annotated[str, AfterValidator(values.timezone)] = "UTC"
     step: Expression | None = None
     probability: Expression | None = None
+    probability_tolerance: float = Field(default=PROBABILITY_TOLERANCE, ge=0, lt=1)
+    event_id: Expression | None = None
     tokens: list[Expression] | None = Field(default=None, min_length=1)
     allowed_lateness: Lateness = timedelta(0)
+    quarantine_warning: float | None = Field(default=None, ge=0, le=1)
     on_change: Annotated[str, _one_of("fail", "rebuild")] = "fail"
 
     @model_validator(mode="after")
@@ -186,6 +194,8 @@ class StreamConfiguration(Section):
                 raise problem(
                     f"missing beside {given}; a probabilistic stream has both, any other has neither", missing
                 )
+        if self.step is None and "probability_tolerance" in self.model_fields_set:
+            raise problem("only of use beside step and probability; leave it out", "probability_tolerance")
         source = self.source
         if self.ddl is not None and source.kind in ("delta", "parquet"):
             raise problem(f"{self.ddl!r}: a {source.kind} source brings its own types; leave the schema out", "schema")
@@ -210,7 +220,7 @@ class StreamConfiguration(Section):
     @property
     def meaning(self) -> dict[str, Any]:
         """What must not change while rows of both meanings would stand in one stream; goes into publications."""
-        return {
+        found: dict[str, Any] = {
             "source": self.source.meaning,
             "schema": self.ddl,
             "time": self.time,
@@ -225,3 +235,9 @@ class StreamConfiguration(Section):
             "probability": self.probability,
             "timezone": self.timezone,
         }
+        # Left out where they mean what streams meant before they could be set.
+        if self.event_id is not None:
+            found["event_id"] = self.event_id
+        if self.probability_tolerance != PROBABILITY_TOLERANCE:
+            found["probability_tolerance"] = self.probability_tolerance
+        return found

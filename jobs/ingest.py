@@ -28,13 +28,14 @@ from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.standing import look
 from patternlake.delta_tables.streams import StreamsWriter
-from patternlake.jobs import ordering, steps
+from patternlake.jobs import ordering, repeats, steps
 from patternlake.jobs.bad_files import broken, refuse
-from patternlake.jobs.batch_counts import Total, by_range, counted, quarantine, statistics, totals
+from patternlake.jobs.batch_counts import Total, by_range, counted, quarantine, statistics, totals, warning
 from patternlake.jobs.checkpoints import Checkpoint, Expected
 from patternlake.jobs.columns import FIRST_MICROS, EventColumns
-from patternlake.jobs.configuration_streams import StreamConfiguration
+from patternlake.jobs.configuration_streams import QUARANTINE_WARNING, StreamConfiguration
 from patternlake.jobs.contexts import kept, meanwhile
+from patternlake.jobs.repeats import REASON as REPEAT
 from patternlake.jobs.source_errors import BadFileError, ChangedSourceError
 from patternlake.jobs.sources import Source
 from patternlake.jobs.summary import Summary
@@ -53,7 +54,14 @@ JOB = "ingest"
 _SHUFFLED_ROWS = 1_000_000
 
 
-def ingest(db: Database, name: str, stream: StreamConfiguration, *, rebuild: bool = False) -> Summary:
+def ingest(
+    db: Database,
+    name: str,
+    stream: StreamConfiguration,
+    *,
+    rebuild: bool = False,
+    quarantine_warning: float = QUARANTINE_WARNING,
+) -> Summary:
     """Read what a stream's source has gained since the last run.
 
     Safe to run at any time and after any crash: a batch that was begun is finished first, with the same input.
@@ -66,6 +74,8 @@ def ingest(db: Database, name: str, stream: StreamConfiguration, *, rebuild: boo
         The stream and its configuration.
     rebuild
         Read the source from its beginning, as a new incarnation of the stream; the former one stays for `as_of`.
+    quarantine_warning
+        Share of a batch above which quarantined rows are worth a warning, in the log and in the summary.
 
     Returns
     -------
@@ -95,14 +105,14 @@ def ingest(db: Database, name: str, stream: StreamConfiguration, *, rebuild: boo
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
     with db.apart(settings) as own:
-        run = _Run(own, name, stream)
+        run = _Run(own, name, stream, quarantine_warning)
         try:
             run.perform(rebuild)
         except ChangedSourceError as error:
             if stream.on_change != "rebuild" or rebuild:
                 raise
             logger.warning("%s; reading the source anew", error)
-            run = _Run(own, name, stream)
+            run = _Run(own, name, stream, quarantine_warning)
             run.perform(rebuild=True)
     return Summary(
         job=JOB,
@@ -113,6 +123,8 @@ def ingest(db: Database, name: str, stream: StreamConfiguration, *, rebuild: boo
         rows_out=sum(publication.rows_out for publication in run.published),
         rows_quarantined=sum(publication.rows_quarantined for publication in run.published),
         seconds=round(time.monotonic() - started, 3),
+        rows_repeated=run.repeated,
+        warnings=tuple(run.warnings),
     )
 
 
@@ -123,7 +135,10 @@ class _Run:
     db: Database
     name: str
     stream: StreamConfiguration
+    quarantine_warning: float
     published: list[Publication] = field(default_factory=list)
+    repeated: int = 0
+    warnings: list[str] = field(default_factory=list)
 
     def perform(self, rebuild: bool) -> None:
         db, name = self.db, self.name
@@ -211,7 +226,10 @@ class _Run:
             prepared, found, bad_files = self._evaluated(rows, epoch, before, stack)
             parallelism = db.spark.sparkContext.defaultParallelism
             session = prepared.sparkSession
+            warned = [f"stream {self.name!r}: file {file} {reason}; left out" for file, reason in bad_files.items()]
+            warned += filter(None, [warning(self.name, found, self.quarantine_warning)])
             good = found.pop(None, Total())
+            repeated = found.get(REPEAT, Total()).rows
             refused = sum(total.rows for total in found.values()) + len(bad_files)
             rows_in = good.rows + refused
             session.conf.set("spark.sql.shuffle.partitions", str(max(parallelism, -(-rows_in // _SHUFFLED_ROWS))))
@@ -264,6 +282,10 @@ class _Run:
             source_from=first,
             source_to=first + good.rows,
         )
+        self.repeated += repeated
+        self.warnings += warned
+        for told in warned:
+            logger.warning("%s", told)
         self.latest = publication
         self.standing = self.standing.after(publication)
         self.published.append(publication)
@@ -320,11 +342,16 @@ class _Run:
         if before is not None and before.watermark is not None and self.stream.allowed_lateness is not None:
             watermark = moments.to_micros(before.watermark)
         prepared = self.columns.prepared(self.source.expanded(rows, self.schema), watermark=watermark)
-        if not self.stream.probabilistic:
-            return prepared
-        return steps.judged(
-            prepared, None if before is None else steps.last_steps(self._events(before, rows.sparkSession))
-        )
+        events = None if before is None else self._events(before, rows.sparkSession)
+        if self.stream.event_id is not None:
+            known = None
+            if before is not None and events is not None:
+                known = repeats.unsettled_ids(events, None if watermark is None else before.watermark)
+            prepared = repeats.marked(prepared, known)
+        if self.stream.probabilistic:
+            last = None if events is None else steps.last_steps(events)
+            prepared = steps.judged(prepared, last, self.stream.probability_tolerance)
+        return prepared
 
     def _events(self, before: Publication, session: SparkSession) -> DataFrame:
         """The published events, in the session of the batch: Spark joins no frames of two sessions."""
@@ -379,9 +406,9 @@ def _later(one: int | None, other: Any) -> int | None:
 def _refuse_changes(name: str, before: Any, now: Any) -> None:
     """Refuse a configuration that gives the stream another meaning, naming the keys that differ."""
     document = json.loads(json.dumps(now))
-    differing = [key for key in document if before.get(key) != document[key]]
+    differing = [key for key in {**document, **before} if before.get(key) != document.get(key)]
     if differing:
-        shown = "; ".join(f"{key}: {_short(before.get(key))} → {_short(document[key])}" for key in differing)
+        shown = "; ".join(f"{key}: {_short(before.get(key))} → {_short(document.get(key))}" for key in differing)
         raise StateError(
             f"streams.{name}: {', '.join(differing)} changed, which would mix events of two meanings ({shown}); "
             "run the job with --rebuild, or give the stream another name"

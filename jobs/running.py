@@ -53,7 +53,9 @@ class Step:
 def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.ingest import ingest
 
-    return ingest(database, name, configuration.streams[name], rebuild=rebuild)
+    stream = configuration.streams[name]
+    warned = configuration.quarantine_warning if stream.quarantine_warning is None else stream.quarantine_warning
+    return ingest(database, name, stream, rebuild=rebuild, quarantine_warning=warned)
 
 
 def _sketch(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:

@@ -7,6 +7,7 @@ the earlier ones.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, Window
@@ -14,8 +15,6 @@ from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-TOLERANCE = 1e-6
 
 # Reasons that make a row bad; a late or a closed row is a good one that came too late, and goes alone.
 _BAD = ("corrupt", "time", "name", "cast", "step", "probability")
@@ -35,8 +34,11 @@ def last_steps(events: DataFrame) -> DataFrame:
     )
 
 
-def judged(rows: DataFrame, last: DataFrame | None) -> DataFrame:
+def judged(rows: DataFrame, last: DataFrame | None, tolerance: float) -> DataFrame:
     """Turn down the rows whose step is closed, sums to more than 1, or has a bad row.
+
+    Where the sum exceeds 1 by no more than the tolerance, the probabilities are scaled so that they sum to 1: those of
+    this batch alone, since published rows stand.
 
     Parameters
     ----------
@@ -44,11 +46,13 @@ def judged(rows: DataFrame, last: DataFrame | None) -> DataFrame:
         Prepared rows; those with a reason keep it.
     last
         Of `last_steps`, for the events published before; None where there are none.
+    tolerance
+        By how much a sum may exceed 1.
 
     Returns
     -------
     DataFrame
-        The rows with `reason` and `detail` completed.
+        The rows with `reason` and `detail` completed, and their probabilities scaled.
     """
     columns = rows.columns
     if last is None:
@@ -62,16 +66,19 @@ def judged(rows: DataFrame, last: DataFrame | None) -> DataFrame:
     whole = Window.partitionBy("key", "step", alone)
     stored = F.when(F.col("step") == F.col("last_step"), F.col("last_sum"))
     counted = F.when(F.col("reason").isNull() & ~closed, F.col("probability").cast(_EXACT))
-    summed = F.coalesce(F.sum(counted).over(whole), F.lit(0)) + F.coalesce(stored, F.lit(0))
+    fresh = F.coalesce(F.sum(counted).over(whole), F.lit(0)).cast(_EXACT)
+    former = F.coalesce(stored, F.lit(0)).cast(_EXACT)
     bad = F.max(F.coalesce(F.col("reason").isin(*_BAD), F.lit(False))).over(whole) & F.col("step").isNotNull()
-    measured = joined.withColumns({"__closed": closed, "__sum": summed.cast("double"), "__bad": bad})
+    measured = joined.withColumns({"__closed": closed, "__fresh": fresh, "__before": former, "__bad": bad})
+    summed = F.col("__fresh") + F.col("__before")
+    most = F.lit(Decimal(1) + Decimal(repr(tolerance))).cast(_EXACT)
     good = F.col("reason").isNull()
     found = [
         ("closed", F.col("__closed"), _told("closed: its key has published step ", F.col("last_step"))),
         (
             "sum",
-            good & ~F.col("__closed") & (F.col("__sum") > 1 + TOLERANCE),
-            _told("sum: the probabilities of its key and step sum to ", F.col("__sum")),
+            good & ~F.col("__closed") & (summed > most),
+            _told("sum: the probabilities of its key and step sum to ", summed.cast("double")),
         ),
         (
             "companion",
@@ -81,7 +88,11 @@ def judged(rows: DataFrame, last: DataFrame | None) -> DataFrame:
     ]
     reason = F.coalesce(F.col("reason"), *[F.when(condition, F.lit(code)) for code, condition, _ in found])
     detail = F.concat_ws("; ", F.col("detail"), *[F.when(condition, text) for _, condition, text in found])
-    return measured.withColumns({"reason": reason, "detail": F.when(reason.isNotNull(), detail)}).select(*columns)
+    room = F.greatest(F.lit(0.0), F.lit(1.0) - F.col("__before").cast("double"))
+    scaled = F.col("probability") / F.col("__fresh").cast("double") * room
+    share = F.when(reason.isNull() & (summed > 1), scaled).otherwise(F.col("probability"))
+    told = F.when(reason.isNotNull(), detail)
+    return measured.withColumns({"reason": reason, "detail": told, "probability": share}).select(*columns)
 
 
 def _told(text: str, value: Column) -> Column:

@@ -21,6 +21,10 @@ class Summary:
         Rows read, written and refused.
     seconds
         Wall-clock time.
+    rows_repeated
+        Of the refused rows, those that repeat an event.
+    warnings
+        What the run went on in spite of, for people.
     """
 
     job: str
@@ -31,3 +35,5 @@ class Summary:
     rows_out: int
     rows_quarantined: int
     seconds: float
+    rows_repeated: int = 0
+    warnings: tuple[str, ...] = ()

@@ -142,7 +142,7 @@ def test_xes_logs_give_events_of_traces(s: Lake) -> None:
         (2, "ship", "case 1", "2024-01-01 23:00:01"),
     ]
     s.write("log 2.xes", "<log><event></log>", header=None)
-    with pytest.raises(SourceError, match=r"log(%20| )2\.xes, line 1, column \d+: broken XML"):
+    with pytest.raises(SourceError, match=r"log(%20| )2\.xes cannot be read: line 1, column \d+: broken XML"):
         s.ingest(**xes)
 
 

@@ -126,6 +126,19 @@ def test_statistics_of_version_2_get_room_for_attributes(spark: SparkSession, tm
     _forget(database)
 
 
+def test_events_of_version_3_get_room_for_ids(spark: SparkSession, tmp_path: Path) -> None:
+    database = Database.open(spark, "state_version_3", str(tmp_path / "version_3"))
+    events = database.log("events")
+    spark.sql(f"ALTER TABLE {events} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql(f"ALTER TABLE {events} DROP COLUMN event_id")
+    publications = database.log(migrations.CARRIER)
+    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '3')")
+    Database.open(spark, database.name, database.location)
+    assert "event_id" in database.table("events").columns
+    assert spark.table(database.view("events")).columns[-1] == "event_id"
+    _forget(database)
+
+
 def test_a_foreign_table_is_not_taken_for_a_database(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(1).write.format("delta").save(str(tmp_path / "foreign" / "publications_log"))
     with pytest.raises(StateError, match=r"carries no patternlake\.schema_version"):

@@ -198,6 +198,8 @@ def test_run_writes_one_line_of_json_per_object_and_job(
             "rows_out": 9,
             "rows_quarantined": 1,
             "seconds": 0.123,
+            "rows_repeated": 0,
+            "warnings": [],
         }
         for name in ("flights", "sky")
     ]
