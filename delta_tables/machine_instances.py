@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _view(log: LogName) -> str:
     return f"""SELECT p.stream, s.subscription, {shown_text("i.part")} AS partition, s.state,
-  transform(i.operands, number -> c.operands[number]) AS operands, i.positions, i.times, i.joins, i.from_batch
+  transform(i.operands, number -> c.operands[number]) AS operands, i.positions, i.times, i.joins, i.age, i.from_batch
 FROM {log("machine_instances")} i JOIN ({current(log, "predict")}) p ON {visible_text(TABLE, "i", "p")}
 JOIN {log("machine_states")} s ON s.state_id = i.state_id AND {_visible("s")}
 JOIN {log("subscriptions")} c ON c.subscription = s.subscription AND {_visible("c")}"""
@@ -43,6 +43,7 @@ TABLE = Table(
         Column("positions", "ARRAY<BIGINT>", "positions of their events"),
         Column("times", "ARRAY<TIMESTAMP>", "times of their events: the time lists"),
         Column("joins", "ARRAY<STRING>", "values of the join variables; NULL: not bound"),
+        Column("age", "INT", "how much of its deadline is gone: number of a slice, as in machine_transitions; 0: none"),
         Column("first_rank", "BIGINT", "rank of the first event in its partition, from 0"),
         Column("taken", "BIGINT", "of a row without operands: events that the partition has taken"),
         Column("last_time", "TIMESTAMP", "of a row without operands: time of the last of them"),

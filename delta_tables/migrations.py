@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -73,11 +73,27 @@ def _event_ids(database: Database) -> None:
         database.spark.sql(f"ALTER TABLE {database.log('events')} ADD COLUMNS (event_id STRING)")
 
 
+def _ages(database: Database) -> None:
+    """Version 6: moves are counted between states of whole subscriptions, with how much of their deadlines was gone."""
+    added = {
+        "machine_transitions": {
+            "left_state": "STRING", "age": "INT", "following_state": "STRING", "following_age": "INT",
+        },
+        "machine_instances": {"age": "INT"},
+    }  # fmt: skip
+    for name, columns in added.items():
+        there = database.table(name).columns
+        missing = ", ".join(f"{column} {type_}" for column, type_ in columns.items() if column not in there)
+        if missing:
+            database.spark.sql(f"ALTER TABLE {database.log(name)} ADD COLUMNS ({missing})")
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
     4: _given_numbers,
     5: _event_ids,
+    6: _ages,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from patternlake.jobs.configuration_streams import ObjectName, Section, Text, problem
 from patternlake.jobs.configuration_values import parameters
-from patternlake.udfs.machines.limits import GREATEST_LOOKAHEAD
+from patternlake.udfs.machines.limits import MOST_LOOKAHEAD, MOST_SMOOTHING
 
 
 class SubscriptionConfiguration(Section):
@@ -17,10 +17,10 @@ class SubscriptionConfiguration(Section):
 
     stream: ObjectName
     query: Text
-    lookahead: int = Field(default=10, ge=1, le=GREATEST_LOOKAHEAD)
+    lookahead: int = Field(default=10, ge=1, le=MOST_LOOKAHEAD)
     threshold: float = Field(default=0.0, ge=0, le=1)
     params: Annotated[dict[str, str], BeforeValidator(parameters)] = Field(default_factory=dict)
-    smoothing: float = Field(default=0.0, ge=0, le=1_000_000_000)
+    smoothing: float = Field(default=0.0, ge=0, le=MOST_SMOOTHING)
     decay: float = Field(default=0.0, ge=0, lt=1)
 
     @property
@@ -59,7 +59,7 @@ class EvaluationConfiguration(Section):
 
     train: Range
     test: Range
-    lookaheads: list[Annotated[int, Field(ge=1, le=GREATEST_LOOKAHEAD)]] = Field(default=[1, 5, 10], min_length=1)
+    lookaheads: list[Annotated[int, Field(ge=1, le=MOST_LOOKAHEAD)]] = Field(default=[1, 5, 10], min_length=1)
     thresholds: list[Annotated[float, Field(ge=0, le=1)]] = Field(default=[0.1, 0.5, 0.9], min_length=1)
 
     @model_validator(mode="after")

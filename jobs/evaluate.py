@@ -26,9 +26,9 @@ from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.predict import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.machines.batch_rows import totals_of
 from patternlake.udfs.machines.configured import Group, groups_of, types_of
-from patternlake.udfs.machines.running import counts_of
-from patternlake.udfs.machines.trials import TRIAL_SCHEMA, Trials, verdicts
+from patternlake.udfs.machines.trials import BINS, TRIAL_SCHEMA, Trials, told_by, verdicts
 
 logger = logging.getLogger(__name__)
 
@@ -114,26 +114,30 @@ class _Judge:
     def build(self) -> Publication:
         """Train, test, write what came of it, publish."""
         batch = self.batch
-        types, lookaheads = self.types, list(self.asked["lookaheads"])
+        types, lookaheads, thresholds = self.types, list(self.asked["lookaheads"]), list(self.asked["thresholds"])
         end = moments.to_micros(datetime.fromisoformat(self.asked["train"][1]))
-        trained = self._totals(self.asked["train"], lambda groups: Trials(groups, types, end))
-        tested = self._totals(self.asked["test"], lambda groups: Trials(groups, types, end, lookaheads))
+        trained = self._totals(self.asked["train"], lambda groups, _: Trials(groups, types, end))
+        told = [
+            told_by(
+                group,
+                counted,
+                max(lookaheads),
+                [float(self.asked["subscriptions"][name]["smoothing"]) for name in group.names],
+            )
+            for group, counted in zip(self.groups, trained, strict=True)
+        ]
+        tested = self._totals(
+            self.asked["test"],
+            lambda groups, first: Trials(
+                groups, types, end, lookaheads, thresholds, told[first : first + len(groups)]
+            ),
+        )
         rows = []
-        for group, counted, judged in zip(self.groups, trained, tested, strict=True):
-            states = len(group.compiled.graph.waits)
-            shaped = np.zeros(2 * states * len(lookaheads)) if judged is None else judged
-            for number, name in enumerate(group.names):
-                counts = {} if counted is None else counts_of(group.compiled, counted, number)
-                found = verdicts(
-                    group,
-                    number,
-                    counts,
-                    float(self.asked["subscriptions"][name]["smoothing"]),
-                    shaped.reshape(2, states, len(lookaheads)),
-                    lookaheads,
-                    list(self.asked["thresholds"]),
-                )
-                rows += [(name, *astuple(verdict)) for verdict in found]
+        for group, judged in zip(self.groups, tested, strict=True):
+            shape = len(group.names), len(lookaheads), len(thresholds) + BINS + 1, 4
+            shaped = (np.zeros(shape) if judged is None else judged.counted).reshape(shape)
+            for name, own in zip(group.names, shaped, strict=True):
+                rows += [(name, *astuple(verdict)) for verdict in verdicts(own, lookaheads, thresholds)]
         made = self.db.spark.createDataFrame(rows, _COLUMNS)
         batch.append(TABLE, made.select("*", *batch.marks(TABLE)))
         if self.last is not None:
@@ -142,7 +146,7 @@ class _Judge:
             rows_in=batch.source_to - batch.source_from, rows_out=len(rows), watermark=self.stream.watermark
         )
 
-    def _totals(self, bounds: Sequence[str], trials: Callable[[Sequence[Group]], Trials]) -> list[Any]:
+    def _totals(self, bounds: Sequence[str], trials: Callable[[Sequence[Group], int], Trials]) -> list[Any]:
         """What `Trials` makes of a range of events, of all tasks together."""
         begin, end = (moments.to_micros(datetime.fromisoformat(moment)) for moment in bounds)
         time = F.unix_micros("time")
@@ -153,13 +157,15 @@ class _Judge:
         offset = 0
         for columns, groups in by_partition(self.groups).items():
 
-            def found(batches: Iterator[pa.RecordBatch], groups: Sequence[Group] = groups) -> Iterator[pa.RecordBatch]:
-                yield from trials(groups).rows(batches)
+            def found(
+                batches: Iterator[pa.RecordBatch], groups: Sequence[Group] = groups, first: int = offset
+            ) -> Iterator[pa.RecordBatch]:
+                yield from trials(groups, first).rows(batches)
 
             rows = event_rows(events, columns, groups, self.types).repartition(self.parallelism, "part")
             sorted_rows = rows.sortWithinPartitions("part", "time", "position")
             for row in sorted_rows.mapInArrow(found, from_arrow_schema(TRIAL_SCHEMA)).toLocalIterator():
-                own = np.array(row["totals"])
+                own = totals_of(row.asDict())
                 place = offset + row["group"]
                 totals[place] = own if totals[place] is None else totals[place] + own
             offset += len(groups)

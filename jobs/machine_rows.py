@@ -7,18 +7,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from patternlake.udfs.machines.asking import DEAD_NAME
 from patternlake.udfs.machines.configured import Group
 from patternlake.udfs.machines.cuts import complete, state_name
-from patternlake.udfs.machines.forecasting import Path
-from patternlake.udfs.machines.running import counts_of
+from patternlake.udfs.machines.forecasting import DEAD
+from patternlake.udfs.machines.totals import counts_of
 
-MoveKey = tuple[str, str, int, int]
-"""Subscription, machine, state, next state."""
-
-
-def machine_text(path: Path) -> str:
-    """A machine as the table `machine_transitions` calls it."""
-    return ".".join(map(str, path))
+MoveKey = tuple[str, str, int, str, int]
+"""Subscription, state, age, next state, its age."""
 
 
 def subscription_rows(spark: SparkSession, entries: Mapping[str, Any], groups: Sequence[Group]) -> DataFrame:
@@ -82,9 +78,13 @@ def move_rows(
         if own is None:
             continue
         for number, name in enumerate(group.names):
-            for (path, state), moves in counts_of(group.compiled, own, number).items():
+            chain = group.compiled.subscriptions[number].master
+            for (cut, age), moves in counts_of(group.compiled, own, number).items():
                 for after, count in moves.items():
-                    key = name, machine_text(path), state, after
+                    following = DEAD_NAME if after == DEAD else state_name(chain, after[0])
+                    key = name, state_name(chain, cut), age, following, after[1]
                     found[key] = found.get(key, 0.0) + count
-    columns = "subscription string, machine string, state int, next_state int, moves double"
+    columns = (
+        "subscription string, left_state string, age int, following_state string, following_age int, moves double"
+    )
     return spark.createDataFrame([(*key, moves) for key, moves in found.items()], columns)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -23,16 +22,24 @@ from patternlake.delta_tables import moments
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.machine_instances import MachineInstancesReader
-from patternlake.delta_tables.machine_transitions import MachineTransitionsReader
+from patternlake.delta_tables.machine_transitions import MOVE_COLUMNS, MachineTransitionsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.quoting import literal
 from patternlake.jobs.configuration import SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
-from patternlake.jobs.machine_rows import move_rows, state_rows, subscription_rows
+from patternlake.jobs.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
-from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, COUNTS, INSTANCE, INSTANCE_COLUMNS, MATCH
+from patternlake.udfs.machines.batch_rows import (
+    BATCH_SCHEMA,
+    COUNTS,
+    INSTANCE,
+    INSTANCE_COLUMNS,
+    MATCH,
+    TOTALS_COLUMNS,
+    totals_of,
+)
 from patternlake.udfs.machines.batches import Batches
 from patternlake.udfs.machines.configured import Group, columns_read, groups_of, types_of
 from patternlake.udfs.machines.reading import EVENT_COLUMNS
@@ -43,6 +50,8 @@ JOB = "predict"
 SUBSCRIPTIONS, STATES, MOVES = "subscriptions", "machine_states", "machine_transitions"
 INSTANCES, MATCHES = "machine_instances", "subscription_matches"
 
+COUNTING = 2
+"""What moves are, as `machine_transitions` counts them; subscriptions of which others were counted begin anew."""
 _TASK_EVENTS = 500_000
 """Events that one task takes in, about; a partition is never divided, but streams through its task."""
 
@@ -136,6 +145,8 @@ class _Builder:
         self.now: dict[str, Any] = dict(self.batch.configuration["subscriptions"])
         self.before: dict[str, Any] = {} if self.last is None else dict(self.last.configuration["subscriptions"])
         same = {name for name in self.now if name in self.before and _same(self.now[name], self.before[name])}
+        if self.last is not None and self.last.state.get("counting") != COUNTING:
+            same = set()
         self.same = sorted(same)
         old = ordered(groups_of({name: self.now[name] for name in self.same}, configuration))
         new = ordered(groups_of({name: self.now[name] for name in sorted(self.now.keys() - same)}, configuration))
@@ -170,7 +181,7 @@ class _Builder:
             rows_in=batch.source_to - batch.source_from,
             rows_out=counted.get(MATCH, 0),
             watermark=self.stream.watermark,
-            state={"subscriptions": len(self.now), "instances": counted.get(INSTANCE, 0)},
+            state={"subscriptions": len(self.now), "instances": counted.get(INSTANCE, 0), "counting": COUNTING},
         )
 
     def _close(self, changed: Sequence[str]) -> None:
@@ -240,12 +251,12 @@ class _Builder:
     def _totals(self, found: DataFrame) -> list[Any]:
         """`Machines.totals` of every group, of all tasks together."""
         totals: list[Any] = [None] * len(self.groups)
-        for row in found.where(F.col("kind") == COUNTS).select("group", "totals").toLocalIterator():
-            own = np.array(row["totals"])
+        for row in found.where(F.col("kind") == COUNTS).select("group", *TOTALS_COLUMNS).toLocalIterator():
+            own = totals_of(row.asDict())
             totals[row["group"]] = own if totals[row["group"]] is None else totals[row["group"]] + own
         return totals
 
-    def _former_moves(self) -> dict[tuple[str, str, int, int], float]:
+    def _former_moves(self) -> dict[MoveKey, float]:
         """The counts so far of the subscriptions that go on, as old as they are now."""
         if self.last is None or not self.same:
             return {}
@@ -255,7 +266,7 @@ class _Builder:
             days = (self.stream.watermark - self.last.watermark).total_seconds() / 86_400
         lasting = {name: (1.0 - self.now[name]["decay"]) ** days for name in self.same}
         return {
-            (row.subscription, row.machine, row.state, row.next_state): row.moves * lasting[row.subscription]
+            (row.subscription, *(row[column] for column in MOVE_COLUMNS)): row.moves * lasting[row.subscription]
             for row in rows.collect()
         }
 
@@ -264,7 +275,7 @@ class _Builder:
         return found.where(F.col("kind") == MATCH).select(*columns, *self.batch.marks(MATCHES))
 
     def _instances(self, found: DataFrame) -> DataFrame:
-        rows = found.where(F.col("kind") == INSTANCE).select("partitioned_by", "part", *INSTANCE_COLUMNS)
+        rows = found.where(F.col("kind") == INSTANCE).select("partitioned_by", "part", *INSTANCE_COLUMNS, "age")
         return rows.select("*", *self.batch.marks(INSTANCES))
 
 

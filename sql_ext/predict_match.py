@@ -39,7 +39,8 @@ def _body(db: Database) -> str:
 WITH
 {asked(db, f, PARAMETERS)},
 moves AS (
-  SELECT collect_list(struct(m.machine, m.state, m.next_state, m.moves)) AS moves
+  SELECT collect_list(struct(m.left_state AS state, m.age, m.following_state AS next_state, m.following_age AS next_age,
+    m.moves)) FILTER (WHERE m.left_state IS NOT NULL) AS moves
   FROM {db.log("machine_transitions")} m JOIN (SELECT q FROM asked WHERE q.error IS NULL) ON {mine("m")}
   WHERE m.subscription = {f}.subscription
 ),
@@ -50,8 +51,8 @@ states AS (
   ), LATERAL inline(forecasts) AS s
 ),
 live AS (
-  SELECT i.part, s.state, s.alpha, s.probability, s.trained_on, s.q.operands AS names, s.q.threshold AS threshold,
-    i.joins, i.operands, map_from_arrays(i.operands, i.positions) AS position_of,
+  SELECT i.part, s.state_id, s.q.operands AS names, i.joins, i.operands, coalesce(i.age, 0) AS age,
+    map_from_arrays(i.operands, i.positions) AS position_of,
     map_from_arrays(i.operands, arrays_zip(i.times, i.positions)) AS event_of
   FROM {db.log("machine_instances")} i JOIN states s ON i.state_id = s.state_id AND {mine("i", "s.q")}
 ),
@@ -61,13 +62,21 @@ ordered AS (
   FROM live
 ),
 smallest AS (
-  SELECT part, state, any_value(alpha) AS alpha, any_value(probability) AS probability,
-    any_value(trained_on) AS trained_on, any_value(threshold) AS threshold, min(place) AS place,
-    min_by(struct(names, position_of), place) AS shown
-  FROM ordered GROUP BY part, joins, operands, state
+  SELECT part, state_id, sort_array(collect_set(age)) AS ages, min(place) AS place, min_by(struct(names, position_of), place) AS shown
+  FROM ordered GROUP BY part, joins, operands, state_id
+),
+foreseen AS (
+  SELECT m.state_id, m.ages, s.state, s.trained_on, s.q.threshold AS threshold,
+    _patternlake_machines_row(m.ages, s.ages, s.hazards) AS f
+  FROM (SELECT DISTINCT state_id, ages FROM smallest) m JOIN states s ON m.state_id = s.state_id
+),
+forecast AS (
+  SELECT m.part, m.place, m.shown, f.state, f.trained_on, f.threshold, f.f
+  FROM smallest m JOIN foreseen f ON m.state_id = f.state_id AND m.ages = f.ages
 ),
 ranked AS (
-  SELECT *, row_number() OVER (PARTITION BY part ORDER BY probability DESC, place) = 1 AS is_best FROM smallest
+  SELECT part, place, shown, state, trained_on, threshold, f.alpha AS alpha, f.probability AS probability,
+    row_number() OVER (PARTITION BY part ORDER BY f.probability DESC, place) = 1 AS is_best FROM forecast
 ),
 found AS (
   SELECT {shown_text("part")} AS key, state,

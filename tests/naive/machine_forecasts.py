@@ -1,36 +1,38 @@
-"""State machines of a subscription, their training and their forecasts, slow and obviously right (SPEC 6).
+"""States of a subscription, their training and their forecasts, slow and obviously right (SPEC 6).
 
-A sequence is a machine with a state before each of its items and one behind the last; an item that is an ``&`` or a
-``|`` has a child machine for each of its parts. Before each event all live assignments are found anew.
+A state is what is done of the whole subscription, as `predict_match` shows it: ``N1(N1, N0)``. Before each event all
+live assignments are found anew.
 
 How SPEC is read where it leaves room:
 
 - Instances are live assignments: one that no continuation can complete holds no state, and an event that would make
-  an assignment one of these does not match.
-- N0 of the whole subscription is occupied once per key, whatever is bound in a Boolean first item. A child machine is
-  active in a live assignment that its item is the next step of; in one that took another alternative it is not. Its N0
-  is occupied as long as any of its siblings is active, by the join values bound outside the item.
-- Waiting belongs to the state, as its self link does: N0 and states followed by ``;`` wait at any event that does not
-  advance them, the one included that comes too late for the instance, which then is gone. Elsewhere a state waits
-  only where an instance goes on inside a Boolean item.
-- A discarded copy finds the join values of another instance the same as its own if they are among its own, since a
-  state further back may have bound fewer variables.
-- Forecasts of a ``|`` count all its alternatives: one that has not begun stands in its N0 (paper, section 5.2.3).
+  an assignment one of these does not match. Of those that bind the same operands, with the same join values and the
+  same times of all that later conditions and the window ask for, the smallest is the instance; so it is of those that
+  differ in a time of which later conditions ask no more than that it be early.
+- In a sequence, a state on whose instances no deadline and no lower bound is pending is occupied once, and moves once,
+  for each key and join values. All other instances move one by one, each from its state with what its deadline has
+  left, to its state after the event with what is left then. N0 is occupied once per key.
+- Of several operands that one event can bind, the one that completes the subscription counts as the move, else the
+  first in text order.
+- An instance that waits, and that no later event can complete, is dead from the first event that shows it.
+- A discarded copy of a state that is occupied once moves to the most advanced state that an instance with join values
+  among its own holds. One that moves alone goes back to the instance that waits of which it is a copy, or to another
+  copy of that one that the event made, if that is further; if that instance is dead, so is the copy.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from math import inf, prod
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
-import numpy as np
 from naive.machines import (
     And,
     Assignment,
+    Condition,
     Event,
-    Live,
     Node,
     Or,
     Partition,
@@ -40,72 +42,38 @@ from naive.machines import (
     Value,
     begun,
     done,
-    live,
-    names,
+    in_order,
+    orders,
     partitions,
 )
-from numpy.typing import NDArray
 
-DEAD = -1
-Path = tuple[int, ...]
-"""Where a machine stands: item, child, item, child, … from the whole subscription's, which is ()."""
 Joins = frozenset[tuple[str, Value]]
-Counts = dict[tuple[Path, int], Counter[int]]
-"""(machine, state) to how often each next state, or `DEAD`, followed it."""
 
 
-@dataclass(frozen=True)
-class Machine:
-    """A sequence of steps; `direct` says for each but the first whether ``,`` stands before it."""
+class Left(NamedTuple):
+    """Microseconds and events that can pass until nothing completes an instance (None: without end), and microseconds
+    until the last lower bound on what comes next is reached.
+    """
 
-    path: Path
-    steps: tuple[Node, ...]
-    direct: tuple[bool, ...]
-
-    @property
-    def final(self) -> int:
-        return len(self.steps)
-
-    @property
-    def boundaries(self) -> list[int]:
-        """The states followed by ``;``."""
-        return [state for state, direct in enumerate(self.direct, 1) if not direct]
-
-    def waits(self, state: int) -> bool:
-        return state == 0 or state in self.boundaries
-
-    def state(self, bound: Iterable[str]) -> int:
-        """How many steps are completely bound."""
-        bound = set(bound)
-        return sum(done(step, bound) for step in self.steps)
-
-    def children(self, state: int) -> list[Machine]:
-        """The machines inside a Boolean step; none of a primitive."""
-        step = self.steps[state]
-        if isinstance(step, Primitive):
-            return []
-        return [machine_of(item, (*self.path, state, at)) for at, item in enumerate(step.items)]
-
-    def behind(self, state: int) -> list[int]:
-        """Where a discarded copy can go but for death, the furthest first."""
-        return [at for at in range(state, 0, -1) if self.boundaries and at >= self.boundaries[0]]
-
-    def moves(self, state: int) -> list[int]:
-        """All moves that a state can make."""
-        if self.waits(state):
-            return [state + 1, state]
-        inside = [] if isinstance(self.steps[state], Primitive) else [state]
-        return list(dict.fromkeys([state + 1, *inside, *self.behind(state), DEAD]))
+    time: int | None = None
+    events: int | None = None
+    closed: int = 0
 
 
-def machine_of(node: Node, path: Path = ()) -> Machine:
-    """A machine for a part of the pattern; sequences inside sequences are one."""
-    steps, direct = flat(node)
-    return Machine(path, tuple(steps), tuple(direct))
+class Cell(NamedTuple):
+    """A state with what is left of its deadlines."""
+
+    state: str
+    left: Left = Left()
+
+
+DEAD = Cell("dead")
+Counts = dict[Cell, Counter[Cell]]
+"""How often each cell was followed by which."""
 
 
 def flat(node: Node) -> tuple[list[Node], list[bool]]:
-    """The steps of a sequence and what stands between them."""
+    """The steps of a sequence and what stands between them; sequences inside sequences are one."""
     if not isinstance(node, Seq):
         return [node], []
     steps, direct = flat(node.items[0])
@@ -115,48 +83,185 @@ def flat(node: Node) -> tuple[list[Node], list[bool]]:
     return steps, direct
 
 
-def machines(subscription: Subscription) -> list[Machine]:
-    """All machines, parents first."""
-    found = [machine_of(subscription.root)]
-    for machine in found:
-        found += [child for state in range(machine.final) for child in machine.children(state)]
+def name_of(node: Node, bound: Iterable[str]) -> str:
+    """The state of a part in which some operands are bound."""
+    bound = frozenset(bound)
+    steps = flat(node)[0]
+    whole = sum(done(step, bound) for step in steps)
+    if whole == len(steps) or isinstance(steps[whole], Primitive) or not begun(steps[whole], bound):
+        return f"N{whole}"
+    items = steps[whole].items  # type: ignore[union-attr]
+    if isinstance(steps[whole], And):
+        return f"N{whole}({', '.join(name_of(item, bound) for item in items)})"
+    taken = next(number for number, item in enumerate(items) if begun(item, bound))
+    return f"N{whole}({taken + 1}: {name_of(items[taken], bound)})"
+
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+class States:
+    """All states of a subscription.
+
+    Attributes
+    ----------
+    of
+        Bound operands to their state.
+    waiting
+        States before which any event may come next, whatever it is.
+    before
+        State to those from which one more operand leads to it.
+    bound
+        State to the sets of operands that may be bound in it.
+    """
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.asked = subscription
+        self.root = subscription.root
+        self.of: dict[frozenset[str], str] = {}
+        self.waiting: set[str] = set()
+        self.before: dict[str, set[str]] = defaultdict(set)
+        self.bound: dict[str, set[frozenset[str]]] = defaultdict(set)
+        for order in orders(self.root, {}):
+            if not in_order(self.root, {name: rank for rank, name in enumerate(order)}):
+                continue
+            names = [frozenset(order[:size]) for size in range(len(order) + 1)]
+            self.of |= {some: name_of(self.root, some) for some in names}
+            for one, other in pairwise(names):
+                self.before[self.of[other]].add(self.of[one])
+            for size, some in enumerate(names):
+                self.bound[self.of[some]].add(some)
+                gap = {name: rank + (rank >= size) for rank, name in enumerate(order)}
+                if in_order(self.root, gap):
+                    self.waiting.add(self.of[some])
+
+    @cached_property
+    def sequence(self) -> bool:
+        return all(isinstance(step, Primitive) for step in flat(self.root)[0])
+
+    def missing(self, bound: Iterable[str]) -> set[str]:
+        """Operands that may still come."""
+        return {name for order in orders(self.root, dict.fromkeys(bound, 0)) for name in order}
+
+    def waits_for(self, bound: Iterable[str]) -> Iterator[tuple[str, int | None, int | None, bool]]:
+        """(operand, least, most, absolute): how many microseconds after a bound operand some missing one may come."""
+        bound = set(bound)
+        missing = self.missing(bound)
+        for part in self.asked.conditions:
+            absolute = Partition(self.asked, []).absolute[part]
+            for earlier, later, sign, amount in (
+                (part.right, part.left, part.sign, part.amount),
+                (part.left, part.right, *((part.sign, part.amount) if absolute else (FLIPPED[part.sign], -part.amount))),
+            ):
+                if earlier in bound and later in missing:
+                    least = {">": amount + 1, ">=": amount, "=": amount}.get(sign)
+                    most = {"<": amount - 1, "<=": amount, "=": amount}.get(sign)
+                    yield earlier, least, most, absolute
+
+    def timed(self, state: str) -> bool:
+        """Whether a deadline or a lower bound may be pending in a state."""
+        return self.asked.within is not None or any(
+            most is not None or (least is not None and least > 0)
+            for bound in self.bound[state]
+            for _, least, most, _ in self.waits_for(bound)
+        )
+
+    def alone(self, state: str) -> bool:
+        """Whether instances of a state move one by one."""
+        if state == "N0":
+            return False
+        if not self.sequence or self.timed(state):
+            return True
+        if state in self.waiting:
+            return False
+        # What goes back to what moves alone does so too.
+        return any(one != "N0" and self.alone(one) for one in self.before[state])
+
+    def led_by(self, state: str) -> set[str]:
+        """A state without waiting and those of that kind that lead to it."""
+        found = {state}
+        for one in self.before[state] - self.waiting:
+            found |= self.led_by(one)
+        return found
+
+
+def joins_of(partition: Partition, bound: Assignment) -> Joins:
+    return frozenset(partition.joined(bound))
+
+
+def instances(states: States, partition: Partition) -> list[Assignment]:
+    """The live assignments without those that others stand for; not the empty one."""
+    found: list[Assignment] = []
+    live = [bound for bound in partition.live if bound]
+    order = list(states.asked.primitives)
+
+    def text(bound: Assignment) -> list[float]:
+        return [bound.get(name, float("inf")) for name in order]
+
+    def times(bound: Assignment, names: Iterable[str]) -> dict[str, int]:
+        return {name: partition.events[bound[name]].time for name in names}
+
+    def stands_for(one: Assignment, other: Assignment) -> bool:
+        if one.keys() != other.keys() or joins_of(partition, one) != joins_of(partition, other):
+            return False
+        asked = {name for name, *_ in states.waits_for(one)}
+        exactly = {name for name, _, most, absolute in states.waits_for(one) if absolute or most is not None}
+        if times(one, asked & exactly) != times(other, asked & exactly):
+            return False
+        early, beside = times(one, asked - exactly), times(other, asked - exactly)
+        if any(early[name] > beside[name] for name in early):
+            return False
+        if states.asked.within is not None:
+            first, first_beside = min(one.values()), min(other.values())
+            if states.asked.counted and first != first_beside:
+                return False
+            if partition.events[first].time != partition.events[first_beside].time and not states.asked.counted:
+                return False
+        return text(one) < text(other)
+
+    for bound in live:
+        if not any(stands_for(one, bound) for one in live if one is not bound):
+            found.append(bound)
     return found
 
 
-def active(machine: Machine, bound: frozenset[str]) -> Iterator[tuple[Machine, frozenset[str]]]:
-    """A machine and those active below it, each with the bound operands whose join values tell its instances apart."""
-    yield machine, bound
-    state = machine.state(bound)
-    if state == machine.final:
-        return
-    step = machine.steps[state]
-    outside = bound - names(step)
-    taken = [child for child in machine.children(state) if any(begun(item, bound) for item in child.steps)]
-    for child in machine.children(state):
-        if isinstance(step, And) or not taken or child in taken:
-            yield from active(child, bound)
-        yield from active(child, outside)
+def left(states: States, partition: Partition, bound: Assignment) -> Left:
+    """What is left of the deadlines of a live assignment."""
+    if not states.timed(states.of[frozenset(bound)]):
+        return Left()
+    now = partition.events[-1].time
+    far = now + sum(abs(part.amount) for part in states.asked.conditions) + (states.asked.within or 0) + 1
+    some = [order for order in orders(states.root, bound) if partition.possible(bound, order)]
 
+    def possible(time: int) -> bool:
+        return any(partition.possible(bound, order, time) for order in some)
 
-def states(subscription: Subscription, bound: Iterable[str]) -> dict[Path, int]:
-    """The states of a set of bound operands: of the whole, and of the machines inside the item under way."""
-    bound = frozenset(bound)
-    return {
-        machine.path: machine.state(bound)
-        for machine, own in active(machine_of(subscription.root), bound)
-        if own == bound
-    }
+    time = None
+    if not possible(far):
+        low, high = now, far
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if possible(middle) else (low, middle)
+        time = low - now
+    events = None
+    if states.asked.counted and states.asked.within is not None:
+        rank = len(partition.events) - 1
+        events = max(states.asked.within - 1 - (rank + len(order) - min(bound.values())) for order in some)
+    opens = [partition.events[bound[name]].time + least - now
+             for name, least, *_ in states.waits_for(bound) if least is not None]  # fmt: skip
+    return Left(time, events, max([0, *opens]))
 
 
 def train(subscription: Subscription, events: Iterable[Event]) -> Counts:
     """How often each state moved where, over all keys."""
     counts: Counts = defaultdict(Counter)
+    states = States(subscription)
     for taken in partitions(subscription, events).values():
         before = Partition(subscription, [])
         for size in range(1, len(taken) + 1):
             after = Partition(subscription, taken[:size])
-            for path, state, target in Moment(before, after).moves():
-                counts[path, state][target] += 1
+            for cell, target in Moment(states, before, after).moves():
+                counts[cell][target] += 1
             before = after
     return dict(counts)
 
@@ -164,110 +269,115 @@ def train(subscription: Subscription, events: Iterable[Event]) -> Counts:
 class Moment:
     """One event of a partition: what was live before it, and what is after it."""
 
-    def __init__(self, before: Partition, after: Partition) -> None:
-        self.root = machine_of(after.asked.root)
+    def __init__(self, states: States, before: Partition, after: Partition) -> None:
+        self.states = states
         self.before, self.after = before, after
         self.rank = len(before.events)
+        self.held = instances(states, before) if before.events else []
         self.grown: dict[frozenset[tuple[str, int]], list[Assignment]] = defaultdict(list)
         for bound in after.live + after.full:
             if self.rank in bound.values():
                 old = frozenset((name, rank) for name, rank in bound.items() if rank != self.rank)
                 self.grown[old].append(bound)
 
-    def joins(self, partition: Partition, bound: Assignment, own: Iterable[str]) -> Joins:
-        return frozenset(partition.joined({name: bound[name] for name in own}))
+    def state(self, bound: Assignment) -> str:
+        return self.states.of[frozenset(bound)]
 
-    def occupied(self) -> dict[tuple[Machine, int, Joins], list[Assignment]]:
-        """The states that are occupied before the event, each with its instances."""
-        found: dict[tuple[Machine, int, Joins], list[Assignment]] = {(self.root, 0, frozenset()): []}
-        for bound in [*self.before.live, *([] if {} in self.before.live else [{}])]:
-            for machine, own in active(self.root, frozenset(bound)):
-                state = machine.state(own)
-                if state < machine.final:
-                    once = machine == self.root and state == 0
-                    joins = frozenset() if once else self.joins(self.before, bound, own)
-                    instances = found.setdefault((machine, state, joins), [])
-                    if own == frozenset(bound):
-                        instances.append(bound)
-        return found
+    def cell(self, bound: Assignment) -> Cell:
+        """Of an assignment after the event."""
+        complete = bound in self.after.full
+        return Cell(self.state(bound), Left() if complete else left(self.states, self.after, bound))
 
-    def moves(self) -> Iterator[tuple[Path, int, int]]:
-        """One move for each occupied state, as (machine, state, next state)."""
-        for (machine, state, joins), instances in self.occupied().items():
-            yield machine.path, state, self.target(machine, state, joins, instances)
+    def moves(self) -> Iterator[tuple[Cell, Cell]]:
+        """All moves at the event."""
+        together: dict[tuple[str, Joins], list[Assignment]] = {("N0", frozenset()): [{}]}
+        for bound in self.held:
+            state = self.state(bound)
+            if self.states.alone(state):
+                yield Cell(state, left(self.states, self.before, bound)), self.alone(bound)
+            else:
+                together.setdefault((state, joins_of(self.before, bound)), []).append(bound)
+        for (state, joins), some in together.items():
+            yield Cell(state), self.together(state, joins, some)
 
-    def target(self, machine: Machine, state: int, joins: Joins, instances: list[Assignment]) -> int:
-        grown = [more for bound in instances for more in self.grown[frozenset(bound.items())]]
-        if any(machine.state(more) == state + 1 for more in grown):
-            return state + 1
-        goes_on = [more for more in [*instances, *grown] if more in self.after.live]
-        if machine.waits(state) or any(machine.state(more) == state for more in goes_on):
-            return state
-        held = {at for at, others in self.held(machine) if others <= joins}
-        return next((at for at in machine.behind(state) if at in held), DEAD)
+    def advance(self, some: Iterable[Assignment]) -> Cell | None:
+        """What counts of the advances of instances."""
+        numbers = {name: number for number, name in enumerate(self.states.asked.primitives)}
 
-    def held(self, machine: Machine) -> Iterator[tuple[int, Joins]]:
-        """The states of a machine that are held after the event, with the join values of who holds them."""
-        for bound in self.after.live:
-            for other, own in active(self.root, frozenset(bound)):
-                if other == machine and own == frozenset(bound):
-                    yield machine.state(bound), self.joins(self.after, bound, own)
+        def rank(bound: Assignment) -> tuple[bool, int]:
+            operand = next(name for name, rank in bound.items() if rank == self.rank)
+            return bound not in self.after.full, numbers[operand]
 
+        grown = [more for bound in some for more in self.grown[frozenset(bound.items())]]
+        return self.cell(min(grown, key=rank)) if grown else None
 
-@dataclass(frozen=True)
-class Forecast:
-    """A row of predict_match; `trained_on` is how often the state of the whole was counted."""
+    def alone(self, bound: Assignment) -> Cell:
+        """The move of one instance."""
+        advance = self.advance([bound])
+        if advance is not None:
+            return advance
+        if self.state(bound) in self.states.waiting:
+            return self.cell(bound) if bound in self.after.live else DEAD
+        kin = self.goes_back(bound)
+        return self.cell(kin) if kin else DEAD
 
-    row: Live
-    states: dict[Path, int]
-    alpha: float
-    probability: float
-    trained_on: int
-    is_best: bool
+    def goes_back(self, bound: Assignment) -> Assignment | None:
+        """What a discarded copy goes on as."""
+        source = self.source(bound)
+        if not source or source not in self.after.live:
+            return None
+        kin = self.states.led_by(self.state(bound))
+        copies = [
+            more
+            for more in self.after.live
+            if self.rank in more.values() and self.state(more) in kin and self.source(more) == source
+        ]
+        return max(copies, key=len, default=source)
+
+    def source(self, bound: Assignment) -> Assignment:
+        """The instance of the last state that waits, of which one is a copy; empty: there is none."""
+        ranked = sorted(bound, key=lambda name: bound[name])
+        sizes = [size for size in range(len(ranked)) if self.states.of[frozenset(ranked[:size])] in self.states.waiting]
+        return {name: bound[name] for name in ranked[: max(sizes)]}
+
+    def together(self, state: str, joins: Joins, some: list[Assignment]) -> Cell:
+        """The move of instances that move together."""
+        advance = self.advance(some)
+        if advance is not None:
+            return advance
+        if state in self.states.waiting:
+            return Cell(state)
+        held = [
+            self.state(bound)
+            for bound in self.after.live
+            if bound and joins_of(self.after, bound) <= joins and not self.states.alone(self.state(bound))
+        ]
+        behind = [at for at in self.behind(state) if at in held]
+        return Cell(behind[0]) if behind else DEAD
+
+    def behind(self, state: str) -> list[str]:
+        """Of a sequence: where a discarded copy can go but for death, the furthest first."""
+        boundaries = [number for number in range(1, int(state[1:]) + 1) if f"N{number}" in self.states.waiting]
+        return [f"N{number}" for number in range(int(state[1:]), boundaries[0] - 1, -1)] if boundaries else []
 
 
 class Chain:
-    """The Markov chains of a subscription."""
+    """The Markov chain of a subscription in which what an instance becomes can do all that the instance could."""
 
-    def __init__(self, subscription: Subscription, counts: Counts, smoothing: float = 0.0) -> None:
-        self.root = machine_of(subscription.root)
-        self.counts = counts
-        self.smoothing = smoothing
+    def __init__(self, counts: Mapping[Cell, Mapping[Cell, float]], final: str) -> None:
+        self.counts, self.final = counts, final
 
-    def matrix(self, machine: Machine) -> NDArray[np.float64]:
-        """Probabilities of moves between states; the matched row is zero, and death is left out."""
-        found = np.zeros((machine.final + 1, machine.final + 1))
-        for state in range(machine.final):
-            seen = self.counts.get((machine.path, state), Counter())
-            possible = machine.moves(state)
-            total = seen.total() + self.smoothing * len(possible)
-            for target in possible:
-                if target != DEAD and total > 0:
-                    found[state, target] = (seen[target] + self.smoothing) / total
-        return found
+    def exactly(self, cell: Cell, n: int) -> float:
+        """α: matched at exactly the n-th event."""
+        if cell.state == self.final or n == 0:
+            return float(cell.state == self.final and n == 0)
+        moves = self.counts.get(cell, {})
+        total = sum(moves.values())
+        return sum(count / total * self.exactly(after, n - 1) for after, count in moves.items() if count)
 
-    def passage(self, machine: Machine, state: int, n: int) -> float:
-        """From a state to the matched one at exactly the n-th event, by the machine's own counts."""
-        return float(np.linalg.matrix_power(self.matrix(machine), n)[state, machine.final])
-
-    def exactly(self, machine: Machine, bound: frozenset[str], n: int) -> float:
-        """α: from where a set of bound operands stands to the matched state at exactly the n-th event."""
-        state = machine.state(bound)
-        if state == machine.final or isinstance(machine.steps[state], Primitive):
-            return self.passage(machine, state, n)
-        item = [self.item(machine, state, bound, p) for p in range(n + 1)]
-        return sum((item[p] - item[p - 1]) * self.passage(machine, state + 1, n - p) for p in range(1, n + 1))
-
-    def within(self, machine: Machine, bound: frozenset[str], n: int) -> float:
+    def within(self, cell: Cell, n: int) -> float:
         """β: the same within n events; 1 where it is matched already."""
-        return sum(self.exactly(machine, bound, k) for k in range(n + 1))
-
-    def item(self, machine: Machine, state: int, bound: frozenset[str], n: int) -> float:
-        """How probable a Boolean step, not complete yet, is complete within n events."""
-        chances = [self.within(child, bound, n) for child in machine.children(state)]
-        if isinstance(machine.steps[state], Or):
-            return 1 - prod(1 - chance for chance in chances)
-        return prod(chances) if n >= missing(machine.steps[state], bound) else 0.0
+        return sum(self.exactly(cell, k) for k in range(n + 1))
 
 
 def missing(node: Node, bound: frozenset[str]) -> int:
@@ -275,37 +385,3 @@ def missing(node: Node, bound: frozenset[str]) -> int:
     if isinstance(node, Primitive):
         return int(node.name not in bound)
     return (min if isinstance(node, Or) else sum)(missing(item, bound) for item in node.items)
-
-
-def forecasts(
-    subscription: Subscription,
-    events: Iterable[Event],
-    counts: Counts,
-    lookahead: int,
-    *,
-    smoothing: float = 0.0,
-    threshold: float = -1.0,
-) -> list[Forecast]:
-    """predict_match: the live rows whose probability is above the threshold.
-
-    The best of a key is its most probable row, of several the first in text order by (time, position).
-    """
-    events = list(events)
-    chain = Chain(subscription, counts, smoothing)
-    order = {event.position: (event.time, event.position) for event in events}
-
-    def forecast(row: Live) -> Forecast:
-        bound = frozenset(row.bindings)
-        trained = counts.get(((), chain.root.state(bound)), Counter()).total()
-        alpha, beta = chain.exactly(chain.root, bound, lookahead), chain.within(chain.root, bound, lookahead)
-        return Forecast(row, states(subscription, bound), alpha, beta, trained, is_best=False)
-
-    def rank(one: Forecast) -> tuple[float, list[tuple[float, int]]]:
-        shown = one.row.bindings
-        return -one.probability, [order[shown[name]] if name in shown else (inf, 0) for name in subscription.primitives]
-
-    best: dict[tuple[Value, ...], Forecast] = {}
-    found = sorted((forecast(row) for row in live(subscription, events)), key=rank)
-    for one in found:
-        best.setdefault(one.row.key, one)
-    return [replace(one, is_best=one is best[one.row.key]) for one in found if one.probability > threshold]

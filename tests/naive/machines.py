@@ -284,14 +284,14 @@ class Partition:
     def completable(self, bound: Assignment) -> bool:
         return any(self.possible(bound, order) for order in orders(self.asked.root, bound))
 
-    def possible(self, bound: Assignment, order: Sequence[str]) -> bool:
-        """Whether the next events of the partition can be those that these operands take."""
+    def possible(self, bound: Assignment, order: Sequence[str], now: int | None = None) -> bool:
+        """Whether the next events of the partition can be those that these operands take; `now`: from when on."""
         whole = {**bound, **{name: rank for rank, name in enumerate(order, len(self.events))}}
         return (
             in_order(self.asked.root, whole)
             and (not self.asked.counted or self.in_window(whole.values(), ()))
             and self.agreeing(bound, order)
-            and any(feasible([*self.known(whole), *chosen]) for chosen in self.timings(whole))
+            and any(feasible([*self.known(whole, now), *chosen]) for chosen in self.timings(whole))
         )
 
     def agreeing(self, bound: Assignment, order: Sequence[str]) -> bool:
@@ -309,7 +309,7 @@ class Partition:
             merged.append((variables.union(*(one[0] for one in near)), values.union(*(one[1] for one in near))))
         return all(len(values) <= 1 and None not in values for _, values in merged)
 
-    def known(self, whole: Assignment) -> list[Bound]:
+    def known(self, whole: Assignment, now: int | None = None) -> list[Bound]:
         """What holds of times anyway: those of events that came, and the order and the window of all."""
         bounds: list[Bound] = []
         last = len(self.events) - 1
@@ -318,7 +318,7 @@ class Partition:
             if rank <= last:
                 bounds += [(rank, START, self.events[rank].time), (START, rank, -self.events[rank].time)]
             elif self.events:
-                bounds.append((START, rank, -self.events[last].time))
+                bounds.append((START, rank, -(self.events[last].time if now is None else now)))
         bounds += [(earlier, later, 0) for earlier, later in pairwise(ranks)]
         if self.asked.within is not None and not self.asked.counted:
             bounds.append((ranks[-1], ranks[0], self.asked.within - 1))

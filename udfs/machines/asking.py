@@ -8,16 +8,22 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.asking import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.machines.configured import Group, groups_of
-from patternlake.udfs.machines.cuts import START, complete, state_name
-from patternlake.udfs.machines.forecasting import Counts, Forecaster, Path
+from patternlake.udfs.machines.cuts import START, Cut, complete, state_name
+from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest
+from patternlake.udfs.machines.limits import MOST_LOOKAHEAD
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
 _SHOWN_NAMES = 20
+DEAD_NAME = "dead"
+"""What `DEAD` is called in `machine_transitions`."""
+ROUGHLY = " (each instance by its own way)"
+"""Follows the name of a state where there are more than `forecasting.MOST_FRONTS` fronts."""
 
 QUESTION_TYPE = pa.struct(
     [
@@ -38,13 +44,16 @@ FORECAST_TYPE = pa.list_(
         [
             ("state_id", pa.string()),
             ("state", pa.string()),
-            ("alpha", pa.float64()),
-            ("probability", pa.float64()),
+            ("ages", pa.list_(pa.int32())),
+            ("hazards", pa.list_(pa.list_(pa.float64()))),
             ("trained_on", pa.int64()),
         ]
     )
 )
-"""What every state of a subscription forecasts."""
+"""What every state of a subscription forecasts: `Forecaster.hazard` of each age at which it was left."""
+
+ROW_TYPE = pa.struct([("alpha", pa.float64()), ("probability", pa.float64())])
+"""What a row forecasts: matched at exactly the last event, and within all."""
 
 
 def ask(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
@@ -74,8 +83,8 @@ def _question(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any
         raise ArgumentError("subscription is NULL; give the name of a subscription")
     check_bounds(arguments, ("from_time", "to_time"))
     lookahead, threshold = arguments.get("lookahead"), arguments.get("threshold")
-    if lookahead is not None and lookahead < 1:
-        raise ArgumentError(f"lookahead => {lookahead} is out of range; 1 event or more would be right")
+    if lookahead is not None and not 1 <= lookahead <= MOST_LOOKAHEAD:
+        raise ArgumentError(f"lookahead => {lookahead} is out of range; 1 to {MOST_LOOKAHEAD:,} events would be right")
     if threshold is not None and not 0 <= threshold <= 1:
         raise ArgumentError(f"threshold => {threshold} is out of range; from 0 to 1 would be right")
     standing = _standing(name, arguments.get("as_of"), published)
@@ -143,7 +152,7 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     text
         Of the question.
     moves
-        Rows of `machine_transitions`: ``machine``, ``state``, ``next_state``, ``moves``.
+        Rows of `machine_transitions`: ``state``, ``age``, ``next_state``, ``next_age``, ``moves``.
 
     Returns
     -------
@@ -153,28 +162,47 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     group = _group(text)
     (subscription,) = group.compiled.subscriptions
     graph, lookahead = group.compiled.graph, int(entry["lookahead"])
-    forecaster = Forecaster(subscription, counts_from(moves), lookahead, float(entry["smoothing"]))
+    counts = counts_from(moves, {state_name(subscription.master, cut): cut for cut in graph.states[0]})
+    forecaster = Forecaster(subscription, counts, lookahead, float(entry["smoothing"]))
     found = []
     for cut, state in graph.states[0].items():
         if cut == START or complete(subscription.master, cut):
             continue
-        alpha = forecaster.alpha(cut)
         found.append(
             {
                 "state_id": graph.ids[state],
-                "state": state_name(subscription.master, cut),
-                "alpha": float(alpha[lookahead]),
-                "probability": min(1.0, float(alpha.sum())),
+                "state": state_name(subscription.master, cut) + ("" if forecaster.exact else ROUGHLY),
+                "ages": forecaster.ages(cut),
+                "hazards": [forecaster.hazard(cut, age).tolist() for age in forecaster.ages(cut)],
                 "trained_on": round(forecaster.trained_on(cut)),
             }
         )
     return found
 
 
-def counts_from(moves: Sequence[Mapping[str, Any]]) -> Counts:
-    """Rows of `machine_transitions` as the forecaster takes them."""
-    found: dict[tuple[Path, int], dict[int, float]] = {}
+def counts_from(moves: Sequence[Mapping[str, Any]], cuts: Mapping[str, Cut]) -> Counts:
+    """Rows of `machine_transitions` as the forecaster takes them; `cuts`: by the names of states."""
+    found: dict[Cell, dict[Cell, float]] = {}
     for row in moves:
-        path = tuple(int(part) for part in row["machine"].split(".") if part)
-        found.setdefault((path, row["state"]), {})[row["next_state"]] = row["moves"]
+        after = DEAD if row["next_state"] == DEAD_NAME else (cuts[row["next_state"]], row["next_age"])
+        found.setdefault((cuts[row["state"]], row["age"]), {})[after] = row["moves"]
     return found
+
+
+def row_forecast(ages: Sequence[int], trained: Sequence[int], hazards: Sequence[Sequence[float]]) -> dict[str, float]:
+    """What a row forecasts that stands for instances of one state.
+
+    Parameters
+    ----------
+    ages
+        Theirs.
+    trained, hazards
+        Of the state, as in `FORECAST_TYPE`.
+
+    Returns
+    -------
+    A value of `ROW_TYPE`.
+    """
+    known = np.array(trained, np.int64)
+    within = any_of(np.array([hazards[nearest(known, age)] for age in ages]))
+    return {"alpha": float(within[-1] - within[-2]), "probability": min(1.0, float(within[-1]))}

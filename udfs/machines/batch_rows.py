@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.machines.configured import Group
-from patternlake.udfs.machines.room import NONE, FloatArray
+from patternlake.udfs.machines.room import NONE
 from patternlake.udfs.machines.running import Found, Held
 from patternlake.udfs.machines.tables import BoolArray, Compiled, IntArray
 from patternlake.udfs.machines.takers import Codes
+from patternlake.udfs.machines.totals import Totals
 
 PART = pa.list_(pa.string())
 _MOMENT = pa.timestamp("us", "UTC")
@@ -36,10 +38,15 @@ BATCH_SCHEMA = pa.schema(
         ("first_rank", pa.int64()),
         ("taken", pa.int64()),
         ("group", pa.int32()),
+        ("age", pa.int32()),
         ("totals", pa.list_(pa.float64())),
+        ("keys", pa.list_(pa.int64())),
+        ("weights", pa.list_(pa.float64())),
     ]
 )
 """Matches, instances, and for each task and group `Machines.totals`."""
+TOTALS_COLUMNS = ("totals", "keys", "weights")
+"""Columns in which `Totals` stand."""
 
 INSTANCE_COLUMNS = ("state_id", "operands", "positions", "times", "joins", "first_rank", "taken", "last_time")
 """Columns of `machine_instances` that are read back."""
@@ -74,7 +81,7 @@ class InstanceRows:
         """
         state = np.array([self.state_of.get(one, NONE) for one in rows["state_id"].to_pylist()], np.int64)
         held = Held(
-            np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts + 1, np.int64), *self._columns(0)
+            np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts + 1, np.int64), *self._columns(0, 1)
         )
         root = state == 0
         held.taken[part[root]] = _integers(rows["taken"].filter(pa.array(root)))
@@ -84,7 +91,7 @@ class InstanceRows:
             return held
         wanted = {name: array.filter(pa.array(mine)) for name, array in rows.items()}
         count = int(mine.sum())
-        mask, first_time, first_rank, joins, time, position = self._columns(count)[1:]
+        mask, first_time, first_rank, joins, time, position = self._columns(count, 0)[1:]
         often = pc.list_value_length(wanted["operands"]).to_numpy(zero_copy_only=False).astype(np.int64)
         row = np.repeat(np.arange(count), often)
         operand = _integers(pc.list_flatten(wanted["operands"]))
@@ -103,15 +110,17 @@ class InstanceRows:
         joins[np.repeat(np.arange(count), lengths)[kept], variable[kept]] = np.array(codes, np.int64)[kept]
         at = np.searchsorted(part[mine], np.arange(parts + 1)).astype(np.int64)
         return Held(
-            held.taken, held.last, at, state[mine], mask, first_time, first_rank, joins, time, position
+            held.taken, held.last, at, state[mine], mask, first_time, first_rank, joins, time, position,
+            np.zeros(count, np.int64),
         )  # fmt: skip
 
-    def _columns(self, count: int) -> tuple[IntArray, ...]:
+    def _columns(self, count: int, rest: int) -> tuple[IntArray, ...]:
         variables, operands = max(1, len(self.compiled.variables)), self.compiled.operands
         return (
             *(np.zeros(count, np.int64) for _ in range(4)),
             np.full((count, variables), NONE, np.int64),
             *(np.full((count, operands), NONE, np.int64) for _ in range(2)),
+            *(np.zeros(count, np.int64) for _ in range(rest)),
         )
 
 
@@ -154,6 +163,7 @@ def instances(
             "times": pa.ListArray.from_arrays(pa.array(at), pa.array(held.time[wanted][bound]).cast(_MOMENT)),
             "joins": pa.ListArray.from_arrays(pa.array(np.arange(len(state) + 1, dtype=np.int32) * variables), texts),
             "first_rank": pa.array(held.first_rank[wanted]),
+            "age": pa.array(held.age[wanted]),
             "group": pa.array(np.full(len(state), number, np.int32)),
         },
     )
@@ -236,13 +246,24 @@ def _bindings(compiled: Compiled, subscription: IntArray, bound: BoolArray, posi
     return pa.MapArray.from_arrays(pa.array(at.astype(np.int32)), keys, items)
 
 
-def counted(number: int, totals: FloatArray) -> pa.RecordBatch:
+def counted(number: int, totals: Totals) -> pa.RecordBatch:
     """The row of a group's counts."""
-    return _batch(
-        COUNTS,
-        1,
-        {"group": pa.array([number], pa.int32()), "totals": pa.array([totals.tolist()], pa.list_(pa.float64()))},
-    )
+    return _batch(COUNTS, 1, {"group": pa.array([number], pa.int32()), **totals_columns(totals)})
+
+
+def totals_columns(totals: Totals) -> dict[str, pa.Array]:
+    """Counts as a row of `TOTALS_COLUMNS`."""
+    return {
+        "totals": pa.array([totals.counted.tolist()], pa.list_(pa.float64())),
+        "keys": pa.array([totals.keys.ravel().tolist()], pa.list_(pa.int64())),
+        "weights": pa.array([totals.weights.tolist()], pa.list_(pa.float64())),
+    }
+
+
+def totals_of(row: Mapping[str, Any]) -> Totals:
+    """The counts of a row."""
+    keys = np.array(row["keys"], np.int64).reshape(-1, 2)
+    return Totals(np.array(row["totals"], np.float64), keys, np.array(row["weights"], np.float64))
 
 
 def _batch(kind: str, count: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:

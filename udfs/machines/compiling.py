@@ -19,3 +19,12 @@ def kernel(function: _Function) -> _Function:
     """Compile a function that makes no array and that only compiled ones call."""
     jit: Any = njit  # its types leave the options out
     return cast(_Function, jit(cache=True, _nrt=False, forceinline=True)(function))
+
+
+def routine(function: _Function) -> _Function:
+    """Compile a function that makes no array, that only compiled ones call and that is handed few arrays.
+
+    It stays one piece, so that compiling its many callers does not take it in again and again.
+    """
+    jit: Any = njit  # its types leave the options out
+    return cast(_Function, jit(cache=True, _nrt=False)(function))

@@ -91,6 +91,34 @@ def _moves(chain: Chain, cut: Cut) -> Iterator[Move]:
             yield Move(move.primitive, target, chain.next_to[cut.done] if begins else move.direct)
 
 
+def behind(chain: Chain, cut: Cut) -> list[Cut]:
+    """The cuts of a sequence of primitives that a discarded copy may go to: its own, and back to the first boundary."""
+    boundaries = [done for done in range(1, len(chain.items)) if not chain.next_to[done]]
+    return [Cut(done) for done in range(cut.done, boundaries[0] - 1, -1)] if boundaries else []
+
+
+def fallbacks(chain: Chain, cut: Cut) -> list[Cut]:
+    """The cuts that a discarded copy may go to by its own kin: those that led to it, back to the last that wait."""
+    led: dict[Cut, set[Cut]] = {}
+    order = {START: None}
+    waiting = [START]
+    for one in waiting:
+        for move in moves(chain, one):
+            led.setdefault(move.target, set()).add(one)
+            if move.target not in order:
+                order[move.target] = None
+                waiting.append(move.target)
+    found = {cut}
+    looked = [cut]
+    for one in looked:
+        for before in led.get(one, ()):
+            if before != START and before not in found:
+                found.add(before)
+                if pending(chain, before):
+                    looked.append(before)
+    return [one for one in reversed(order) if one in found]
+
+
 def _under_way(item: Item, cut: Cut) -> list[tuple[Chain, Cut]]:
     """Child machines of an item with their cuts; of ``|`` the taken alternative alone, if one is taken."""
     if not cut.children:

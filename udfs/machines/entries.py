@@ -12,23 +12,28 @@ here an instance holds the times that its time list would.
 from __future__ import annotations
 
 from patternlake.udfs.machines.compiling import kernel
+from patternlake.udfs.machines.counting import settled
 from patternlake.udfs.machines.groups import held_no_more, hold
 from patternlake.udfs.machines.hashing import MOST, entered, mixed, removed
 from patternlake.udfs.machines.liveness import FIRST, NOW
 from patternlake.udfs.machines.queues import push
 from patternlake.udfs.machines.room import (
     BORN,
+    CLOCK,
     ENDED_AT,
     FREE,
+    LIVE,
     NONE,
     PENDING,
     RANKED,
+    SINCE,
     TIMED,
     TOP,
     TRACED,
     TRACING,
     Room,
 )
+from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
 
 _FOREVER = int(FOREVER)
@@ -132,6 +137,8 @@ def lives(tables: Tables, room: Room, entry: int, values: IntArray, now: int, ra
     state, mask = room.state[entry], room.mask[entry]
     found = False
     room.due_time[entry] = room.due_rank[entry] = _FOREVER
+    if tables.by_instance[state]:
+        room.ends_time[entry] = room.ends_rank[entry] = _FOREVER if tables.lasting[state] else -_FOREVER
     if tables.lasting[state]:
         return True
     for outlook in range(tables.ahead_at[state], tables.ahead_at[state + 1]):
@@ -155,6 +162,9 @@ def lives(tables: Tables, room: Room, entry: int, values: IntArray, now: int, ra
             found = True
             room.due_time[entry] = min(room.due_time[entry], until)
             room.due_rank[entry] = min(room.due_rank[entry], last)
+            if tables.by_instance[state]:
+                room.ends_time[entry] = max(room.ends_time[entry], until)
+                room.ends_rank[entry] = max(room.ends_rank[entry], last)
     return found
 
 
@@ -178,7 +188,7 @@ def agrees(tables: Tables, room: Room, entry: int, outlook: int, values: IntArra
 
 
 @kernel
-def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
+def add(tables: Tables, room: Room, stream: Stream, entry: int, weight: float) -> int:
     """Take a living entry in, unless one makes it useless; returns the entry that stands for it.
 
     `weight` is that of all events so far.
@@ -188,7 +198,7 @@ def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
     first = room.head[state]
     room.digest[entry] = NONE
     if first != NONE:
-        other = _standing(tables, room, entry, first)
+        other = _standing(tables, room, stream, entry, first)
         if other != NONE:
             given_back(room, entry)
             return other
@@ -206,6 +216,10 @@ def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
         if behind != NONE:
             room.previous[behind] = entry
     hold(tables, room, entry, weight)
+    if tables.by_instance[state]:
+        room.since[entry], room.moved_serial[entry] = n[CLOCK], NONE
+        n[LIVE] += 1
+        n[SINCE] += n[CLOCK]
     if tables.pending[state]:
         room.pending[n[PENDING]] = entry
         n[PENDING] += 1
@@ -215,27 +229,27 @@ def add(tables: Tables, room: Room, entry: int, weight: float) -> int:
 
 
 @kernel
-def _standing(tables: Tables, room: Room, entry: int, first: int) -> int:
+def _standing(tables: Tables, room: Room, stream: Stream, entry: int, first: int) -> int:
     """The entry that stands for another one, or `NONE`; `first`: of the state.
 
     An entry that came when its state had none stays the first one, and out of the hash table: most states hold one
     entry at a time, of which no hash is needed.
     """
-    if room.digest[first] == NONE and _stands(tables, room, first, entry):
+    if room.digest[first] == NONE and _stands(tables, room, stream, first, entry):
         return first
     room.digest[entry] = digest(tables, room, entry)
     last = len(room.table) - 1
     at = room.digest[entry] & last
     while room.table[at] != NONE:
         other = int(room.table[at])
-        if room.digest[other] == room.digest[entry] and _stands(tables, room, other, entry):
+        if room.digest[other] == room.digest[entry] and _stands(tables, room, stream, other, entry):
             return other
         at = (at + 1) & last
     return NONE
 
 
 @kernel
-def _stands(tables: Tables, room: Room, one: int, other: int) -> bool:
+def _stands(tables: Tables, room: Room, stream: Stream, one: int, other: int) -> bool:
     """Whether the first of two entries can stand for both; it takes over a smaller assignment that is the same."""
     if not same(tables, room, one, other):
         return False
@@ -243,6 +257,8 @@ def _stands(tables: Tables, room: Room, one: int, other: int) -> bool:
         return True
     if makes_useless(tables, room, other, one):
         # What holds the larger one goes on, and may live for other times.
+        if tables.by_instance[room.state[one]]:
+            settled(tables, room, stream, one, room.n[CLOCK])
         replace(tables, room, one, other)
         return True
     return False
@@ -263,6 +279,10 @@ def replace(tables: Tables, room: Room, old: int, new: int) -> None:
         room.time[old, operand], room.position[old, operand] = room.time[new, operand], room.position[new, operand]
     room.first_time[old], room.first_rank[old] = room.first_time[new], room.first_rank[new]
     room.due_time[old], room.due_rank[old] = room.due_time[new], room.due_rank[new]
+    if tables.by_instance[room.state[old]]:
+        room.ends_time[old], room.ends_rank[old] = room.ends_time[new], room.ends_rank[new]
+        room.opens[old] = room.opens[new]
+        room.age[old] = room.age[new]
     if not tables.pending[room.state[old]]:
         wait(room, old, due_time, due_rank)
 
@@ -294,8 +314,11 @@ def remove(tables: Tables, room: Room, entry: int, event: int) -> None:
         removed(room.table, room.digest, entry)
     held_no_more(tables, room, entry)
     n = room.n
+    if tables.by_instance[state]:
+        n[LIVE] -= 1
+        n[SINCE] -= room.since[entry]
     if n[TRACING]:
-        traced(room, ENDED_AT, room.serial[entry], event, NONE, NONE)
+        traced_ages(room, ENDED_AT, entry, event)
     given_back(room, entry)
 
 
@@ -315,3 +338,12 @@ def traced(room: Room, kind: int, serial: int, event: int, other: int, state: in
     room.trace[row, 0], room.trace[row, 1], room.trace[row, 2] = kind, serial, event
     room.trace[row, 3], room.trace[row, 4] = other, state
     room.n[TRACED] += 1
+
+
+@kernel
+def traced_ages(room: Room, kind: int, entry: int, event: int) -> None:
+    """Add a row to the trace that tells what the ages of an entry were made of before an event."""
+    row = room.n[TRACED]
+    traced(room, kind, room.serial[entry], event, NONE, room.state[entry])
+    room.trace[row, 5], room.trace[row, 6] = room.ends_time[entry], room.ends_rank[entry]
+    room.trace[row, 7] = room.opens[entry]

@@ -1,79 +1,61 @@
-"""How likely a partial match is to be completed: Markov chains of the machines, and what composites make of them.
+"""How likely a partial match is to be completed: first passage on the chain of the states that are trained.
 
-Source: Muthusamy et al. 2010, sections 5.2.1 to 5.2.3, and SPEC section 6. A machine's moves are counted; from state i
-it goes to state j with probability N_ij / Σ_j N_ij. The row of the matched state is zero, so the n-th power of the
-matrix gives **first passage** (α), and its sum over the powers up to n is a probability (β).
+Source: Muthusamy et al. 2010, sections 5.2.1 to 5.2.3, and SPEC section 6. A state is a cut of the whole subscription,
+which is the paper's global state, with the age of its deadlines (`ages`). From cell i it goes to cell j with probability
+N_ij / Σ_j N_ij; what is matched goes nowhere, so that the probability to be matched at exactly the n-th event is **first
+passage** (α), and its sum up to n is a probability (β).
+
+What is counted is the way of one instance. An instance that advances may wait on beside its copy (the paper's second
+link of section 4.1), and mostly the copy does all that it can do. Where it doesn't, as an alternative is lost to it or a
+deadline of its own begins with it, both go on: what is followed is a **front**, the cells that the descendants of one
+instance are in. One event serves one operand, so what different operands take are different events, and those that
+take the same are the same event.
 
 Departures from the paper:
 
-- rows are divided by how often a state was left, not by how often it was reached, so that they are probabilities;
-- discarded copies may die, so a row may sum to less than 1 over the machine's states;
-- ``|`` is 1 - Π(1 - p) in place of the sum; ``&`` is the product, and 0 while fewer events remain than it misses;
-- the parts of a composite are convolved as *completed at exactly p* and *the rest within n - p*.
+- rows are divided by how often a cell was left, not by how often it was reached, so that they are probabilities;
+- discarded copies may die, so a row may sum to less than 1 over the states;
+- ``&`` and ``|`` are not put together from their sides: moves between global states are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.machines.cuts import START, Cut, complete
-from patternlake.udfs.machines.subscription import Chain, Item, Subscription
+from patternlake.udfs.machines.ages import SLICES
+from patternlake.udfs.machines.coverage import uncovered
+from patternlake.udfs.machines.cuts import START, Cut, behind, complete, fallbacks, moves, pending
+from patternlake.udfs.machines.subscription import Subscription
 
 FloatArray = NDArray[np.float64]
-Path = tuple[int, ...]
-"""Where a machine stands: item, child, item, child, … from the master machine, which is ()."""
-Counts = Mapping[tuple[Path, int], Mapping[int, float]]
-"""(machine, state) to how often each next state followed it."""
+Cell = tuple[Cut, int]
+"""A cut and its age."""
+Counts = Mapping[Cell, Mapping[Cell, float]]
+"""How often each cell was followed by which."""
+Front = tuple[Cell, ...]
 
-DEAD = -1
-"""Stands for the next state of a copy that is discarded and has nowhere to go."""
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """One state machine of a subscription, with m + 1 states for its m items."""
-
-    path: Path
-    chain: Chain
-
-    @property
-    def final(self) -> int:
-        """Number of the matched state."""
-        return len(self.chain.items)
-
-    def waits(self, state: int) -> bool:
-        """Whether a state has a self link: the initial one, and those that ``;`` follows."""
-        return state == 0 or (state < self.final and not self.chain.next_to[state])
-
-    def behind(self, state: int) -> list[int]:
-        """The states that a discarded copy may go to, from its own back to the first boundary."""
-        boundaries = [one for one in range(1, self.final) if self.waits(one)]
-        return list(range(state, boundaries[0] - 1, -1)) if boundaries else []
-
-    def possible(self, state: int) -> list[int]:
-        """All moves that a state knows, `DEAD` among them; the matched one knows none."""
-        if state == self.final:
-            return []
-        if self.waits(state):
-            return [state + 1, state]
-        inside = [] if self.chain.items[state].primitive >= 0 else [state]
-        return list(dict.fromkeys([state + 1, *inside, *self.behind(state), DEAD]))
+DEAD: Cell = (Cut(-1), 0)
+"""Stands for what follows where a copy is discarded and has nowhere to go, or cannot be completed any more."""
+MOST_FRONTS = 4_096
+"""Greatest number of fronts of a subscription; of more, each instance is followed by its own way alone."""
+_Outcomes = list[tuple[float, Front]]
+_DONE: Front = ()
 
 
-def machines_of(subscription: Subscription) -> list[Machine]:
-    """All machines of a subscription, the master first and parents before children."""
-    return list(_below(Machine((), subscription.master)))
+@dataclass(frozen=True)
+class _Row:
+    """What one cell does: the probability of each advance by what its event is and the cell that follows, the shares of
+    what else it does, and how often it was counted.
+    """
 
-
-def _below(machine: Machine) -> Iterator[Machine]:
-    yield machine
-    for number, item in enumerate(machine.chain.items):
-        for child, chain in enumerate(item.children):
-            yield from _below(Machine((*machine.path, number, child), chain))
+    advances: Mapping[str, Sequence[tuple[float, Cell]]]
+    stays: Sequence[tuple[float, Cell]]
+    counted: float
 
 
 class Forecaster:
@@ -84,98 +66,265 @@ class Forecaster:
     subscription
         Compiled.
     counts
-        Moves of its machines.
+        Its moves.
     lookahead
-        Number of events, 1 or more.
+        Number of events, from 1 to `MOST_LOOKAHEAD`.
     smoothing
         Is added to the count of every possible move.
     """
 
     def __init__(self, subscription: Subscription, counts: Counts, lookahead: int, smoothing: float = 0.0) -> None:
-        self.subscription = subscription
-        self.counts = counts
-        self.lookahead = lookahead
-        self.smoothing = smoothing
-        self.passages = {machine.path: self.passage(machine) for machine in machines_of(subscription)}
-
-    def matrix(self, machine: Machine) -> FloatArray:
-        """Probabilities of moves: float64[m + 1, m + 1], death left out; rows of unvisited states are zero."""
-        found = np.zeros((machine.final + 1, machine.final + 1))
-        for state in range(machine.final):
-            seen = self.counts.get((machine.path, state), {})
-            possible = machine.possible(state)
-            total = sum(seen.values()) + self.smoothing * len(possible)
-            for target in possible:
-                if target != DEAD and total > 0:
-                    found[state, target] = (seen.get(target, 0.0) + self.smoothing) / total
-        return found
-
-    def passage(self, machine: Machine) -> FloatArray:
-        """From each state to the matched one at exactly the n-th event: float64[m + 1, lookahead + 1]."""
-        matrix = self.matrix(machine)
-        found = np.zeros((machine.final + 1, self.lookahead + 1))
-        found[machine.final, 0] = 1.0
-        for n in range(1, self.lookahead + 1):
-            found[:, n] = matrix @ found[:, n - 1]
-        return found
-
-    def alpha(self, cut: Cut) -> FloatArray:
-        """Matched at exactly the n-th event, for each n from 0: float64[lookahead + 1]."""
-        return self._exactly((), self.subscription.master, cut)
-
-    def probability(self, cut: Cut) -> FloatArray:
-        """Matched within n events (β), for each n from 0: float64[lookahead + 1]."""
-        return np.cumsum(self.alpha(cut))
+        self.subscription, self.chain = subscription, subscription.master
+        self.counts, self.lookahead, self.smoothing = counts, lookahead, smoothing
+        self.trained: dict[Cut, NDArray[np.int64]] = {}
+        ages: dict[Cut, list[int]] = {}
+        for (cut, age), after in counts.items():
+            if after:
+                ages.setdefault(cut, []).append(age)
+        self.trained = {cut: np.array(sorted(some), np.int64) for cut, some in ages.items()}
+        self.rows: dict[Cell, _Row] = {}
+        self.uncovered = uncovered(subscription)
+        self.exact = True
+        self.fronts = self._fronts(MOST_FRONTS)
+        if self.fronts is None:
+            self.exact, self.uncovered = False, frozenset()
+            self.fronts = self._fronts(None)
 
     def trained_on(self, cut: Cut) -> float:
-        """How often the state of the master machine was left."""
-        return sum(self.counts.get(((), cut.done), {}).values())
+        """How often a state was left, at any age."""
+        ages = self.trained.get(cut, ())
+        return float(sum(sum(self.counts[cut, int(age)].values()) for age in ages))
 
-    def _exactly(self, path: Path, chain: Chain, cut: Cut) -> FloatArray:
-        passage = self.passages[path]
-        if complete(chain, cut) or chain.items[cut.done].primitive >= 0:
-            onward: FloatArray = passage[cut.done]
-            return onward
-        item = np.diff(self._item(path, chain, cut), prepend=0.0)
-        return np.convolve(item, passage[cut.done + 1])[: self.lookahead + 1]
+    def ages(self, cut: Cut) -> list[int]:
+        """The ages at which a state was left; 0 where it never was."""
+        return [int(age) for age in self.trained.get(cut, ())] or [0]
 
-    def _item(self, path: Path, chain: Chain, cut: Cut) -> FloatArray:
-        """The Boolean item under way, or next, is done within n events."""
-        item = chain.items[cut.done]
-        chances = [
-            np.cumsum(self._exactly((*path, cut.done, number), child, part))
-            for number, (child, part) in enumerate(zip(item.children, _cuts(item, cut), strict=True))
+    def alpha(self, cut: Cut, age: int = 0) -> FloatArray:
+        """Matched at exactly the n-th event, for each n from 0: float64[lookahead + 1]."""
+        if complete(self.chain, cut):
+            return np.eye(1, self.lookahead + 1)[0]
+        number = self._numbers[(self.nearest((cut, age)),)]
+        return self._passage[:, number]
+
+    def probability(self, cut: Cut, age: int = 0) -> FloatArray:
+        """Matched within n events (β), for each n from 0: float64[lookahead + 1]."""
+        return np.minimum(1.0, np.cumsum(self.alpha(cut, age)))
+
+    def hazard(self, cut: Cut, age: int = 0) -> FloatArray:
+        """Matched at the n-th event if not before, for each n from 1: float64[lookahead]."""
+        alpha = self.alpha(cut, age)
+        left = 1.0 - np.cumsum(alpha)[:-1]
+        found = np.divide(alpha[1:], left, out=np.zeros(self.lookahead), where=left > 1e-12)
+        return np.clip(found, 0.0, 1.0)
+
+    def nearest(self, cell: Cell) -> Cell:
+        """The cell, or the one of the same state that was left at the most similar age."""
+        cut, age = cell
+        ages = self.trained.get(cut)
+        if ages is None or self.counts.get(cell):
+            return cell
+        return cut, int(ages[nearest(ages, age)])
+
+    def row(self, cell: Cell) -> _Row:
+        """What a cell does."""
+        if cell not in self.rows:
+            self.rows[cell] = self._row(cell)
+        return self.rows[cell]
+
+    def _row(self, cell: Cell) -> _Row:
+        cut, age = cell
+        targets: dict[Cut, str] = {}
+        for move in moves(self.chain, cut):
+            one = self.subscription.primitives[move.primitive]
+            targets.setdefault(move.target, repr((one.takes if one.define is None else one.define.sql(), one.joins)))
+        seen = dict(self.counts.get(cell, {}))
+        counted = sum(seen.values())
+        if self.smoothing > 0:
+            for target in self.possible(cut, age):
+                known = {after: count for after, count in seen.items() if after[0] == target}
+                total = sum(known.values())
+                for after, count in known.items():
+                    seen[after] = count + self.smoothing * count / total
+                if not known:
+                    seen[self._unseen(target, cell)] = self.smoothing
+        total = sum(seen.values())
+        advances: dict[str, list[tuple[float, Cell]]] = {}
+        stays: list[tuple[float, Cell]] = []
+        for after, count in seen.items():
+            if after[0] in targets:
+                advances.setdefault(targets[after[0]], []).append((count / total, self._known(after)))
+            else:
+                stays.append((count / total, DEAD if after == DEAD else self.nearest(after)))
+        left = sum(share for share, _ in stays)
+        # The youngest first, so that those of several instances go together.
+        ordered = sorted(((share / left, after) for share, after in stays), key=lambda one: (one[1] == DEAD, one[1][1]))
+        return _Row(advances, ordered, counted)
+
+    def possible(self, cut: Cut, age: int) -> list[Cut]:
+        """The states that may follow one, that of `DEAD` among them."""
+        found = [move.target for move in moves(self.chain, cut)]
+        if not pending(self.chain, cut):
+            found += [cut, DEAD[0]] if age else [cut]
+        else:
+            boolean = any(item.children for item in self.chain.items)
+            found += [*(fallbacks(self.chain, cut) if boolean else behind(self.chain, cut)), DEAD[0]]
+        return list(dict.fromkeys(found))
+
+    def _unseen(self, target: Cut, cell: Cell) -> Cell:
+        """The cell of a move that was never counted."""
+        if target == DEAD[0]:
+            return DEAD
+        return self.nearest((target, cell[1]))
+
+    def _known(self, cell: Cell) -> Cell:
+        return cell if complete(self.chain, cell[0]) else self.nearest(cell)
+
+    def _fronts(self, most: int | None) -> dict[Front, _Outcomes] | None:
+        """What follows each front that live rows lead to; None if there are more than so many."""
+        found: dict[Front, _Outcomes] = {}
+        waiting: list[Front] = [(self.nearest((cut, age)),) for cut in self._cuts for age in self.ages(cut)]
+        while waiting:
+            front = waiting.pop()
+            if front in found:
+                continue
+            found[front] = self._outcomes(front)
+            waiting += [after for _, after in found[front] if after not in found and after != _DONE]
+            if most is not None and len(found) > most:
+                return None
+        return found
+
+    @cached_property
+    def _cuts(self) -> list[Cut]:
+        """All states of partial matches."""
+        found, waiting = {START: None}, [START]
+        for cut in waiting:
+            for move in moves(self.chain, cut):
+                if move.target not in found:
+                    found[move.target] = None
+                    waiting.append(move.target)
+        return [cut for cut in found if cut != START and not complete(self.chain, cut)]
+
+    def _outcomes(self, front: Front) -> _Outcomes:
+        """The fronts that may follow one at an event; what dies is left out, `_DONE` is a match."""
+        rows = [self.row(cell) for cell in front]
+        events = {event: [sum(share for share, _ in row.advances.get(event, ())) for row in rows]
+                  for event in dict.fromkeys(event for row in rows for event in row.advances)}  # fmt: skip
+        chances = {event: max(shares) for event, shares in events.items()}
+        scale = 1.0 / max(1.0, sum(chances.values()))
+        found: dict[Front, float] = {}
+        nothing = 1.0 - scale * sum(chances.values())
+        for event, chance in [*chances.items(), ("", nothing)]:
+            if chance <= 1e-12:
+                continue
+            share = chance if not event else chance * scale
+            ways = []
+            for number, row in enumerate(rows):
+                # What it does at the event: it goes on as some cells, of which none is left of what dies.
+                advances = [(p / chance, self._with_copy(front[number], after, row))
+                            for p, after in row.advances.get(event, ())] if event else []  # fmt: skip
+                rest = max(0.0, 1.0 - sum(p for p, _ in advances))
+                stay = [(rest * p, ((after,) if after != DEAD else (), None)) for p, after in row.stays]
+                ways.append([(p, way) for p, way in [*advances, *stay] if p > 1e-12] or [(1.0, ((), None))])
+            for p, chosen in _together(ways):
+                for q, after in self._gone_on(chosen):
+                    found[after] = found.get(after, 0.0) + share * p * q
+        return [(p, after) for after, p in found.items() if after != (DEAD,)]
+
+    def _with_copy(self, cell: Cell, after: Cell, row: _Row) -> tuple[Front, _Row | None]:
+        """An advance: the copy, and what waits on beside it where the copy does not do all that it can."""
+        beside = (cell[0], after[0]) in self.uncovered
+        return (after,), row if beside else None
+
+    def _gone_on(self, chosen: Sequence[tuple[Front, _Row | None]]) -> _Outcomes:
+        cells = [cell for some, _ in chosen for cell in some]
+        if any(complete(self.chain, cell[0]) for cell in cells):
+            return [(1.0, _DONE)]
+        beside = [[(p, after) for p, after in row.stays] for _, row in chosen if row is not None and row.stays]
+        found = []
+        for p, waits in _together(beside) if beside else [(1.0, ())]:
+            alive = [*cells, *(cell for cell in waits if cell != DEAD)]
+            found.append((p, self._least(alive) or (DEAD,)))
+        return found
+
+    def _least(self, cells: Iterable[Cell]) -> Front:
+        """Some cells without those that another one of the same state makes useless, in one order."""
+        some = list(dict.fromkeys(cells))
+        kept = [
+            cell
+            for cell in some
+            if not any(other != cell and other[0] == cell[0] and _better(other[1], cell[1]) for other in some)
         ]
-        if not item.every:
-            none: FloatArray = np.prod([1.0 - chance for chance in chances], axis=0)
-            return 1.0 - none
-        every: FloatArray = np.prod(chances, axis=0)
-        every[: _missing(item, cut)] = 0.0
-        return every
+        return tuple(sorted(kept, key=repr))
+
+    @cached_property
+    def _numbers(self) -> dict[Front, int]:
+        return {front: number for number, front in enumerate(self.fronts or {})}
+
+    @cached_property
+    def _passage(self) -> FloatArray:
+        """Matched at exactly the n-th event, from each front: float64[lookahead + 1, fronts]."""
+        numbers = self._numbers
+        edges = [
+            (numbers[front], numbers[after], p)
+            for front, outcomes in (self.fronts or {}).items()
+            for p, after in outcomes
+            if after != _DONE
+        ]
+        source, target, share = (np.array(column) for column in zip(*edges, strict=True)) if edges else ([], [], [])
+        found = np.zeros((self.lookahead + 1, len(numbers)))
+        for front, outcomes in (self.fronts or {}).items():
+            found[1, numbers[front]] = sum(p for p, after in outcomes if after == _DONE)
+        for n in range(2, self.lookahead + 1):
+            if edges:
+                found[n] = np.bincount(source, share * found[n - 1][target], len(numbers))
+        return found
 
 
-def _cuts(item: Item, cut: Cut) -> list[Cut]:
-    """The cuts of all child machines; an alternative that has not begun is at its start."""
-    if not cut.children:
-        return [START] * len(item.children)
-    if item.every:
-        return list(cut.children)
-    return [cut.children[0] if number == cut.alternative else START for number in range(len(item.children))]
+def nearest(ages: NDArray[np.int64], age: int) -> int:
+    """The place of the most similar one among some ages."""
+    apart = np.zeros(len(ages), np.int64)
+    for part in range(3):
+        radix = (2 * SLICES) ** part
+        apart += np.abs(ages // radix % (2 * SLICES) - age // radix % (2 * SLICES))
+    return int(np.argmin(apart))
 
 
-def _missing(item: Item, cut: Cut) -> int:
-    """How many events a Boolean item still needs at least."""
-    if item.every:
-        return sum(_missing_of(chain, part) for chain, part in zip(item.children, _cuts(item, cut), strict=True))
-    if cut.children:
-        return _missing_of(item.children[cut.alternative], cut.children[0])
-    return min(_missing_of(chain, START) for chain in item.children)
+def any_of(hazards: FloatArray) -> FloatArray:
+    """What instances forecast that one row stands for, any of which may be completed: within n events, from 0 on.
+
+    They bind the same operands and differ in times, so that the same events complete them, as long as each may be: at
+    each event the likeliest of them holds for all.
+
+    Parameters
+    ----------
+    hazards
+        float64[instances, lookahead]: `Forecaster.hazard` of each.
+    """
+    found: FloatArray = 1.0 - np.concatenate([[1.0], np.cumprod(1.0 - hazards.max(axis=0))])
+    return found
 
 
-def _missing_of(chain: Chain, cut: Cut) -> int:
-    missing = 0
-    for number in range(cut.done, len(chain.items)):
-        item = chain.items[number]
-        under_way = cut if number == cut.done else START
-        missing += 1 if item.primitive >= 0 else _missing(item, under_way)
-    return missing
+def _better(age: int, other: int) -> bool:
+    """Whether an instance of one age does all that one of the other does: it ends no sooner, and opens no later."""
+    parts, beside = (
+        [one // (2 * SLICES) ** part % (2 * SLICES) for part in (0, 1, 2)] for one in (age, other)
+    )  # fmt: skip
+    opens, opens_beside = (part or 2 * SLICES for part in (parts[2], beside[2]))
+    return parts[0] <= beside[0] and parts[1] <= beside[1] and opens >= opens_beside
+
+
+def _together(ways: Sequence[Sequence[tuple[float, object]]]) -> list[tuple[float, tuple]]:  # type: ignore[type-arg]
+    """Outcomes of several at one event, each by its shares in order: the first parts of all go together."""
+    found = []
+    at, left = [0] * len(ways), [some[0][0] for some in ways]
+    while True:
+        p = min(left)
+        if p > 0:
+            found.append((p, tuple(some[number][1] for some, number in zip(ways, at, strict=True))))
+        for number, some in enumerate(ways):
+            left[number] -= p
+            if left[number] <= 1e-12:
+                at[number] += 1
+                if at[number] == len(some):
+                    return found
+                left[number] += some[at[number]][0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.hashing import entered, mixed, removed
-from patternlake.udfs.machines.places import EVERYTHING, NOTHING
+from patternlake.udfs.machines.places import NOTHING
 from patternlake.udfs.machines.room import CROWD, EMPTIED, GROUP_FREE, GROUP_TOP, NONE, Room
 from patternlake.udfs.machines.tables import DEAD, IntArray, Tables
 
@@ -23,13 +23,12 @@ def hold(tables: Tables, room: Room, entry: int, weight: float) -> None:
     first = tables.role_at[room.state[entry]]
     for role in range(first, tables.role_at[room.state[entry] + 1]):
         place = tables.role_place[role]
-        variables = _variables(tables, room, role, entry)
+        variables = _variables(tables, role)
         group = found(room, place, room.joins, entry, variables)
         if group == NONE:
             group = _made(tables, room, place, entry, variables, weight)
         room.group[entry, role - first] = group
         room.group_held[group] += 1
-        room.group_instances[group] += tables.role_instance[role]
 
 
 @kernel
@@ -40,7 +39,6 @@ def held_no_more(tables: Tables, room: Room, entry: int) -> None:
     for role in range(first, tables.role_at[room.state[entry] + 1]):
         group = room.group[entry, role - first]
         room.group_held[group] -= 1
-        room.group_instances[group] -= tables.role_instance[role]
         if room.group_held[group] == 0:
             room.emptied[n[EMPTIED]] = group
             n[EMPTIED] += 1
@@ -111,8 +109,8 @@ def _held(room: Room, place: int, group: int) -> bool:
     most = room.sets.shape[1]
     if room.set_count[place] > most:
         for other in range(room.n[GROUP_TOP]):
-            instances = room.group_place[other] == place and room.group_instances[other] > 0
-            if instances and falls_to(room, group, other):
+            held = room.group_place[other] == place and room.group_held[other] > 0
+            if held and falls_to(room, group, other):
                 return True
         return False
     for number in range(room.set_count[place]):
@@ -122,7 +120,7 @@ def _held(room: Room, place: int, group: int) -> bool:
             all_bound = all_bound and ((wanted >> variable) & 1 == 0 or room.group_joins[group, variable] != NONE)
         if all_bound:
             other = found(room, place, room.group_joins, group, wanted)
-            if other != NONE and room.group_instances[other] > 0:
+            if other != NONE and room.group_held[other] > 0:
                 return True
     return False
 
@@ -169,7 +167,7 @@ def _made(tables: Tables, room: Room, place: int, entry: int, variables: int, we
     for variable in range(room.joins.shape[1]):
         room.group_joins[group, variable] = _value(room.joins, entry, variables, variable)
     room.group_place[group] = place
-    room.group_held[group] = room.group_instances[group] = 0
+    room.group_held[group] = 0
     room.group_since[group] = weight
     for mark in range(room.group_marks.shape[1]):
         room.group_marks[group, mark] = NONE
@@ -202,19 +200,9 @@ def _noted(room: Room, place: int, bound: int) -> None:
 
 
 @kernel
-def _variables(tables: Tables, room: Room, role: int, entry: int) -> int:
+def _variables(tables: Tables, role: int) -> int:
     """Which join variables tell groups of a role apart, as bits."""
-    without = tables.role_without[role]
-    if without == EVERYTHING:
-        return int(_ALL)
-    if without == NOTHING:
-        return 0
-    variables, row = 0, tables.role_operands[role]
-    bound = room.mask[entry] & ~without
-    for operand in range(room.time.shape[1]):
-        if (bound >> operand) & 1 == 1:
-            variables |= tables.variables[row, operand]
-    return variables
+    return 0 if tables.role_without[role] == NOTHING else int(_ALL)
 
 
 @kernel

@@ -16,22 +16,21 @@ from numpy.typing import NDArray
 from patternlake.udfs.machines.tables import Tables
 
 _TOGETHER = (
-    ("pending", "final", "plain", "lasting", "ahead_at", "out_at", "role_at", "exact", "earliest"),
+    ("pending", "final", "plain", "lasting", "by_instance", "ahead_at", "out_at", "role_at", "exact", "earliest"),
     ("missing", "bound_at", "agree_at"),
     ("bound_one", "bound_other", "bound_most"),
     ("agree_variables", "agree_columns"),
     ("link_at", "join_at"),
-    ("source", "target", "operand", "limit_at", "move_at"),
+    ("source", "target", "operand", "rival", "limit_at", "move_at"),
     ("limit_operand", "limit_after", "limit_absolute", "limit_low", "limit_high"),
     ("join_variable", "join_column"),
-    ("move_role", "move_slot", "move_advances"),
-    ("role_place", "role_operands", "role_instance", "role_without"),
+    ("move_role", "move_slot"),
+    ("role_place", "role_without"),
     ("waits", "behind_at", "left_at"),
     ("slot_waits", "slot_place", "fired_at"),
 )
 """Fields of `Tables` by what they are numbered by."""
-_WIDE = frozenset({"exact", "earliest", "bound_most", "agree_variables", "agree_columns", "limit_low", "limit_high",
-                   "role_without"})  # fmt: skip
+_WIDE = frozenset({"exact", "earliest", "bound_most", "agree_variables", "agree_columns", "limit_low", "limit_high"})  # fmt: skip
 """Fields with bits or times; the others are numbers of what is in memory, for which 4 bytes do."""
 
 

@@ -1,6 +1,8 @@
-"""What a forecast may ask for."""
+"""What a forecast may be asked for."""
 
 from __future__ import annotations
 
-GREATEST_LOOKAHEAD = 10_000
-"""Events that a forecast looks ahead, at most: each adds a number to every state of a machine."""
+MOST_LOOKAHEAD = 1_000
+"""Greatest number of events that a forecast looks ahead."""
+MOST_SMOOTHING = 1e9
+"""Greatest value of `smoothing`."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from patternlake.udfs.machines.compiling import kernel
+from patternlake.udfs.machines.counting import measured
 from patternlake.udfs.machines.entries import given_back, has, lives, taken
-from patternlake.udfs.machines.room import NONE, TRACING, Room
+from patternlake.udfs.machines.room import CLOCK, NONE, TRACING, Room
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
 
@@ -59,6 +60,18 @@ def made_of(
     if not tables.final[room.state[made]] and not lives(tables, room, made, values, time, rank):
         given_back(room, made)
         return NONE
+    state = room.state[made]
+    if tables.by_instance[state]:
+        measured(tables, room, made, time, rank)
+        # Its moves count from the next event on.
+        room.since[made] = room.n[CLOCK]
+    else:
+        room.age[made] = 0
+    if tables.pending[state]:
+        # What lasts for one event is a copy of what last waited.
+        waits = not tables.pending[room.state[entry]]
+        room.source[made] = (entry if entry != 0 else NONE) if waits else room.source[entry]
+        room.source_serial[made] = room.serial[entry] if waits else room.source_serial[entry]
     return made
 
 

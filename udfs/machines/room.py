@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.machines.hashing import MOST, mixed
 from patternlake.udfs.machines.layout import side_by_side
 from patternlake.udfs.machines.tables import BoolArray, Compiled, IntArray
 
@@ -19,18 +21,22 @@ FloatArray = NDArray[np.float64]
 NONE = -1
 
 (TOP, FREE, FRESH, PENDING, GROUP_TOP, GROUP_FREE, CROWD, EMPTIED, TIMED, RANKED, SERIAL, FIRED, ENDED, FOUND, TRACED,
- TRACING, BORN, ROOTS, DISCARDED) = range(19)  # fmt: skip
-"""Places in `Room.n`: how many of each array are in use, serial numbers, whether a trace is kept."""
+ TRACING, BORN, ROOTS, DISCARDED, MOVED, TALLIED, LIVE, SINCE, OFFSET, CLOCK) = range(25)  # fmt: skip
+"""Places in `Room.n`: how many of each array are in use, serial numbers, whether a trace is kept; of instances that
+count moves of their own how many there are, and the sum of `since`; rank less number of an event; the event from which
+on new instances count."""
 
-DONE, MORE_ENTRIES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE = range(7)
+DONE, MORE_ENTRIES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE, MORE_TALLY = range(8)
 """What a kernel says when it stops."""
 
-ADVANCED, BY_SLOT, GOES = range(3)
+ADVANCED, BY_SLOT = range(2)
 """Columns of `Room.group_marks`."""
 
-EDGE, COMPLETED, BEGUN, ENDED_AT, FELL = range(5)
+EDGE, COMPLETED, BEGUN, ENDED_AT, FELL, LOOKED_AT = range(6)
 """Kinds of rows of a trace."""
 
+TALLY = 1 << 10
+"""Capacity of the tally to begin with."""
 MOST_SETS = 64
 """Sets of join variables that are remembered of a place; groups of a place with more are looked through one by one."""
 
@@ -52,9 +58,22 @@ class Room(NamedTuple):
         int64[N, O] of the events that are bound.
     group
         int64[N, R]: the group for each role of the state.
-    free, fresh, parent, pending, discarded
-        int64[N]: entries not in use; those that the current event made, and what of; those that last for one event;
+    free, fresh, kept, parent, pending, discarded
+        int64[N]: entries not in use; those that the current event made, what stands for them, and what of they are
+        made; those that last for one event;
         those of them that the current event found.
+    discarded_state
+        int64[N]: their states.
+    ends_time, ends_rank
+        int64[N]: when no outlook is left.
+    opens, age, since
+        int64[N]: when lower bounds are reached, the age after the events before `since`, up to which moves are counted.
+    source, source_serial
+        int64[N]: of what lasts for one event the waiting instance that it is a copy of, and its serial.
+    moved_serial, moved_row
+        int64[N]: the last event that followed a rival link, and its row of `moved`.
+    fell_state, fell_age
+        int64[N]: of what was discarded what it went back to.
     table, head
         Hash table of entries that have a hash; first entry of each state.
     open
@@ -66,12 +85,11 @@ class Room(NamedTuple):
         int64[K]: open links that an event follows.
     best, ended
         int64[S]: the smallest assignment that completes a final state at this event; such states.
-    group_place, group_held, group_instances, group_hash, group_end, group_crowd
-        int64[G]: place, how many entries hold it, how many of these as instances, hash, what becomes of discarded
-        copies at the current event, and its place among `crowd`.
+    group_place, group_held, group_hash, group_end, group_crowd
+        int64[G]: place, how many entries hold it, hash, what becomes of discarded copies at the current event, and its
+        place among `crowd`.
     group_marks
-        int64[G, 3]: the last event at which a group advanced (`ADVANCED`), by which slot (`BY_SLOT`), and at which it
-        went on inside of its state (`GOES`).
+        int64[G, 2]: the last event at which a group advanced (`ADVANCED`), and by which slot (`BY_SLOT`).
     group_since
         float64[G]: weight of the events before it was occupied.
     group_joins
@@ -86,16 +104,22 @@ class Room(NamedTuple):
     timed, ranked
         int64[·, 3]: heaps of (when, entry, serial).
     fired
-        int64[·, 2]: (group, slot) of the advances of the current event.
+        int64[·, 3]: (group, slot, link) of the advances of the current event.
+    moved
+        int64[·, 4]: (entry, link, age that what comes of it has, age of the entry before) of those that count moves of
+        their own.
+    tally_keys, tally_weight
+        int64[·, 2], float64[·]: hash table of the moves that instances counted, see `counting`.
     visits, advanced, left, fired_left
         float64 counts: events at which a place was occupied; advances of each slot; ends of places that don't wait,
         and those of them that a slot's advances are among.
     found, found_time, found_position
         int64[·, 3], int64[·, O], int64[·, O]: (event, state, mask) of matches, with their events.
     trace
-        int64[·, 5]: (kind, serial, event, other, state): who descends from whom. An `EDGE` leads to the entry `other`,
+        int64[·, 8]: (kind, serial, event, other, state): who descends from whom. An `EDGE` leads to the entry `other`,
         a `COMPLETED` to the end; an entry that is `BEGUN` has as `other` a hash of the row that it belongs to, and one
-        that `FELL` a hash of the row that its discarded copy goes on as.
+        that `FELL` a hash of the row that its discarded copy goes on as. One that ended, and one of which new deadlines
+        were found (`LOOKED_AT`), has `ends_time`, `ends_rank` and `opens` as they were before the event.
     """
 
     n: IntArray
@@ -113,11 +137,24 @@ class Room(NamedTuple):
     time: IntArray
     position: IntArray
     group: IntArray
+    ends_time: IntArray
+    ends_rank: IntArray
+    opens: IntArray
+    age: IntArray
+    since: IntArray
+    source: IntArray
+    source_serial: IntArray
+    moved_serial: IntArray
+    moved_row: IntArray
+    fell_state: IntArray
+    fell_age: IntArray
     free: IntArray
     fresh: IntArray
+    kept: IntArray
     parent: IntArray
     pending: IntArray
     discarded: IntArray
+    discarded_state: IntArray
     table: IntArray
     head: IntArray
     open: BoolArray
@@ -127,7 +164,6 @@ class Room(NamedTuple):
     ended: IntArray
     group_place: IntArray
     group_held: IntArray
-    group_instances: IntArray
     group_hash: IntArray
     group_marks: IntArray
     group_end: IntArray
@@ -145,6 +181,9 @@ class Room(NamedTuple):
     timed: IntArray
     ranked: IntArray
     fired: IntArray
+    moved: IntArray
+    tally_keys: IntArray
+    tally_weight: FloatArray
     visits: FloatArray
     advanced: FloatArray
     left: FloatArray
@@ -159,16 +198,22 @@ _ENTRIES = (
     "state", "mask", "previous", "following", "parent", "serial", "digest", "first_time", "first_rank", "due_time",
     "due_rank", "joins", "group", "time", "position",
 )  # fmt: skip
+_COUNTED = (
+    "ends_time", "ends_rank", "opens", "age", "since", "source", "source_serial", "moved_serial", "moved_row",
+    "fell_state", "fell_age",
+)  # fmt: skip
 _GROUPS = (
-    "group_place", "group_held", "group_instances", "group_hash", "group_marks", "group_end", "group_crowd",
+    "group_place", "group_held", "group_hash", "group_marks", "group_end", "group_crowd",
     "group_since", "group_joins",
 )  # fmt: skip
-"""What lies side by side of each entry and of each group, as kernels touch it together."""
+"""What lies side by side of each entry and of each group, as kernels touch it together; `_COUNTED` of those entries that
+count moves of their own."""
 _LISTS = {
-    MORE_ENTRIES: ("free", "fresh", "pending", "discarded"),
+    MORE_ENTRIES: ("free", "fresh", "kept", "pending", "discarded", "discarded_state"),
     MORE_GROUPS: ("group_free", "crowd", "emptied"),
     MORE_FOUND: ("found", "found_time", "found_position"),
-    MORE_FIRED: ("fired",),
+    MORE_FIRED: ("fired", "moved"),
+    MORE_TALLY: (),
     MORE_TRACE: ("trace",),
     MORE_QUEUE: ("timed", "ranked"),
 }
@@ -199,13 +244,14 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
     # The empty assignment is entry 0; its groups are those of the same numbers as its roles.
     place_first = whole(places)
     place_first[tables.role_place[:roots]] = np.arange(roots)
-    n = np.zeros(DISCARDED + 1, np.int64)
+    n = np.zeros(CLOCK + 1, np.int64)
     n[TOP], n[GROUP_TOP], n[ROOTS], n[TRACING] = 1, roots, roots, tracing
     widths = {
         "joins": (variables,), "group": (roles,), "time": (operands,), "position": (operands,),
-        "group_marks": (3,), "group_joins": (variables,),
+        "group_marks": (2,), "group_joins": (variables,),
     }  # fmt: skip
     by_entry = {name: whole(size, *widths.get(name, ())) for name in _ENTRIES}
+    counted = {name: whole(size) for name in _COUNTED}
     by_group = {name: whole(groups, *widths.get(name, ())) for name in _GROUPS}
     by_place = {
         "visits": np.zeros(places),
@@ -219,6 +265,7 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
     room = Room(
         n=n,
         **side_by_side(by_entry),
+        **side_by_side(counted),
         **side_by_side({**by_group, "group_since": np.zeros(groups)}),
         **side_by_side(by_place),
         **side_by_side({"head": whole(states), "best": whole(states)}),
@@ -231,34 +278,40 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
         group_table=whole(4 * size),
         timed=whole(size, 3),
         ranked=whole(size, 3),
-        fired=whole(size, 2),
+        fired=whole(size, 3),
+        moved=whole(size, 4),
+        tally_keys=whole(TALLY, 2),
+        tally_weight=np.zeros(TALLY),
         advanced=np.zeros(len(tables.slot_place)),
         left=np.zeros(int(tables.left_at[-1])),
         fired_left=np.zeros(int(tables.fired_at[-1])),
         found=whole(size, 3),
         found_time=whole(size, operands),
         found_position=whole(size, operands),
-        trace=whole(size if tracing else 1, 5),
+        trace=whole(size if tracing else 1, 8),
     )
     room.state[0], room.mask[0] = 0, 0
     room.group_place[:roots] = tables.role_place[:roots]
     room.group_held[:roots] = 1
-    room.group_instances[:roots] = tables.role_instance[:roots]
     return room
 
 
 def enlarged(room: Room, wanted: int, least: int = 0) -> Room:
     """Twice the room for what a kernel asked for, or `least` if that is more."""
-    blocks = {MORE_ENTRIES: _ENTRIES, MORE_GROUPS: _GROUPS}.get(wanted, ())
+    if wanted == MORE_TALLY:
+        return _more_tally(room)
+    blocks: tuple[tuple[str, ...], ...] = {
+        MORE_ENTRIES: (_ENTRIES, _COUNTED), MORE_GROUPS: (_GROUPS,)
+    }.get(wanted, ())  # fmt: skip
     larger = {}
-    for name in (*blocks, *_LISTS[wanted]):
+    for name in (*(name for block in blocks for name in block), *_LISTS[wanted]):
         old = getattr(room, name)
         size = max(2 * len(old), least)
         larger[name] = np.full((size, *old.shape[1:]), NONE, old.dtype)
         larger[name][: len(old)] = old
     room = room._replace(**larger)
-    if blocks:
-        room = room._replace(**side_by_side({name: larger[name] for name in blocks}))
+    for block in blocks:
+        room = room._replace(**side_by_side({name: larger[name] for name in block}))
     if wanted == MORE_ENTRIES:
         top = int(room.n[TOP])
         used = np.flatnonzero((room.state[:top] > 0) & (room.digest[:top] != NONE))
@@ -268,6 +321,27 @@ def enlarged(room: Room, wanted: int, least: int = 0) -> Room:
         used = np.flatnonzero((place >= 0) & (room.place_first[place] != np.arange(len(place))))
         return room._replace(group_table=_hashed(room.group_hash, used, len(room.group_place)))
     return room
+
+
+def _more_tally(room: Room) -> Room:
+    """Room for twice the rows of the tally."""
+    used = np.flatnonzero(room.tally_keys[:, 0] != NONE)
+    keys, weight = np.full((2 * len(room.tally_keys), 2), NONE, np.int64), np.zeros(2 * len(room.tally_weight))
+    larger = room._replace(tally_keys=keys, tally_weight=weight)
+    rehashed(room.tally_keys[used], room.tally_weight[used], larger.tally_keys, larger.tally_weight)
+    return larger
+
+
+@njit(cache=True)
+def rehashed(keys: IntArray, weights: FloatArray, into: IntArray, into_weights: FloatArray) -> None:
+    """Enter rows into an empty hash table of a tally."""
+    last = len(into_weights) - 1
+    for row in range(len(keys)):
+        at = (mixed(mixed(17, keys[row, 0]), keys[row, 1]) & MOST) & last
+        while into[at, 0] != NONE:
+            at = (at + 1) & last
+        into[at] = keys[row]
+        into_weights[at] = weights[row]
 
 
 def _hashed(hashes: IntArray, used: IntArray, size: int) -> IntArray:

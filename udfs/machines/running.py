@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from patternlake.udfs.machines.counting import all_settled, boundaries_found, measured
 from patternlake.udfs.machines.entries import add, given_back, lives, remove, taken
-from patternlake.udfs.machines.forecasting import DEAD, Counts, machines_of
 from patternlake.udfs.machines.groups import swept
 from patternlake.udfs.machines.layout import for_kernels
 from patternlake.udfs.machines.room import (
     BORN,
+    CLOCK,
     CROWD,
     DONE,
     FOUND,
@@ -23,7 +24,9 @@ from patternlake.udfs.machines.room import (
     MORE_ENTRIES,
     MORE_GROUPS,
     MORE_QUEUE,
+    MORE_TALLY,
     MORE_TRACE,
+    NONE,
     PENDING,
     RANKED,
     ROOTS,
@@ -31,7 +34,6 @@ from patternlake.udfs.machines.room import (
     TOP,
     TRACED,
     TRACING,
-    FloatArray,
     Room,
     enlarged,
     new_room,
@@ -39,6 +41,7 @@ from patternlake.udfs.machines.room import (
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.sweep import sweep
 from patternlake.udfs.machines.tables import Compiled, IntArray, Tables
+from patternlake.udfs.machines.totals import Totals
 
 MORE_KEPT = 100
 """What the kernel says where there is no room to write instances back."""
@@ -54,8 +57,8 @@ class Held(NamedTuple):
         int64[p]: events that each has taken; time of the last of them.
     at
         int64[p + 1]: where the instances of each begin.
-    state, mask, first_time, first_rank, joins, time, position
-        Of instances, as in `Room`.
+    state, mask, first_time, first_rank, joins, time, position, age
+        Of instances, as in `Room`; `age` is told, and not read back.
     """
 
     taken: IntArray
@@ -68,6 +71,7 @@ class Held(NamedTuple):
     joins: IntArray
     time: IntArray
     position: IntArray
+    age: IntArray
 
 
 @dataclass(frozen=True)
@@ -182,42 +186,15 @@ class Machines:
         return self.room.trace[: self.room.n[TRACED]]
 
     @property
-    def totals(self) -> FloatArray:
-        """All counts in one array; those of several runs are added."""
+    def totals(self) -> Totals:
+        """All counts."""
         room, places = self.room, len(self.compiled.tables.waits)
-        return np.concatenate([room.visits[:places], room.advanced, room.left, room.fired_left])
-
-
-def counts_of(compiled: Compiled, totals: FloatArray, number: int) -> Counts:
-    """The moves of the machines of a subscription.
-
-    Parameters
-    ----------
-    compiled
-        The subscriptions.
-    totals
-        `Machines.totals`.
-    number
-        Of the subscription.
-    """
-    tables, places = compiled.tables, compiled.places
-    sizes = [len(tables.waits), len(tables.slot_place), int(tables.left_at[-1])]
-    visits, advanced, left, fired = np.split(totals, np.cumsum(sizes))
-    found: dict[tuple[tuple[int, ...], int], dict[int, float]] = {}
-    for machine in machines_of(compiled.subscriptions[number]):
-        for state in range(machine.final):
-            slot = places.slots[number][machine.path, state]
-            place = int(tables.slot_place[slot])
-            moves = {state + 1: float(advanced[slot])}
-            if tables.waits[place]:
-                moves[state] = float(visits[place] - advanced[slot])
-            else:
-                width = int(tables.left_at[place + 1] - tables.left_at[place])
-                ends = left[tables.left_at[place] :][:width] - fired[tables.fired_at[slot] :][:width]
-                for target, count in zip([*machine.behind(state), DEAD, state], ends.tolist(), strict=True):
-                    moves[target] = moves.get(target, 0.0) + count
-            found[machine.path, state] = {target: count for target, count in moves.items() if count}
-    return found
+        used = np.flatnonzero(room.tally_keys[:, 0] != NONE)
+        return Totals(
+            np.concatenate([room.visits[:places], room.advanced, room.left, room.fired_left]),
+            room.tally_keys[used],
+            room.tally_weight[used],
+        )
 
 
 def _capacity(held: Held, size: int) -> Held:
@@ -243,6 +220,8 @@ def _run(
             progress[1] = begin
         rank = held.taken[part] + progress[1] - begin
         progress[1], wanted = sweep(tables, room, stream, begin, progress[1], end, rank)
+        if wanted == DONE and not all_settled(tables, room, stream, end):
+            wanted = MORE_TALLY
         if wanted != DONE:
             return wanted
         if progress[2] + room.n[TOP] > len(kept.state):
@@ -261,15 +240,20 @@ def _run(
 def _read(tables: Tables, room: Room, stream: Stream, begin: int, held: Held, part: int) -> None:
     """Put what is remembered of a partition into the room."""
     values = stream.values[:, begin].copy()
+    n = room.n
+    n[CLOCK] = begin
     for row in range(held.at[part], held.at[part + 1]):
         entry = taken(room)
         room.state[entry], room.mask[entry] = held.state[row], held.mask[row]
         room.first_time[entry], room.first_rank[entry] = held.first_time[row], held.first_rank[row]
         room.joins[entry], room.time[entry], room.position[entry] = held.joins[row], held.time[row], held.position[row]
         if lives(tables, room, entry, values, held.last[part], held.taken[part] - 1):
-            add(tables, room, entry, stream.weight[begin])
+            if tables.by_instance[room.state[entry]]:
+                measured(tables, room, entry, held.last[part], held.taken[part] - 1)
+            add(tables, room, stream, entry, stream.weight[begin])
         else:
             given_back(room, entry)
+    boundaries_found(tables, room, room.pending, n[PENDING])
 
 
 @njit(cache=True)
@@ -282,6 +266,7 @@ def _write(tables: Tables, room: Room, kept: Held, row: int, end: int, weight: f
         kept.state[row], kept.mask[row] = room.state[entry], room.mask[entry]
         kept.first_time[row], kept.first_rank[row] = room.first_time[entry], room.first_rank[entry]
         kept.joins[row], kept.time[row], kept.position[row] = room.joins[entry], room.time[entry], room.position[entry]
+        kept.age[row] = room.age[entry] if tables.by_instance[room.state[entry]] else 0
         row += 1
         remove(tables, room, entry, end)
     swept(tables, room, weight)

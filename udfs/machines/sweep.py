@@ -10,6 +10,15 @@ from __future__ import annotations
 from numba import njit
 
 from patternlake.udfs.machines.compiling import kernel
+from patternlake.udfs.machines.counting import (
+    GONE,
+    age_at,
+    all_settled,
+    free_rows,
+    rows_due,
+    settled,
+    tally,
+)
 from patternlake.udfs.machines.entries import (
     add,
     given_back,
@@ -18,6 +27,7 @@ from patternlake.udfs.machines.entries import (
     row_digest,
     text_order,
     traced,
+    traced_ages,
     wait,
 )
 from patternlake.udfs.machines.groups import end_of, falls_to, swept
@@ -28,6 +38,7 @@ from patternlake.udfs.machines.room import (
     ADVANCED,
     BEGUN,
     BY_SLOT,
+    CLOCK,
     COMPLETED,
     CROWD,
     DISCARDED,
@@ -39,16 +50,20 @@ from patternlake.udfs.machines.room import (
     FOUND,
     FREE,
     FRESH,
-    GOES,
     GROUP_FREE,
     GROUP_TOP,
+    LIVE,
+    LOOKED_AT,
     MORE_ENTRIES,
     MORE_FIRED,
     MORE_FOUND,
     MORE_GROUPS,
     MORE_QUEUE,
+    MORE_TALLY,
     MORE_TRACE,
+    MOVED,
     NONE,
+    OFFSET,
     PENDING,
     RANKED,
     SERIAL,
@@ -59,9 +74,7 @@ from patternlake.udfs.machines.room import (
     Room,
 )
 from patternlake.udfs.machines.stream import Stream
-from patternlake.udfs.machines.tables import STAY, IntArray, Tables
-
-_UNDECIDED = -2
+from patternlake.udfs.machines.tables import IntArray, Tables
 
 
 @njit(cache=True)
@@ -87,6 +100,7 @@ def sweep(tables: Tables, room: Room, stream: Stream, first: int, begin: int, en
     """
     values = stream.values[:, first].copy()
     n = room.n
+    n[OFFSET] = rank - begin
     for event in range(begin, end):
         idle = stream.taker_at[event] == stream.taker_at[event + 1] and n[PENDING] == 0 and n[CROWD] == 0
         timely = n[TIMED] == 0 or room.timed[0, 0] >= stream.time[event]
@@ -107,7 +121,8 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     """Find what an event makes; nothing but fresh entries and marks is changed."""
     n = room.n
     n[SERIAL] += 1
-    n[FRESH] = n[FIRED] = n[ENDED] = 0
+    n[CLOCK] = event + 1
+    n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
     for at in range(stream.taker_at[event], stream.taker_at[event + 1]):
         primitive = stream.takers[at]
         count = 0
@@ -124,7 +139,9 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
                     return MORE_ENTRIES
                 made = made_of(tables, room, stream, event, values, rank, link, primitive, entry)
                 if made != NONE:
-                    if n[FIRED] + tables.move_at[link + 1] - tables.move_at[link] > len(room.fired):
+                    if n[FIRED] + tables.move_at[link + 1] - tables.move_at[link] > len(room.fired) or n[MOVED] == len(
+                        room.moved
+                    ):
                         if made != USELESS:
                             given_back(room, made)
                         return MORE_FIRED
@@ -132,6 +149,8 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
                         given_back(room, made)
                         return MORE_TRACE
                     _mark(tables, room, link, entry)
+                    if tables.by_instance[source]:
+                        _moved(tables, room, link, entry, 0 if made == USELESS else room.age[made])
                     if made == USELESS:
                         pass
                     elif tables.final[room.state[made]]:
@@ -140,7 +159,20 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
                         room.fresh[n[FRESH]], room.parent[made] = made, entry
                         n[FRESH] += 1
                 entry = NONE if source == 0 else room.following[entry]
-    return _room_left(room)
+    wanted = _room_left(room)
+    if wanted != DONE:
+        return wanted
+    return tally_left(tables, room, stream, event, n[LIVE] + 3 * n[MOVED])
+
+
+@kernel
+def tally_left(tables: Tables, room: Room, stream: Stream, event: int, more: int) -> int:
+    """Whether the tally has room for all moves up to an event, itself included, and for some more rows."""
+    if rows_due(room, event + 1) + more <= free_rows(room):
+        return DONE
+    if not all_settled(tables, room, stream, event) or rows_due(room, event + 1) + more > free_rows(room):
+        return MORE_TALLY
+    return DONE
 
 
 @kernel
@@ -153,7 +185,7 @@ def _room_left(room: Room) -> int:
         return MORE_QUEUE
     if n[FOUND] + n[ENDED] > len(room.found):
         return MORE_FOUND
-    if n[TRACING] and n[TRACED] + 2 * n[FRESH] + 2 * n[TOP] > len(room.trace):
+    if n[TRACING] and n[TRACED] + 2 * n[FRESH] + 4 * n[TOP] > len(room.trace):
         return MORE_TRACE
     return DONE
 
@@ -168,22 +200,46 @@ def _forget(room: Room) -> None:
         state = room.ended[at]
         given_back(room, room.best[state])
         room.best[state] = NONE
-    n[FRESH] = n[FIRED] = n[ENDED] = 0
+    n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
+
+
+@kernel
+def _moved(tables: Tables, room: Room, link: int, entry: int, age: int) -> None:
+    """Note an advance of an instance that counts moves of its own; of several by rival links the first in rank."""
+    n = room.n
+    row = n[MOVED]
+    if tables.rival[link] and room.moved_serial[entry] == n[SERIAL]:
+        row = room.moved_row[entry]
+        if tables.rank[room.moved[row, 1]] <= tables.rank[link]:
+            return
+    else:
+        n[MOVED] += 1
+    if tables.rival[link]:
+        room.moved_serial[entry], room.moved_row[entry] = n[SERIAL], row
+    room.moved[row, 0], room.moved[row, 1], room.moved[row, 2] = entry, link, age
 
 
 @kernel
 def _mark(tables: Tables, room: Room, link: int, entry: int) -> None:
-    """Note which groups of an instance advance by a link, and which go on inside of their state."""
+    """Note which groups of an instance advance by a link."""
     n = room.n
     for move in range(tables.move_at[link], tables.move_at[link + 1]):
         group = room.group[entry, tables.move_role[move]] if entry != 0 else tables.move_role[move]
         slot = tables.move_slot[move]
-        if not tables.move_advances[move]:
-            room.group_marks[group, GOES] = n[SERIAL]
-        elif room.group_marks[group, ADVANCED] != n[SERIAL] or room.group_marks[group, BY_SLOT] != slot:
-            room.group_marks[group, ADVANCED], room.group_marks[group, BY_SLOT] = n[SERIAL], slot
-            room.fired[n[FIRED], 0], room.fired[n[FIRED], 1] = group, slot
+        first = room.group_marks[group, ADVANCED] != n[SERIAL]
+        if not first and room.group_marks[group, BY_SLOT] == slot:
+            continue
+        row = n[FIRED]
+        if tables.rival[link] and entry == 0 and not first:
+            row = 0
+            while room.fired[row, 0] != group:
+                row += 1
+            if tables.rank[room.fired[row, 2]] <= tables.rank[link]:
+                continue
+        else:
             n[FIRED] += 1
+        room.group_marks[group, ADVANCED], room.group_marks[group, BY_SLOT] = n[SERIAL], slot
+        room.fired[row, 0], room.fired[row, 1], room.fired[row, 2] = group, slot, link
 
 
 @kernel
@@ -211,23 +267,21 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     n = room.n
     now, weight = stream.weight[event + 1] - stream.weight[event], stream.weight[event + 1]
     _tell(room, event)
+    _advanced(tables, room, stream, event, now)
     crowd = n[CROWD]
     ask_for_ends(tables, room, crowd)
     n[DISCARDED] = n[PENDING]
     for at in range(n[PENDING]):
-        room.discarded[at] = room.pending[at]
+        room.discarded[at], room.discarded_state[at] = room.pending[at], room.state[room.pending[at]]
         remove(tables, room, room.pending[at], event)
     n[PENDING] = 0
     time = stream.time[event]
-    _bury(tables, room, room.timed, TIMED, time, event, time, rank, values)
-    _bury(tables, room, room.ranked, RANKED, rank, event, time, rank, values)
-    for at in range(crowd):
-        group = room.crowd[at]
-        goes = room.group_instances[group] > 0 or room.group_marks[group, GOES] == n[SERIAL]
-        room.group_end[group] = STAY if goes else _UNDECIDED
+    _bury(tables, room, stream, room.timed, TIMED, time, event, time, rank, values)
+    _bury(tables, room, stream, room.ranked, RANKED, rank, event, time, rank, values)
     for at in range(n[FRESH]):
         made, parent = room.fresh[at], room.parent[room.fresh[at]]
-        kept = add(tables, room, made, weight)
+        kept = add(tables, room, stream, made, weight)
+        room.kept[at] = kept
         if n[TRACING]:
             if kept == made:
                 traced(room, BEGUN, room.serial[made], event, row_digest(room, made), room.state[made])
@@ -236,7 +290,7 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
         group = room.crowd[at]
         place = room.group_place[group]
         behind = tables.behind_at[place + 1] - tables.behind_at[place]
-        end = behind + STAY if room.group_end[group] == STAY else end_of(tables, room, group)
+        end = end_of(tables, room, group)
         room.group_end[group] = end
         room.left[tables.left_at[place] + end] += now
         if n[TRACING] and end < behind and room.group_marks[group, ADVANCED] != n[SERIAL]:
@@ -246,8 +300,69 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
         room.advanced[slot] += now
         if not tables.slot_waits[slot]:
             room.fired_left[tables.fired_at[slot] + room.group_end[group]] += now
-    n[FRESH] = n[FIRED] = n[ENDED] = 0
+    _went_back(tables, room, event, time, rank, now)
+    _otherwise(tables, room, stream, event, now)
+    n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
     swept(tables, room, weight)
+
+
+@kernel
+def _advanced(tables: Tables, room: Room, stream: Stream, event: int, weight: float) -> None:
+    """Count the advances of instances that count moves of their own."""
+    for row in range(room.n[MOVED]):
+        entry, link = room.moved[row, 0], room.moved[row, 1]
+        settled(tables, room, stream, entry, event)
+        room.moved[row, 3] = room.age[entry]
+        kind = len(tables.pending) + link
+        tally(room, kind, room.moved[row, 3], tables.target[link], room.moved[row, 2], weight)
+
+
+@kernel
+def _went_back(tables: Tables, room: Room, event: int, time: int, rank: int, weight: float) -> None:
+    """Count where those of them went back that last for one event."""
+    n = room.n
+    for at in range(n[DISCARDED]):
+        entry, state = room.discarded[at], room.discarded_state[at]
+        if not tables.by_instance[state]:
+            continue
+        source = room.source[entry]
+        found = NONE
+        if source != NONE and room.state[source] > 0 and room.serial[source] == room.source_serial[entry]:
+            found = source
+            for fall in range(tables.falls_at[state], tables.falls_at[state + 1]):
+                for fresh in range(n[FRESH]):
+                    # One that others stand for has its own source all the same.
+                    made, kept = room.fresh[fresh], room.kept[fresh]
+                    if found == source and room.state[kept] == tables.falls[fall] and room.source[made] == source:
+                        found = kept
+        room.fell_state[entry] = GONE if found == NONE else room.state[found]
+        room.fell_age[entry] = 0
+        if found != NONE:
+            room.fell_age[entry] = age_at(tables, room, found, time, rank)
+        tally(room, state, room.age[entry], room.fell_state[entry], room.fell_age[entry], weight)
+        if n[TRACING] and found != NONE:
+            advances = False
+            for row in range(n[MOVED]):
+                advances = advances or room.moved[row, 0] == entry
+            if not advances:
+                traced(room, EDGE, room.serial[entry], event, room.serial[found], NONE)
+
+
+@kernel
+def _otherwise(tables: Tables, room: Room, stream: Stream, event: int, weight: float) -> None:
+    """Count of each advance what the instance counted beside it."""
+    for row in range(room.n[MOVED]):
+        entry, link = room.moved[row, 0], room.moved[row, 1]
+        state, age = tables.source[link], 0
+        if tables.pending[state]:
+            state, age = room.fell_state[entry], room.fell_age[entry]
+        elif room.state[entry] == NONE:
+            state = GONE
+        else:
+            settled(tables, room, stream, entry, event + 1)
+            age = room.age[entry]
+        kind = len(tables.pending) + len(tables.rival) + link
+        tally(room, kind, room.moved[row, 3], state, age, weight)
 
 
 @kernel
@@ -260,7 +375,7 @@ def _fell(tables: Tables, room: Room, event: int, group: int, place: int) -> Non
             continue
         first = tables.role_at[room.state[entry]]
         for role in range(first, tables.role_at[room.state[entry] + 1]):
-            holds = tables.role_place[role] == place and tables.role_instance[role]
+            holds = tables.role_place[role] == place
             if holds and falls_to(room, group, room.group[entry, role - first]):
                 row = row_digest(room, entry)
     for at in range(n[DISCARDED]):
@@ -290,7 +405,7 @@ def _tell(room: Room, event: int) -> None:
 
 @kernel
 def _bury(
-    tables: Tables, room: Room, queue: IntArray, column: int, now: int, event: int, time: int, rank: int,
+    tables: Tables, room: Room, stream: Stream, queue: IntArray, column: int, now: int, event: int, time: int, rank: int,
     values: IntArray,
 ) -> None:  # fmt: skip
     """Remove instances that are due in a queue and that no continuation completes any more."""
@@ -304,7 +419,15 @@ def _bury(
             continue
         if when != (due_time if column == TIMED else due_rank):
             continue
+        counted = tables.by_instance[room.state[entry]]
+        if counted:
+            settled(tables, room, stream, entry, event)
+        if n[TRACING]:
+            traced_ages(room, LOOKED_AT, entry, event)
         if lives(tables, room, entry, values, time, rank):
             wait(room, entry, due_time, due_rank)
         else:
+            if counted:
+                weight = stream.weight[event + 1] - stream.weight[event]
+                tally(room, room.state[entry], room.age[entry], GONE, 0, weight)
             remove(tables, room, entry, event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,18 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.language.tree import Extent
-from patternlake.udfs.machines.graph import Graph, graph_of
-from patternlake.udfs.machines.places import EVERYTHING, NOTHING, Places, Role, places_of
-from patternlake.udfs.machines.subscription import Primitive, Subscription
+from patternlake.udfs.machines.ages import Ages, ages_of
+from patternlake.udfs.machines.graph import Graph, Link, graph_of
+from patternlake.udfs.machines.lineages import Lineages, lineages_of
+from patternlake.udfs.machines.places import Places, onward_of, places_of
+from patternlake.udfs.machines.subscription import MOST_OPERANDS, Primitive, Subscription
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 FOREVER = np.int64(2**62)
 """Stands for no bound: of windows, of times, of ranks."""
-DEAD, STAY, ENDS = 0, 1, 2
-"""What becomes of instances in a place that does not wait, numbered behind the places behind it: they die, or go on
-inside of its state; `ENDS` is how many such ends there are."""
+DEAD, ENDS = 0, 1
+"""What else becomes of instances in a place that does not wait, numbered behind the places behind it: they die; `ENDS`
+is how many such ends there are."""
 
 
 class Tables(NamedTuple):
@@ -55,19 +57,32 @@ class Tables(NamedTuple):
         Time conditions of each link: of the time of its event after that of an operand (`limit_after` False: before).
     join_at, join_variable, join_column
         Joins of each primitive.
-    move_at, move_role, move_slot, move_advances
+    move_at, move_role, move_slot
         Of each link what it does to roles of its source.
-    role_at, role_place, role_instance, role_without, role_operands
-        Roles of each state; `role_operands`: row of `variables`, or -1.
-    variables
-        int64[·, O]: join variables, as bits, of each operand of a subscription.
+    role_at, role_place, role_without
+        Roles of each state.
+    by_instance, timed
+        bool[S]: instances of the state count moves of their own; they have ages.
+    most, most_events, most_closed
+        int64[S]: how much can be left, as `ages.age_of` takes it.
+    opens_at, opens_operand, opens_low
+        Lower bounds on what comes after operands, of each state.
+    falls_at, falls
+        Of each state that lasts for one event, and whose instances count moves of their own, the states of that kind
+        to which one that is discarded may go, the furthest first.
+    boundary_at, boundaries
+        Of each state that lasts for one event the last states before it that wait.
+    rival
+        bool[K]: another link of the same subscription leads out of the source, so that one event may follow both.
+    rank
+        int64[K]: of two rivals the one with the smaller rank counts as the move.
     waits, behind_at, behind
         Of each place.
     slot_place, slot_waits
         The place of each slot, and whether it waits.
     left_at, fired_at
         For each place and for each slot where its counts begin of what became of those that don't wait: one for each
-        place behind, one for `DEAD`, one for `STAY`.
+        place behind, and one for `DEAD`.
     window_time, window_events
         One of them `FOREVER` or both.
     """
@@ -105,13 +120,23 @@ class Tables(NamedTuple):
     move_at: IntArray
     move_role: IntArray
     move_slot: IntArray
-    move_advances: BoolArray
     role_at: IntArray
     role_place: IntArray
-    role_instance: BoolArray
     role_without: IntArray
-    role_operands: IntArray
-    variables: IntArray
+    by_instance: BoolArray
+    timed: BoolArray
+    most: IntArray
+    most_events: IntArray
+    most_closed: IntArray
+    opens_at: IntArray
+    opens_operand: IntArray
+    opens_low: IntArray
+    falls_at: IntArray
+    falls: IntArray
+    boundary_at: IntArray
+    boundaries: IntArray
+    rival: BoolArray
+    rank: IntArray
     waits: BoolArray
     behind_at: IntArray
     behind: IntArray
@@ -129,8 +154,12 @@ class Compiled:
 
     Attributes
     ----------
-    subscriptions, graph, places, tables
+    subscriptions, graph, ages, places, tables
         In all their forms.
+    link_number
+        For each link of the graph its number in `tables`.
+    onward
+        For each state the links out of it in the graph, by the state that each leads to and its operand.
     variables, columns
         Numbers of join variables, and names of joined columns, by number.
     operands
@@ -139,8 +168,11 @@ class Compiled:
 
     subscriptions: tuple[Subscription, ...]
     graph: Graph
+    ages: Ages
     places: Places
     tables: Tables
+    link_number: tuple[int, ...]
+    onward: tuple[Mapping[tuple[int, int], int], ...]
     variables: tuple[str, ...]
     columns: tuple[str, ...]
     operands: int
@@ -170,13 +202,26 @@ def compiled(
     """
     subscriptions = tuple(subscription.numbered() for subscription in subscriptions)
     graph = graph_of(subscriptions, root=root, merge=merge)
-    places = places_of(graph, subscriptions)
+    ages = ages_of(graph, subscriptions)
+    places = places_of(graph, subscriptions, ages)
     joins = [join for primitive in graph.primitives for join in primitive.joins]
     variables = tuple(sorted({variable for variable, _ in joins}, key=int))
     columns = tuple(dict.fromkeys(column for _, column in joins))
     operands = max(len(subscription.primitives) for subscription in subscriptions)
-    tables = _Maker(subscriptions, graph, places, variables, columns, operands, dominate).tables()
-    return Compiled(subscriptions, graph, places, tables, variables, columns, operands)
+    maker = _Maker(subscriptions, graph, ages, places, variables, columns, dominate)
+    link_number = np.argsort(np.array(maker.order, np.int64), kind="stable").tolist()
+    return Compiled(
+        subscriptions,
+        graph,
+        ages,
+        places,
+        maker.tables(),
+        tuple(link_number),
+        tuple(onward_of(graph)),
+        variables,
+        columns,
+        operands,
+    )
 
 
 class _Maker:
@@ -184,16 +229,16 @@ class _Maker:
         self,
         subscriptions: Sequence[Subscription],
         graph: Graph,
+        ages: Ages,
         places: Places,
         variables: Sequence[str],
         columns: Sequence[str],
-        operands: int,
         dominate: bool,
     ) -> None:
         self.subscriptions, self.graph, self.places, self.dominate = subscriptions, graph, places, dominate
+        self.ages = ages
         self.variable = {name: number for number, name in enumerate(variables)}
         self.column = {name: number for number, name in enumerate(columns)}
-        self.operands = operands
         # Kernels find the links of a primitive side by side.
         self.order = sorted(range(len(graph.links)), key=lambda number: graph.links[number].primitive)
         self.links = [graph.links[number] for number in self.order]
@@ -222,9 +267,10 @@ class _Maker:
             [(self.variable[variable], self.column[column]) for variable, column in primitive.joins]
             for primitive in graph.primitives
         ]
-        moves = [[(move.role, move.slot, move.advances) for move in places.moves[number]] for number in self.order]
-        variables, row_of = self.variable_rows()
-        roles = [[self.role(role, row_of) for role in places.roles[state]] for state in states]
+        moves = [[(move.role, move.slot) for move in places.moves[number]] for number in self.order]
+        roles = [[(role.place, role.without) for role in places.roles[state]] for state in states]
+        lineages: Lineages = lineages_of(graph, self.subscriptions)
+        ages = self.ages
         ends = [[0] * (len(behind) + ENDS) for behind in places.behind]
         out: list[list[int]] = [[] for _ in states]
         for number, link in enumerate(self.links):
@@ -275,13 +321,23 @@ class _Maker:
             move_at=_cuts(moves),
             move_role=_column(moves, 0),
             move_slot=_column(moves, 1),
-            move_advances=_column(moves, 2).astype(np.bool_),
             role_at=_cuts(roles),
             role_place=_column(roles, 0),
-            role_instance=_column(roles, 1).astype(np.bool_),
-            role_without=_column(roles, 2),
-            role_operands=_column(roles, 3),
-            variables=variables,
+            role_without=_column(roles, 1),
+            by_instance=np.array(ages.by_instance, np.bool_),
+            timed=np.array(ages.timed, np.bool_),
+            most=_integers(ages.most),
+            most_events=_integers(ages.most_events),
+            most_closed=_integers(ages.most_closed),
+            opens_at=_cuts(ages.opens),
+            opens_operand=_column(ages.opens, 0),
+            opens_low=_column(ages.opens, 1),
+            falls_at=_cuts(lineages.falls),
+            falls=_integers(state for some in lineages.falls for state in some),
+            boundary_at=_cuts(lineages.boundaries),
+            boundaries=_integers(state for some in lineages.boundaries for state in some),
+            rival=np.array([lineages.rival[number] for number in self.order], np.bool_),
+            rank=_integers(self.rank(link) for link in self.links),
             waits=np.array(places.waits, np.bool_),
             behind_at=_cuts(places.behind),
             behind=_integers(place for behind in places.behind for place in behind),
@@ -293,19 +349,9 @@ class _Maker:
             window_events=np.int64(within.amount) if within and within.counted else FOREVER,
         )
 
-    def role(self, role: Role, row_of: dict[int, int]) -> tuple[int, bool, int, int]:
-        return role.place, role.instance, role.without, row_of.get(role.subscription, -1)
-
-    def variable_rows(self) -> tuple[IntArray, dict[int, int]]:
-        """Join variables by operand, of each subscription that has roles of its own."""
-        needed = dict.fromkeys(role.subscription for roles in self.places.roles for role in roles
-                               if role.without not in (EVERYTHING, NOTHING))  # fmt: skip
-        rows = np.zeros((max(1, len(needed)), self.operands), np.int64)
-        row_of = {number: row for row, number in enumerate(needed)}
-        for number, row in row_of.items():
-            for operand, primitive in enumerate(self.subscriptions[number].primitives):
-                rows[row, operand] = _bits(self.variable[variable] for variable, _ in primitive.joins)
-        return rows, row_of
+    def rank(self, link: Link) -> int:
+        """Of what one event may follow the completing link counts, else the first in text order."""
+        return link.operand - (MOST_OPERANDS if self.graph.final[link.target] else 0)
 
 
 def _bits(numbers: Iterable[int]) -> int:

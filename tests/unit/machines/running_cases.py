@@ -8,18 +8,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import ATTRIBUTES, LOGIN_ATTRIBUTES
 
 from patternlake.udfs.language.columns import Column, typed_column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.machines.forecasting import Counts
-from patternlake.udfs.machines.running import Held, Machines, counts_of, nothing_held
+from patternlake.udfs.machines.ages import NEVER, age_of
+from patternlake.udfs.machines.cuts import state_name
+from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts
+from patternlake.udfs.machines.running import Held, Machines, nothing_held
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import Subscription, compile_subscription
 from patternlake.udfs.machines.tables import Compiled, compiled
 from patternlake.udfs.machines.takers import Codes, takers
+from patternlake.udfs.machines.totals import counts_of
 
 TYPES = {**ATTRIBUTES, **LOGIN_ATTRIBUTES}
 
@@ -47,7 +51,7 @@ class Run:
         self.names = [[primitive.name for primitive in one.primitives] for one in subscriptions]
         self.partition = subscriptions[0].partition
         self.machines = Machines(self.compiled, tracing=self.apart)
-        self.event_at = np.zeros(1, np.int64)
+        self.event_at, self.times = np.zeros(1, np.int64), np.zeros(0, np.int64)
         self.held: dict[tuple[Any, ...], Held] = {}
         self.matches: list[set[Row]] = [set() for _ in self.texts]
 
@@ -60,6 +64,7 @@ class Run:
             return
         ordered = [event for some in parts.values() for event in some]
         event_at = self.event_at = np.cumsum([0, *map(len, parts.values())]).astype(np.int64)
+        self.times = np.array([event.time for event in ordered], np.int64)
         held = joined([self.held.get(part) or nothing_held(self.compiled, 1) for part in parts])
         found, kept = self.machines.take(held, event_at, self.stream(ordered))
         for number, part in enumerate(parts):
@@ -109,6 +114,31 @@ class Run:
 
     def counts(self, number: int) -> Counts:
         return counts_of(self.compiled, self.machines.totals, number)
+
+
+    def as_ours(self, number: int, counts: chains.Counts) -> dict[Cell, dict[Cell, float]]:
+        """Counts of the oracle with what is left as ages."""
+        ages, chain = self.compiled.ages, self.compiled.subscriptions[number].master
+        states = self.compiled.graph.states[number]
+        named = {state_name(chain, cut): cut for cut in states}
+
+        def cell(one: chains.Cell) -> Cell:
+            if one == chains.DEAD:
+                return DEAD
+            cut = named[one.state]
+            state, left = states[cut], one.left
+            if not ages.timed[state]:
+                return cut, 0
+            time, events = (NEVER if some is None else some for some in left[:2])
+            most = ages.most[state], ages.most_events[state], ages.most_closed[state]
+            return cut, age_of(time, most[0], events, most[1], left.closed, most[2])
+
+        found: dict[Cell, dict[Cell, float]] = {}
+        for one, moves in counts.items():
+            some = found.setdefault(cell(one), {})
+            for after, count in moves.items():
+                some[cell(after)] = some.get(cell(after), 0.0) + count
+        return found
 
 
 def attribute(name: str, events: Sequence[naive.Event]) -> Column:

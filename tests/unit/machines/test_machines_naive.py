@@ -18,17 +18,18 @@ from naive.machine_cases import (
     FIG_2,
     FIG_2_TEXT,
     FORESEEN,
-    SPEC_TRAINED,
     TABLE_2,
     TRAINED,
     Case,
     Foreseen,
     Trained,
+    p,
     random_events,
     random_subscription,
     rows,
     seconds,
     stream,
+    then,
     words,
 )
 
@@ -60,8 +61,8 @@ def test_live_rows_are_the_worked_ones(case: Case) -> None:
 
 def test_three_events_leave_instances_in_n3_n2_and_n1() -> None:
     found = naive.live(TABLE_2.subscription, TABLE_2.events)
-    states = {words(row.bindings): chains.states(TABLE_2.subscription, row.bindings) for row in found}
-    assert states == {"f1=1 f2=2 f3=3": {(): 3}, "f1=2 f2=3": {(): 2}, "f1=3": {(): 1}}
+    states = {words(row.bindings): chains.name_of(TABLE_2.subscription.root, row.bindings) for row in found}
+    assert states == {"f1=1 f2=2 f3=3": "N3", "f1=2 f2=3": "N2", "f1=3": "N1"}
 
 
 def test_the_instance_in_n3_is_the_one_that_matches() -> None:
@@ -76,53 +77,33 @@ def test_join_values_are_told_apart() -> None:
     assert [(set(row.joins), row.bindings) for row in found] == [({("v", 1)}, {"p": 1}), ({("v", 2)}, {"p": 2})]
 
 
-def moves(counts: chains.Counts) -> dict[chains.Path, set[str]]:
-    """Counts as the worked cases write them."""
-    found: dict[chains.Path, set[str]] = {}
-    for (path, state), targets in counts.items():
-        for target, count in targets.items():
-            found.setdefault(path, set()).add(f"{state}{'x' if target == chains.DEAD else target}={count}")
-    return found
-
-
 @pytest.mark.parametrize("case", TRAINED, ids=titled)
 def test_moves_are_counted_as_worked(case: Trained) -> None:
-    found = moves(chains.train(case.subscription, case.events))
-    assert found == {path: set(counted.split()) for path, counted in case.counts.items()}
+    found: Counter[tuple[str, str]] = Counter()
+    for cell, after in chains.train(case.subscription, case.events).items():
+        for target, count in after.items():
+            found[cell.state, target.state] += count
+    assert found == case.counts
+
+
+def test_a_deadline_is_told_by_what_is_left_of_it() -> None:
+    subscription = naive.Subscription(then(p("a"), p("b")), "a ; b @(t(b) - t(a) < 3 SEC)", seconds("b - a < 3"))
+    counts = chains.train(subscription, stream("a x x x"))
+    second = 1_000_000
+    ages = [chains.Cell("N1", chains.Left(left * second - 1)) for left in (3, 2, 1)]
+    assert [dict(counts[age]) for age in ages] == [{ages[1]: 1}, {ages[2]: 1}, {chains.DEAD: 1}]
 
 
 @pytest.mark.parametrize("case", FORESEEN, ids=titled)
 def test_forecasts_are_the_worked_ones(case: Foreseen) -> None:
     subscription = case.trained.subscription
-    chain = chains.Chain(subscription, chains.train(subscription, case.trained.events))
-    bound = frozenset(case.bound.split())
-    found = [chain.within(chain.root, bound, n) for n in range(1, len(case.within) + 1)]
+    final = chains.name_of(subscription.root, subscription.primitives)
+    chain = chains.Chain(chains.train(subscription, case.trained.events), final)
+    start = chains.Cell(chains.name_of(subscription.root, case.bound.split()))
+    found = [chain.within(start, n) for n in range(1, len(case.within) + 1)]
     assert found == pytest.approx(list(case.within), abs=1e-12)
-    exactly = [chain.exactly(chain.root, bound, n) for n in range(1, len(case.within) + 1)]
+    exactly = [chain.exactly(start, n) for n in range(1, len(case.within) + 1)]
     assert exactly == pytest.approx([b - a for a, b in pairwise([0, *case.within])], abs=1e-12)
-
-
-def test_forecast_rows_carry_states_counts_and_the_best_of_their_key() -> None:
-    case = SPEC_TRAINED
-    counts = chains.train(case.subscription, case.events)
-    events = [*case.events, *stream("x x x x x x a b")[6:]]
-    found = chains.forecasts(case.subscription, events, counts, 2)
-    assert [(words(one.row.bindings), one.states[()], one.trained_on, one.is_best) for one in found] == [
-        ("a=1 b=8", 2, 3, True),
-        ("a=1", 1, 5, False),
-    ]
-    assert [one.probability for one in found] == pytest.approx([4 / 9, 1 / 5])
-    assert [one.alpha for one in found] == pytest.approx([1 / 9, 1 / 5])
-    assert len(chains.forecasts(case.subscription, events, counts, 2, threshold=0.3)) == 1
-
-
-def test_what_was_never_seen_forecasts_nothing_unless_smoothed() -> None:
-    case = SPEC_TRAINED
-    bare = chains.forecasts(case.subscription, stream("a"), {}, 2)
-    assert [(one.probability, one.trained_on) for one in bare] == [(0.0, 0)]
-    # N1 moves to N1 or N2, N2 to N1, N2, N3 or death.
-    smoothed = chains.forecasts(case.subscription, stream("a"), {}, 2, smoothing=1)
-    assert smoothed[0].probability == pytest.approx(1 / 2 * 1 / 4)
 
 
 def read(node: tree.Node, names: dict[int, str]) -> object:
@@ -282,10 +263,9 @@ def test_forecasts_are_probabilities_that_grow(seed: int) -> None:
     rng = random.Random(seed)
     subscription, events = random_subscription(rng), random_events(rng)
     counts = chains.train(subscription, events)
-    chain = chains.Chain(subscription, counts, rng.choice([0, 0, 1]))
-    for row in naive.live(subscription, events):
-        bound = frozenset(row.bindings)
-        found = [chain.within(chain.root, bound, n) for n in range(5)]
+    chain = chains.Chain(counts, chains.name_of(subscription.root, subscription.primitives))
+    for cell in counts:
+        found = [chain.within(cell, n) for n in range(4)]
         assert found[0] == 0
         assert all(-1e-12 <= one <= other + 1e-12 for one, other in pairwise(found))
         assert found[-1] <= 1 + 1e-12
@@ -296,8 +276,4 @@ def test_forecasts_are_probabilities_that_grow(seed: int) -> None:
 def test_n0_of_the_whole_moves_at_each_event(seed: int) -> None:
     rng = random.Random(seed)
     subscription, events = random_subscription(rng), random_events(rng)
-    counts = chains.train(subscription, events)
-    assert counts[(), 0].total() == len(events)
-    for machine in chains.machines(subscription):
-        for state in range(machine.final):
-            assert counts.get((machine.path, state), Counter()).keys() <= set(machine.moves(state))
+    assert chains.train(subscription, events)[chains.Cell("N0")].total() == len(events)

@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import machine_forecasts as chains
 from naive import machines as naive
-from naive.machine_cases import random_events, random_subscription
+from naive.machine_cases import random_events, random_subscription, stream
 from unit.machines.running_cases import Run
 from unit.machines.test_machine_forecasting import cuts
 
-from patternlake.udfs.machines.configured import Group
-from patternlake.udfs.machines.trials import judge, verdicts
+from patternlake.udfs.machines.cuts import Cut
+from patternlake.udfs.machines.trials import BINS, Told, judge, verdicts
 
 
 def predictions(
     subscription: naive.Subscription, events: Sequence[naive.Event], lookahead: int
 ) -> tuple[Counter[frozenset[str]], Counter[frozenset[str]]]:
-    """Predictions and hits by bound operands, of a sequence: every event is followed by a look at all live rows."""
+    """Predictions and hits by bound operands: every event is followed by a look at all live rows."""
     made, hits = Counter[frozenset[str]](), Counter[frozenset[str]]()
     for taken in naive.partitions(subscription, events).values():
         future = Future(subscription, taken)
@@ -37,11 +37,12 @@ def predictions(
 
 
 class Future:
-    """What becomes of live assignments of one partition; a discarded copy goes on as the row that it moves to."""
+    """What becomes of live assignments of one partition; a discarded copy goes on as what it moves to."""
 
     def __init__(self, subscription: naive.Subscription, taken: Sequence[naive.Event]) -> None:
+        self.states = chains.States(subscription)
         self.moments = [naive.Partition(subscription, taken[:size]) for size in range(len(taken) + 1)]
-        self.steps = [chains.Moment(one, other) for one, other in pairwise(self.moments)]
+        self.steps = [chains.Moment(self.states, one, other) for one, other in pairwise(self.moments)]
 
     def rows(self, rank: int) -> dict[tuple[chains.Joins, frozenset[str]], list[naive.Assignment]]:
         """The live rows after an event, by join values and bound operands."""
@@ -63,58 +64,76 @@ class Future:
         ends = [self.end(more, rank + 1) for more in grown]
         if bound in step.after.live:
             ends.append(self.end(bound, rank + 1))
-        elif not step.root.waits(step.root.state(bound)):
+        elif step.state(bound) not in self.states.waiting:
             ends += self.fallen(bound, rank, step)
         return min(ends, default=inf)
 
     def fallen(self, bound: naive.Assignment, rank: int, step: chains.Moment) -> list[float]:
         """The ends of those that a discarded copy goes on as; none where its state advanced, or the copy is dead."""
-        joins = step.joins(step.before, bound, bound)
+        state = step.state(bound)
+        if self.states.alone(state):
+            kin = None if step.advance([bound]) else step.goes_back(bound)
+            return [self.end(kin, rank + 1)] if kin else []
+        joins = chains.joins_of(step.before, bound)
         group = [one for (own, names), found in self.rows(rank).items() for one in found
                  if own == joins and names == frozenset(bound)]  # fmt: skip
-        state = step.root.state(bound)
-        target = step.target(step.root, state, joins, group)
-        if target in (state + 1, chains.DEAD):
+        if step.advance(group):
             return []
+        target = step.together(state, joins, group)
         rows = self.rows(rank + 1).items()
-        others = [found for (own, names), found in rows if own <= joins and step.root.state(names) == target]
+        others = [found for (own, names), found in rows if own <= joins and self.states.of[names] == target.state]
         return [self.end(one, rank + 1) for found in others for one in found]
-
-
-def in_sequence(node: naive.Node) -> bool:
-    return isinstance(node, naive.Primitive) or (isinstance(node, naive.Seq) and all(map(in_sequence, node.items)))
 
 
 @given(st.integers(0, 2**32))
 def test_random_predictions_hit_as_often_as_the_oracle_says(seed: int) -> None:
     rng = random.Random(seed)
-    while not in_sequence((subscription := random_subscription(rng, 4)).root):
-        pass
+    subscription = random_subscription(rng, 4)
     events = random_events(rng, 8)
     run = Run([subscription.text], apart=True)
     run.take(events)
     lookaheads = [1, 2, 4]
-    judged = np.zeros((2, len(run.compiled.graph.waits), len(lookaheads)))
-    judge(run.machines.trace, run.event_at, np.array(lookaheads), judged)
+    states = len(run.compiled.graph.waits)
+    # Every state is judged as if it were a subscription of its own.
+    told = Told(np.arange(states), np.arange(states + 1), np.zeros(states, np.int64), np.full((states, 4), 0.1))
+    judged = np.zeros((states, len(lookaheads), BINS + 1, 4))
+    times = run.times
+    judge(run.machines.trace, run.event_at, times, run.compiled.tables, told, np.array(lookaheads), np.empty(0), judged)
     state_of = {bound: run.compiled.graph.states[0][cut] for bound, cut in cuts(run.compiled.subscriptions[0]).items()}
     for which, lookahead in enumerate(lookaheads):
-        for kind, counted in enumerate(predictions(subscription, events, lookahead)):
-            wanted = np.zeros(len(run.compiled.graph.waits))
+        made, hits = predictions(subscription, events, lookahead)
+        for kind, counted in ((0, made), (1, hits)):
+            wanted = np.zeros(states)
             for names, count in counted.items():
                 wanted[state_of[names]] += count
-            assert judged[kind, :, which].tolist() == wanted.tolist()
+            assert judged[:, which, -1, kind].tolist() == wanted.tolist()
+        summed = judged[:, which, -1, 2] / np.maximum(1, judged[:, which, -1, 0])
+        assert summed[judged[:, which, -1, 0] > 0] == pytest.approx(1 - 0.9**lookahead)
+
+
+def test_a_row_is_forecast_as_any_of_its_instances_at_their_ages() -> None:
+    # Behind each a, b is likelier the older it is; of two a's both ages count.
+    run = Run(["a ; b @(t(b) - t(a) < 9 SEC)"], apart=True)
+    run.take(stream("a a x x"))
+    state = run.compiled.graph.states[0][Cut(1)]
+    first = run.compiled.ages.fresh[0]
+    told = Told(
+        np.where(np.arange(3) == state, 0, -1), np.array([0, 0, 2, 2]), np.array([first, first + 30]),
+        np.array([[0.1, 0.6], [0.3, 0.2]]),
+    )  # fmt: skip
+    judged = np.zeros((1, 2, BINS + 1, 4))
+    judge(run.machines.trace, run.event_at, run.times, run.compiled.tables, told, np.array([1, 2]), np.empty(0), judged)
+    # Ages in seconds: 0; 0 and 1; 1 and 2. Of 9 seconds, 30 slices are about 4.
+    assert judged[0, 0, -1].tolist() == pytest.approx([3, 0, 0.3, 0.03])
+    assert judged[0, 1, -1, 2] == pytest.approx(2 * (1 - 0.9 * 0.4))
 
 
 def test_a_verdict_tells_precision_recall_and_brier_apart() -> None:
-    run = Run(["a ; b ; c"], apart=True)
-    group = Group(("abc",), run.compiled, 0.0)
-    graph = run.compiled.graph
-    # From N1 the next event is b in a fifth of all cases, from N2 it is c in half of them.
-    counts = {((), 1): {1: 4.0, 2: 1.0}, ((), 2): {2: 1.0, 3: 1.0}}
-    judged = np.zeros((2, len(graph.waits), 1))
-    first, second = (next(state for cut, state in graph.states[0].items() if cut.done == done) for done in (1, 2))
-    judged[:, first, 0], judged[:, second, 0] = (10, 1), (4, 3)
-    found = list(verdicts(group, 0, counts, 0.0, judged, [1], [0.0, 0.4]))
+    judged = np.zeros((1, 2 + BINS + 1, 4))
+    # Above 0 and above 0.4; in the bins 0 to 0.1 and 0.4 to 0.5; all.
+    judged[0, 0], judged[0, 1] = (4, 3, 2.0, 1.0), (4, 3, 2.0, 1.0)
+    judged[0, 2], judged[0, 2 + 4], judged[0, -1] = (10, 1, 0.0, 1.0), (4, 3, 2.0, 1.0), (14, 4, 2.0, 2.0)
+    found = list(verdicts(judged, [1], [0.0, 0.4]))
     shown = {(one.kind, one.low): (one.forecasts, one.hits, one.all_hits) for one in found}
     assert shown == {
         ("threshold", 0.0): (4, 3, 4),
@@ -122,14 +141,10 @@ def test_a_verdict_tells_precision_recall_and_brier_apart() -> None:
         ("calibration", 0.0): (10, 1, 4),
         ("calibration", 0.4): (4, 3, 4),
     }
-    # One hit at forecast 0, and of four forecasts of a half three hits.
-    assert found[0].brier == pytest.approx((1 * 1 + 4 * 0.25) / 14)
+    assert found[0].brier == pytest.approx(2 / 14)
     assert {one.mean_probability for one in found} == {0.0, 0.5}
 
 
 def test_no_live_row_makes_no_forecast() -> None:
-    run = Run(["a ; b"], apart=True)
-    group = Group(("ab",), run.compiled, 0.0)
-    judged = np.zeros((2, len(run.compiled.graph.waits), 1))
-    (verdict,) = verdicts(group, 0, {}, 0.0, judged, [5], [0.5])
+    (verdict,) = verdicts(np.zeros((1, 1 + BINS + 1, 4)), [5], [0.5])
     assert (verdict.forecasts, verdict.hits, verdict.brier, verdict.mean_probability) == (0, 0, None, None)

@@ -1,0 +1,159 @@
+"""Forecasts on sources whose answers are known: what is forecast is what comes true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.known_sources import LETTERS, SHARES, Source, calibration, forecaster_of, independent, markov
+
+from patternlake.udfs.machines.cuts import Cut
+
+LOOKAHEADS = [1, 2, 5, 10, 20]
+SHARE = dict(zip(LETTERS, SHARES, strict=True))
+DONE = "done"
+State = Any
+"""What a follower knows of a row: numbers, or `DONE`; None: nothing can complete it."""
+Follow = Callable[[State, str], State]
+
+
+def within(follow: Follow, start: State, n: int) -> float:
+    """The probability that independent letters, one a second, complete a row within n events."""
+
+    @cache
+    def probability(state: State, steps: int) -> float:
+        if state == DONE or state is None or steps == 0:
+            return float(state == DONE)
+        return sum(share * probability(follow(state, letter), steps - 1) for letter, share in SHARE.items())
+
+    return probability(start, n)
+
+
+def before(limit: int) -> Follow:
+    """``a ; b`` with b less than so many seconds after a: the state is the time since a."""
+
+    def follow(since: int, letter: str) -> State:
+        since += 1
+        return None if since >= limit else DONE if letter == "b" else since
+
+    return follow
+
+
+def after(limit: int) -> Follow:
+    """``a ; b`` with b more than so many seconds after a."""
+
+    def follow(since: int, letter: str) -> State:
+        return DONE if letter == "b" and since + 1 > limit else min(since + 1, limit)
+
+    return follow
+
+
+def third_before(state: tuple[int, int], letter: str) -> State:
+    """``a ; b ; c`` with c less than 6 seconds after a: what came, and the time since a."""
+    came, since = state
+    since += 1
+    if since >= 6:
+        return None
+    if came == 2 and letter == "c":
+        return DONE
+    return (2, since) if letter == "b" else (came, since)
+
+
+def third_near(state: tuple[bool, int | None], letter: str) -> State:
+    """``a ; b ; c`` with c less than 4 seconds after b: whether the row has no b, and the time since its last one."""
+    open_, since = state
+    since = None if since is None or since + 1 >= 4 else since + 1
+    if letter == "c" and since is not None:
+        return DONE
+    if letter == "b" and open_:
+        since = 0
+    return (open_, since) if open_ or since is not None else None
+
+
+def next_to(state: tuple[bool, int], letter: str) -> State:
+    """``a ; b, c`` within 8 events: whether b was the last event, and the events since a."""
+    ready, since = state
+    since += 1
+    if since >= 8:
+        return None
+    return DONE if ready and letter == "c" else (letter == "b", since)
+
+
+def one_of(waits: bool) -> Follow:
+    """``a , ((b ; c) | d)``, or with ``;`` behind a where a waits on: whether a waits, and whether b came."""
+
+    def follow(state: tuple[bool, bool], letter: str) -> State:
+        waiting, came = state
+        if (waiting and letter == "d") or (came and letter == "c"):
+            return DONE
+        came = came or (waiting and letter == "b")
+        return (waits and waiting, came) if came or (waits and waiting) else None
+
+    return follow
+
+
+def both(state: frozenset[str], letter: str) -> State:
+    """``b & c``: which of them came."""
+    state = state | ({letter} & {"b", "c"})
+    return DONE if len(state) == 2 else state
+
+
+N1, N2, INSIDE = Cut(1), Cut(2), Cut(1, 0, (Cut(1),))
+ONE_SIDE = Cut(1, -1, (Cut(1), Cut(0)))
+CASES: list[tuple[str, Follow, dict[Cut, list[State]]]] = [
+    ("a ; b @(t(b) - t(a) < 3 SEC)", before(3), {N1: [0, 1, 2]}),
+    ("a ; b @(t(b) - t(a) < 12 SEC)", before(12), {N1: [*range(12)]}),
+    ("a ; b WITHIN 5 SEC", before(5), {N1: [*range(5)]}),
+    ("a ; b WITHIN 5 EVENTS", before(5), {N1: [*range(4)]}),
+    ("a ; b @(t(b) - t(a) > 3 SEC)", after(3), {N1: [3, 0, 1, 2]}),
+    ("a ; b ; c @(t(c) - t(a) < 6 SEC)", third_before,
+     {N1: [(1, since) for since in range(6)], N2: [(2, since) for since in range(1, 6)]}),
+    ("a ; b ; c @(t(c) - t(b) < 4 SEC)", third_near,
+     {N1: [(True, None)], N2: [(False, since) for since in range(4)]}),
+    ("a ; b, c WITHIN 8 EVENTS", next_to, {N1: [(False, since) for since in range(6)]}),
+    ("a , (b | d)", lambda state, letter: DONE if letter in "bd" else None, {N1: [0]}),
+    ("a , ((b ; c) | d)", lambda state, letter: one_of(False)(state, letter) if state[1] or letter in "bd" else None,
+     {N1: [(True, False)], INSIDE: [(False, True)]}),
+    ("a ; ((b ; c) | d)", one_of(True), {N1: [(True, False)], INSIDE: [(False, True)]}),
+    ("a ; (b & c)", both, {N1: [frozenset()], ONE_SIDE: [frozenset("b")]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "follow", "rows"), CASES, ids=[case[0] for case in CASES])
+def test_forecasts_are_the_exact_answers(query: str, follow: Follow, rows: dict[Cut, list[State]]) -> None:
+    forecaster = forecaster_of(query, independent(60_000, 1), LOOKAHEADS[-1])
+    for cut, states in rows.items():
+        ages = forecaster.ages(cut)
+        assert len(ages) >= len(states)
+        for age, state in zip(ages, states, strict=False):
+            told = forecaster.probability(cut, age)[LOOKAHEADS]
+            assert told == pytest.approx([within(follow, state, n) for n in LOOKAHEADS], abs=0.02), (cut, age)
+
+
+SOURCES: dict[str, Callable[[int, int], Source]] = {
+    "independent letters": independent,
+    "a Markov source": markov,
+    "irregular times": lambda events, seed: independent(events, seed, irregular=True),
+}
+QUERIES = [
+    "a ; b @(t(b) - t(a) < 3 SEC)",
+    "a ; b @(t(b) - t(a) < 20 SEC)",
+    "a ; b ; c @(t(c) - t(a) < 6 SEC)",
+    "a ; b ; c @(t(c) - t(b) < 3 SEC)",
+    "a ; b @(t(b) - t(a) > 2 SEC) WITHIN 8 SEC",
+    "a ; b, c WITHIN 10 EVENTS",
+    "a, b @(t(b) - t(a) < 2 SEC)",
+    "a , ((b ; c) | d)",
+    "a ; (b & c @(t(c) - t(b) < 4 SEC))",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_as_many_forecasts_come_true_as_they_say(source: str, query: str) -> None:
+    found = calibration(query, SOURCES[source](40_000, 1), SOURCES[source](40_000, 2), LOOKAHEADS)
+    for lookahead, (told, true) in zip(LOOKAHEADS, found, strict=True):
+        assert told == pytest.approx(true, abs=0.02), lookahead

@@ -1,0 +1,198 @@
+"""Moves that instances count one by one: those that have ages, and those of subscriptions with alternatives.
+
+Source: SPEC section 6 (training). Per event, each instance counts one move, from its state and age to those that it has
+after the event: it waits, goes back where the event discards it, or is dead; and of each link that the event follows
+from it, it advances instead. What waits is not looked at event by event, but when something happens to it: its ages
+since then follow from the times of the events.
+
+A row of the tally is (kind and age before, state and age after, weight). Its kind is the state that was left, or, behind
+all states, a link that an event followed, or, behind all links, the same link for what the instance would have counted
+otherwise.
+"""
+
+from __future__ import annotations
+
+from patternlake.udfs.machines.ages import NEVER, age_of
+from patternlake.udfs.machines.compiling import kernel, routine
+from patternlake.udfs.machines.hashing import MOST, mixed
+from patternlake.udfs.machines.room import LIVE, NONE, OFFSET, SINCE, TALLIED, TOP, FloatArray, Room
+from patternlake.udfs.machines.stream import Stream
+from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
+
+_FOREVER = int(FOREVER)
+AGES = 1 << 32
+"""What kinds and states are multiplied by to make room for ages."""
+GONE = -1
+"""Stands for the state of what is dead."""
+
+
+@kernel
+def age_at(tables: Tables, room: Room, entry: int, time: int, rank: int) -> int:
+    """The age of an instance after an event of its partition, by its time and rank."""
+    state = room.state[entry]
+    if not tables.timed[state]:
+        return 0
+    return _age(
+        room.ends_time[entry], room.ends_rank[entry], room.opens[entry],
+        tables.most[state], tables.most_events[state], tables.most_closed[state], time, rank,
+    )  # fmt: skip
+
+
+@routine
+def _age(
+    ends_time: int, ends_rank: int, opens: int, most: int, most_events: int, most_closed: int, time: int, rank: int
+) -> int:
+    left = NEVER if ends_time >= _FOREVER else max(0, ends_time - time)
+    events = NEVER if ends_rank >= _FOREVER else max(0, ends_rank - rank)
+    return age_of(left, most, events, most_events, opens - time, most_closed)
+
+
+@kernel
+def measured(tables: Tables, room: Room, entry: int, time: int, rank: int) -> None:
+    """Find when the lower bounds on an instance are reached, and its age."""
+    state = room.state[entry]
+    opens = time
+    for at in range(tables.opens_at[state], tables.opens_at[state + 1]):
+        operand = tables.opens_operand[at]
+        if (room.mask[entry] >> operand) & 1 == 1:
+            opens = max(opens, room.time[entry, operand] + tables.opens_low[at])
+    room.opens[entry] = opens
+    room.age[entry] = age_at(tables, room, entry, time, rank)
+
+
+@kernel
+def tally(room: Room, kind: int, age: int, state: int, after: int, weight: float) -> bool:
+    """Add to a row of the tally; False if there is no room for a new one."""
+    return _tally(room.n, room.tally_keys, room.tally_weight, kind, age, state, after, weight)
+
+
+@routine
+def _tally(
+    n: IntArray, keys: IntArray, weights: FloatArray, kind: int, age: int, state: int, after: int, weight: float
+) -> bool:
+    before, behind = int(kind) * AGES + int(age), int(state) * AGES + int(after)
+    last = len(weights) - 1
+    at = (mixed(mixed(17, before), behind) & MOST) & last
+    while keys[at, 0] != NONE:
+        if keys[at, 0] == before and keys[at, 1] == behind:
+            weights[at] += weight
+            return True
+        at = (at + 1) & last
+    if 2 * n[TALLIED] >= len(weights):
+        return False
+    n[TALLIED] += 1
+    keys[at, 0], keys[at, 1] = before, behind
+    weights[at] = weight
+    return True
+
+
+@kernel
+def free_rows(room: Room) -> int:
+    """How many new rows the tally has room for."""
+    return len(room.tally_weight) // 2 - int(room.n[TALLIED])
+
+
+@kernel
+def rows_due(room: Room, event: int) -> int:
+    """How many new rows at most there are to be when all instances have counted their moves before an event."""
+    return int(room.n[LIVE] * event - room.n[SINCE])
+
+
+@kernel
+def settled(tables: Tables, room: Room, stream: Stream, entry: int, event: int) -> bool:
+    """Count the moves of what waits at the events before one; False if there is too little room, to go on from there."""
+    state = room.state[entry]
+    return _settled(
+        room.n, room.tally_keys, room.tally_weight, stream.time, stream.weight, room.since, room.age,
+        entry, event, state, tables.timed[state], room.ends_time[entry], room.ends_rank[entry], room.opens[entry],
+        tables.most[state], tables.most_events[state], tables.most_closed[state],
+    )  # fmt: skip
+
+
+@routine
+def _settled(
+    n: IntArray, keys: IntArray, weights: FloatArray, times: IntArray, weight: FloatArray, since: IntArray,
+    ages: IntArray, entry: int, event: int, state: int, timed: bool, ends_time: int, ends_rank: int, opens: int,
+    most: int, most_events: int, most_closed: int,
+) -> bool:  # fmt: skip
+    begun = at = since[entry]
+    enough = True
+    while at < event:
+        first, age = at, ages[entry]
+        after = age
+        if timed:
+            after = _age(ends_time, ends_rank, opens, most, most_events, most_closed, times[at], at + n[OFFSET])
+        at += 1
+        if after == age:
+            if not timed:
+                at = event
+            while at < event and age == _age(
+                ends_time, ends_rank, opens, most, most_events, most_closed, times[at], at + n[OFFSET]
+            ):
+                at += 1
+        if not _tally(n, keys, weights, state, age, state, after, weight[at] - weight[first]):
+            at = first
+            enough = False
+            break
+        ages[entry] = after
+    since[entry] = at
+    n[SINCE] += at - begun
+    return enough
+
+
+@kernel
+def all_settled(tables: Tables, room: Room, stream: Stream, event: int) -> bool:
+    """The same of all instances."""
+    for entry in range(1, room.n[TOP]):
+        if room.state[entry] > 0 and tables.by_instance[room.state[entry]] and room.since[entry] < event:
+            if not settled(tables, room, stream, entry, event):
+                return False
+    return True
+
+
+@kernel
+def kin(tables: Tables, room: Room, entry: int, boundary: int) -> bool:
+    """Whether an instance that lasts for one event can be a copy of one that waits."""
+    mask = room.mask[boundary]
+    if mask & ~room.mask[entry] != 0:
+        return False
+    state = room.state[boundary]
+    among = False
+    for at in range(tables.boundary_at[room.state[entry]], tables.boundary_at[room.state[entry] + 1]):
+        among = among or tables.boundaries[at] == state
+    if not among:
+        return False
+    told = (tables.exact[state] | tables.earliest[state]) & mask
+    for operand in range(room.time.shape[1]):
+        if (told >> operand) & 1 == 1 and room.time[entry, operand] != room.time[boundary, operand]:
+            return False
+    for variable in range(room.joins.shape[1]):
+        value = room.joins[boundary, variable]
+        if value not in (NONE, room.joins[entry, variable]):
+            return False
+    first = tables.window_time >= _FOREVER or room.first_time[entry] == room.first_time[boundary]
+    return bool(first and (tables.window_events >= _FOREVER or room.first_rank[entry] == room.first_rank[boundary]))
+
+
+@kernel
+def bits(mask: int) -> int:
+    """How many bits are set."""
+    count = 0
+    while mask != 0:
+        mask &= mask - 1
+        count += 1
+    return count
+
+
+@kernel
+def boundaries_found(tables: Tables, room: Room, pending: IntArray, count: int) -> None:
+    """Find of which waiting instances those that last for one event are copies, which nobody wrote down."""
+    for at in range(count):
+        entry, most = pending[at], -1
+        room.source[entry] = NONE
+        for other in range(1, room.n[TOP]):
+            if room.state[other] <= 0 or tables.pending[room.state[other]]:
+                continue
+            count_of = bits(room.mask[other])
+            if count_of > most and kin(tables, room, entry, other):
+                room.source[entry], room.source_serial[entry], most = other, room.serial[other], count_of
