@@ -51,8 +51,8 @@ def test_streams_are_watched_where_the_section_stands() -> None:
         *(
             (f"subscriptions: {{ab: {{stream: s, query: a, {key}}}}}", f"subscriptions.ab.{line}")
             for key, line in (
-                ("lookahead: 10001", "lookahead: 10001 is out of range; at most 10000"),
-                ("lookahead: 99999999999", "lookahead: 99999999999 is out of range; at most 10000"),
+                ("lookahead: 1001", "lookahead: 1001 is out of range; at most 1000"),
+                ("lookahead: 99999999999", "lookahead: 99999999999 is out of range; at most 1000"),
                 ("smoothing: .inf", "smoothing: inf is not a finite number"),
                 ("smoothing: .nan", "smoothing: nan is not a finite number"),
                 ("smoothing: 2.0e+9", "smoothing: 2000000000.0 is out of range; at most 1000000000"),
@@ -76,8 +76,8 @@ def test_streams_are_watched_where_the_section_stands() -> None:
         (RANGES.replace("2013-07-01]", "2013-07-01 25:00:00]"), "evaluate.train.1: '2013-07-01 25:00:00' is not a day"),
         (RANGES.replace("}", ", lookaheads: [0]}"), "evaluate.lookaheads.0: 0 is out of range; at least 1"),
         (
-            RANGES.replace("}", ", lookaheads: [5, 10001]}"),
-            "evaluate.lookaheads.1: 10001 is out of range; at most 10000",
+            RANGES.replace("}", ", lookaheads: [5, 1001]}"),
+            "evaluate.lookaheads.1: 1001 is out of range; at most 1000",
         ),
         (RANGES.replace("}", ", thresholds: [.nan]}"), "evaluate.thresholds.0: nan is not a finite number"),
         (RANGES.replace("}", ", thresholds: [1.5]}"), "evaluate.thresholds.0: 1.5 is out of range; at most 1"),
