@@ -75,9 +75,7 @@ def forecaster_of(query: str, source: Source, lookahead: int) -> Forecaster:
     return Forecaster(made.subscriptions[0], counts_of(made, run(made, source).totals, 0), lookahead)
 
 
-def calibration(
-    query: str, trained: Source, tested: Source, lookaheads: Sequence[int]
-) -> list[tuple[float, float]]:
+def calibration(query: str, trained: Source, tested: Source, lookaheads: Sequence[int]) -> list[tuple[float, float]]:
     """The mean forecast of all live rows at all events, and the share of them that comes true, by lookahead."""
     made = made_of(query)
     group = Group((query,), made, 0.0)

@@ -128,9 +128,7 @@ class _Judge:
         ]
         tested = self._totals(
             self.asked["test"],
-            lambda groups, first: Trials(
-                groups, types, end, lookaheads, thresholds, told[first : first + len(groups)]
-            ),
+            lambda groups, first: Trials(groups, types, end, lookaheads, thresholds, told[first : first + len(groups)]),
         )
         rows = []
         for group, judged in zip(self.groups, tested, strict=True):

@@ -84,7 +84,5 @@ def move_rows(
                     following = DEAD_NAME if after == DEAD else state_name(chain, after[0])
                     key = name, state_name(chain, cut), age, following, after[1]
                     found[key] = found.get(key, 0.0) + count
-    columns = (
-        "subscription string, left_state string, age int, following_state string, following_age int, moves double"
-    )
+    columns = "subscription string, left_state string, age int, following_state string, following_age int, moves double"
     return spark.createDataFrame([(*key, moves) for key, moves in found.items()], columns)

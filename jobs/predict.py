@@ -31,6 +31,7 @@ from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
+from patternlake.udfs.machines.asking import COUNTING
 from patternlake.udfs.machines.batch_rows import (
     BATCH_SCHEMA,
     COUNTS,
@@ -50,8 +51,6 @@ JOB = "predict"
 SUBSCRIPTIONS, STATES, MOVES = "subscriptions", "machine_states", "machine_transitions"
 INSTANCES, MATCHES = "machine_instances", "subscription_matches"
 
-COUNTING = 2
-"""What moves are, as `machine_transitions` counts them; subscriptions of which others were counted begin anew."""
 _TASK_EVENTS = 500_000
 """Events that one task takes in, about; a partition is never divided, but streams through its task."""
 

@@ -13,7 +13,7 @@ def asked(db: Database, function: str, parameters: Sequence[Parameter]) -> str:
     """The steps up to ``asked``: one row, the question q."""
     return f"""standing AS (
   SELECT object,
-    max_by(struct(batch_id, base_batch, object_id, configuration), struct(batch_id, published_at))
+    max_by(struct(batch_id, base_batch, object_id, configuration, state), struct(batch_id, published_at))
       FILTER (WHERE asked) AS at,
     unix_micros(min(published_at)) AS first, unix_micros(max(horizon)) AS horizon
   FROM (

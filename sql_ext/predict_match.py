@@ -62,7 +62,8 @@ ordered AS (
   FROM live
 ),
 smallest AS (
-  SELECT part, state_id, sort_array(collect_set(age)) AS ages, min(place) AS place, min_by(struct(names, position_of), place) AS shown
+  SELECT part, state_id, sort_array(collect_set(age)) AS ages, min(place) AS place,
+    min_by(struct(names, position_of), place) AS shown
   FROM ordered GROUP BY part, joins, operands, state_id
 ),
 foreseen AS (

@@ -361,7 +361,8 @@ AND_THEN_TRAINED = trained(
 )  # fmt: skip
 OR_TRAINED = trained("two sides of '|'", "a ; (b | c)", then(A, either(B, C)), "a x b c", "01=1 00=3 11=1 12=2")
 BRANCH_TRAINED = trained(
-    "a longer alternative", "a ; ((b, c) | d)", then(A, either(directly(B, C), D)), "a d b c b x", "01=1 00=5 11=2 12=1",
+    "a longer alternative", "a ; ((b, c) | d)", then(A, either(directly(B, C), D)), "a d b c b x",
+    "01=1 00=5 11=2 12=1",
     "N1 > N1(1: N1) = 2", "N1(1: N1) > N2 = 1", "N1(1: N1) > N1 = 1",
 )  # fmt: skip
 

@@ -31,7 +31,6 @@ from typing import NamedTuple
 from naive.machines import (
     And,
     Assignment,
-    Condition,
     Event,
     Node,
     Or,
@@ -149,9 +148,10 @@ class States:
         missing = self.missing(bound)
         for part in self.asked.conditions:
             absolute = Partition(self.asked, []).absolute[part]
+            turned = (part.sign, part.amount) if absolute else (FLIPPED[part.sign], -part.amount)
             for earlier, later, sign, amount in (
                 (part.right, part.left, part.sign, part.amount),
-                (part.left, part.right, *((part.sign, part.amount) if absolute else (FLIPPED[part.sign], -part.amount))),
+                (part.left, part.right, *turned),
             ):
                 if earlier in bound and later in missing:
                     least = {">": amount + 1, ">=": amount, "=": amount}.get(sign)

@@ -50,16 +50,13 @@ class MachineStream(Stream):
         self.run("predict")
         self.moments.append(self.publications("predict")[-1]["published_at"].astimezone(timezone.utc))
 
-    def moves(self, subscription: str) -> dict[str, set[str]]:
-        """The counts by machine, as the worked cases write them: ``12=3``, ``1x=1``."""
-        found: dict[str, set[str]] = {}
-        for row in self.lake.rows(
-            f"SELECT machine, substr(state, 2) AS state, next_state, moves FROM {DATABASE}.machine_transitions "
-            f"WHERE stream = {literal(self.name)} AND subscription = {literal(subscription)}"
-        ):
-            after = "x" if row["next_state"] == "dead" else row["next_state"][1:]
-            found.setdefault(row["machine"], set()).add(f"{row['state']}{after}={row['moves']:g}")
-        return found
+    def moves(self, subscription: str) -> dict[tuple[str, str], float]:
+        """The counts at all ages together, by (state, next state)."""
+        rows = self.lake.rows(
+            f"SELECT state, next_state, sum(moves) AS moves FROM {DATABASE}.machine_transitions "
+            f"WHERE stream = {literal(self.name)} AND subscription = {literal(subscription)} GROUP BY state, next_state"
+        )
+        return {(row["state"], row["next_state"]): row["moves"] for row in rows}
 
     def matches(self, subscription: str, **arguments: Any) -> set[tuple[Any, ...]]:
         """match_subscription: (key, completing position, bindings of taken operands)."""

@@ -44,7 +44,10 @@ def test_the_time_conditions_of_spec_match_at_8(lake: SketchLake) -> None:
 def test_the_chain_of_spec_is_trained_and_forecasts(lake: SketchLake) -> None:
     stream = MachineStream(lake, "m_train", {"chain": "a AS a ; b AS b, c AS c", "pair": "a ; b"})
     stream.deliver(letters("abb"), letters("xbc", begin=3))
-    assert stream.moves("chain") == {"": {"01=1", "00=5", "11=2", "12=3", "21=1", "22=1", "23=1"}}
+    assert stream.moves("chain") == {
+        ("N0", "N1"): 1, ("N0", "N0"): 5, ("N1", "N1"): 2, ("N1", "N2"): 3, ("N2", "N1"): 1, ("N2", "N2"): 1,
+        ("N2", "N3"): 1,
+    }  # fmt: skip
     # The a is still in N1; a forecast of 0 is not above the threshold of 0.
     assert stream.forecasts("chain", lookahead=1) == []
     for lookahead, probability in ((2, 0.2), (3, 26 / 75), (4, 526 / 1125)):
@@ -132,7 +135,28 @@ def test_counts_lose_a_share_a_day(lake: SketchLake) -> None:
     stream = MachineStream(lake, "m_decay", {"ab": {"query": "a ; b", "decay": 0.5}})
     stream.deliver([E(0, "a"), E(day, "x")], [E(2 * day, "b")])
     # The a is two days old, the x one, the b none.
-    assert stream.moves("ab") == {"": {"01=0.25", "00=1.5", "11=0.5", "12=1"}}
+    assert stream.moves("ab") == {("N0", "N1"): 0.25, ("N0", "N0"): 1.5, ("N1", "N1"): 0.5, ("N1", "N2"): 1}
+
+
+def test_a_forecast_knows_how_much_of_a_deadline_is_left(lake: SketchLake) -> None:
+    stream = MachineStream(lake, "m_deadline", {"ab": "a ; b @(t(b) - t(a) < 3 SEC)"})
+    # Of three a's b came to one in the next second, and to another one in the one after that; the fourth is live.
+    stream.deliver(letters("abxxaxbxxaxxxa"))
+    (row,) = stream.forecasts("ab", lookahead=1)
+    assert (row["bindings"]["a"], row["probability"]) == ([14], pytest.approx(1 / 3))
+    (row,) = stream.forecasts("ab", lookahead=2)
+    # The a that has a b waits for another one: of three a's in their second second one got its b.
+    assert row["probability"] == pytest.approx(1 / 3 + 2 / 3 * 1 / 3)
+    stream.deliver(letters("x", begin=14))
+    assert [row["probability"] for row in stream.forecasts("ab", lookahead=5)] == [pytest.approx(1 / 3)]
+
+
+def test_an_alternative_that_is_gone_is_not_forecast(lake: SketchLake) -> None:
+    stream = MachineStream(lake, "m_either", {"abcd": "a , ((b ; c) | d)"})
+    stream.deliver(letters("abxdcadaxab"))
+    found = {row["state"]: row["probability"] for row in stream.forecasts("abcd", lookahead=1)}
+    # Of the nine events behind the first b one was a c; no d counts there.
+    assert found == {"N1(1: N1)": pytest.approx(1 / 9)}
 
 
 def test_the_best_of_a_key_is_marked(lake: SketchLake) -> None:
@@ -162,7 +186,11 @@ def test_alternatives_that_were_not_taken_have_no_events(lake: SketchLake) -> No
 REFUSED = [
     ("predict_match('nonsense')", "there is no subscription 'nonsense'"),
     ("match_subscription(NULL)", "subscription is NULL; give the name of a subscription"),
-    ("predict_match('either', lookahead => 0)", "lookahead => 0 is out of range; 1 event or more would be right"),
+    (
+        "predict_match('either', lookahead => 2147483647)",
+        "lookahead => 2147483647 is out of range; 1 to 1,000 events would be right",
+    ),
+    ("predict_match('either', lookahead => 0)", "lookahead => 0 is out of range; 1 to 1,000 events would be right"),
     ("predict_match('either', threshold => 1.5D)", "threshold => 1.5 is out of range; from 0 to 1 would be right"),
     ("match_subscription('either', key => 'k')", "key => 'k': the subscription 'either' has no PARTITION BY"),
     (

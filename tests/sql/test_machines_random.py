@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pytest
 from naive import machine_forecasts as chains
 from naive import machines as naive
@@ -15,8 +16,12 @@ from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
 from pyspark.sql import Row, SparkSession
 from sql.machine_lake import MachineStream, call
 from sql.sketch_lake import DATABASE, E, SketchLake, shared
+from unit.machines.running_cases import Run
+from unit.machines.test_machine_forecasting import cuts
 
 from patternlake.delta_tables.quoting import literal
+from patternlake.udfs.machines.cuts import state_name
+from patternlake.udfs.machines.forecasting import DEAD, Forecaster, any_of, telling
 
 SUBSCRIPTIONS = 6
 Shown = tuple[str | None, frozenset[tuple[str, int]]]
@@ -115,29 +120,46 @@ def check_matches(asked: Asked, events: Sequence[naive.Event], rows: Sequence[Ro
 
 
 def check_forecasts(asked: Asked, events: Sequence[naive.Event], rows: Sequence[Row]) -> None:
-    counts = chains.train(asked.subscription, events)
-    wanted = chains.forecasts(
-        asked.subscription, events, counts, asked.lookahead, smoothing=asked.smoothing, threshold=0.0
-    )
+    """Which rows there are, and what they forecast from the oracle's counts; chains are checked where they are made."""
+    run = Run([asked.subscription.text])
+    counts = run.as_ours(0, chains.train(asked.subscription, events))
+    forecaster = Forecaster(run.compiled.subscriptions[0], counts, asked.lookahead, asked.smoothing)
+    cut_of = cuts(run.compiled.subscriptions[0])
+    wanted = []
+    for key, joins, names, row, lefts in live_rows(asked.subscription, events):
+        cut = cut_of[names]
+        ages = telling(
+            [run.age(0, chains.Cell(chains.name_of(asked.subscription.root, names), left)) for left in lefts]
+        )
+        within = any_of(np.array([forecaster.hazard(cut, age) for age in ages]))
+        if within[-1] > 0:
+            wanted.append((shown_key(key), row, within[-1] - within[-2], within[-1], round(forecaster.trained_on(cut))))
+        del joins
     # Two rows of other join values can be bound to the same events.
-    expected = sorted((of_row(one), one.alpha, one.probability, one.trained_on) for one in wanted)
-    found = sorted(((sortable(row)), row["alpha"], row["probability"], row["trained_on"]) for row in rows)
+    expected = sorted(((repr((key, sorted(row.items()))), *told) for key, row, *told in wanted))
+    found = sorted((sortable(row), row["alpha"], row["probability"], row["trained_on"]) for row in rows)
     assert [(row[0], row[3]) for row in found] == [(row[0], row[3]) for row in expected]
     assert [row[1] for row in found] == pytest.approx([row[1] for row in expected])
     assert [row[2] for row in found] == pytest.approx([row[2] for row in expected])
-    best = {shown_key(one.row.key): one for one in wanted if one.is_best}
+    best = {key: max(one[3] for one in wanted if one[0] == key) for key, *_ in wanted}
     marked = [row for row in rows if row["is_best"]]
     assert sorted(str(row["key"]) for row in marked) == sorted(map(str, best))
-    for row in marked:
-        one, bound = best[row["key"]], shown(row)[1]
-        # Other states may be as probable but for rounding.
-        same = {name for name, _ in bound} == set(one.row.bindings)
-        assert row["probability"] == pytest.approx(one.probability)
-        assert not same or bound == frozenset(one.row.bindings.items())
+    assert all(row["probability"] == pytest.approx(best[row["key"]]) for row in marked)
 
 
-def of_row(one: chains.Forecast) -> str:
-    return repr((shown_key(one.row.key), sorted(one.row.bindings.items())))
+def live_rows(
+    subscription: naive.Subscription, events: Sequence[naive.Event]
+) -> Iterator[tuple[Any, Any, frozenset[str], dict[str, int], list[chains.Left]]]:
+    """(key, join values, bound operands, the smallest assignment, what its instances have left) of each live row."""
+    states = chains.States(subscription)
+    for key, taken in naive.partitions(subscription, events).items():
+        partition = naive.Partition(subscription, taken)
+        kinds: dict[Any, list[naive.Assignment]] = {}
+        for bound in chains.instances(states, partition):
+            kinds.setdefault((chains.joins_of(partition, bound), frozenset(bound)), []).append(bound)
+        for (joins, names), some in kinds.items():
+            shown_ = naive.positions(partition, naive.smallest(subscription, some))
+            yield key, joins, names, shown_, [chains.left(states, partition, bound) for bound in some]
 
 
 def sortable(row: Row) -> str:
@@ -146,20 +168,28 @@ def sortable(row: Row) -> str:
 
 
 def counted(stream: MachineStream) -> dict[str, dict[tuple[Any, ...], float]]:
-    """How often each subscription's machines moved where."""
+    """How often each subscription's states moved where."""
     found: dict[str, dict[tuple[Any, ...], float]] = {}
     for row in stream.lake.rows(
         f"SELECT * FROM {DATABASE}.machine_transitions WHERE stream = {literal(stream.name)} AND moves != 0"
     ):
-        path = tuple(int(part) for part in row["machine"].split(".") if part)
-        target = chains.DEAD if row["next_state"] == "dead" else int(row["next_state"][1:])
-        found.setdefault(row["subscription"], {})[path, int(row["state"][1:]), target] = row["moves"]
+        moved = row["state"], row["age"], row["next_state"], row["next_age"]
+        found.setdefault(row["subscription"], {})[moved] = row["moves"]
     return found
 
 
 def expected_counts(subscription: naive.Subscription, events: Sequence[naive.Event]) -> dict[tuple[Any, ...], float]:
-    counts = chains.train(subscription, events)
-    return {(*where, to): float(count) for where, moves in counts.items() for to, count in moves.items() if count}
+    run = Run([subscription.text])
+    chain = run.compiled.subscriptions[0].master
+    return {
+        (
+            state_name(chain, cut),
+            age,
+            *(("dead", 0) if after == DEAD else (state_name(chain, after[0]), after[1])),
+        ): count
+        for (cut, age), moves in run.as_ours(0, chains.train(subscription, events)).items()
+        for after, count in moves.items()
+    }
 
 
 def answers(

@@ -56,6 +56,17 @@ def age_of(left: int, most: int, events_left: int, most_events: int, closed: int
     return age
 
 
+OPEN = (2 * SLICES) ** 2
+"""Ages below this one are of instances whose lower bounds are reached."""
+
+
+@routine
+def ends_sooner(age: int, other: int) -> bool:
+    """Whether an instance of one age ends before one of the other does, or at its end; both deadlines are compared."""
+    radix = 2 * SLICES
+    return age % radix >= other % radix and age // radix % radix >= other // radix % radix
+
+
 @dataclass(frozen=True)
 class Ages:
     """What there is to ages in a graph, by state or link.
@@ -112,7 +123,8 @@ def ages_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Ages:
     fresh = [_fresh(graph, link, most, most_events, opens, most_closed) if timed[link.target] else 0
              for link in graph.links]  # fmt: skip
     return Ages(
-        tuple(timed), tuple(by_instance), tuple(most), tuple(most_events), tuple(most_closed), tuple(opens), tuple(fresh)
+        tuple(timed), tuple(by_instance), tuple(most), tuple(most_events), tuple(most_closed), tuple(opens),
+        tuple(fresh),
     )  # fmt: skip
 
 

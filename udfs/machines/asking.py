@@ -15,11 +15,13 @@ from patternlake.udfs.asking import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.machines.configured import Group, groups_of
 from patternlake.udfs.machines.cuts import START, Cut, complete, state_name
-from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest
+from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
 from patternlake.udfs.machines.limits import MOST_LOOKAHEAD
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
 _SHOWN_NAMES = 20
+COUNTING = 2
+"""What moves are, as `machine_transitions` counts them; subscriptions of which others were counted begin anew."""
 DEAD_NAME = "dead"
 """What `DEAD` is called in `machine_transitions`."""
 ROUGHLY = " (each instance by its own way)"
@@ -89,6 +91,11 @@ def _question(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any
         raise ArgumentError(f"threshold => {threshold} is out of range; from 0 to 1 would be right")
     standing = _standing(name, arguments.get("as_of"), published)
     configuration = json.loads(standing["at"]["configuration"])
+    if "lookahead" in arguments and json.loads(standing["at"]["state"] or "{}").get("counting") != COUNTING:
+        raise ArgumentError(
+            f"the moves of {name!r} were counted by an older PatternLake then, from which no forecast is made; run "
+            "`predict`, and ask for what it publishes"
+        )
     entry = configuration["subscriptions"][name]
     stream = {part: configuration["stream"][part] for part in ("attributes", "key")}
     entry = {**entry, "lookahead": given(arguments, "lookahead", entry.get("lookahead", DEFAULT_LOOKAHEAD))}
@@ -204,5 +211,5 @@ def row_forecast(ages: Sequence[int], trained: Sequence[int], hazards: Sequence[
     A value of `ROW_TYPE`.
     """
     known = np.array(trained, np.int64)
-    within = any_of(np.array([hazards[nearest(known, age)] for age in ages]))
+    within = any_of(np.array([hazards[nearest(known, age)] for age in telling(ages)]))
     return {"alpha": float(within[-1] - within[-2]), "probability": min(1.0, float(within[-1]))}

@@ -5,9 +5,9 @@ after the event: it waits, goes back where the event discards it, or is dead; an
 from it, it advances instead. What waits is not looked at event by event, but when something happens to it: its ages
 since then follow from the times of the events.
 
-A row of the tally is (kind and age before, state and age after, weight). Its kind is the state that was left, or, behind
-all states, a link that an event followed, or, behind all links, the same link for what the instance would have counted
-otherwise.
+A row of the tally is (kind and age before, state and age after, weight). Its kind is the state that was left, or,
+behind all states, a link that an event followed, or, behind all links, the same link for what the instance would have
+counted otherwise.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def rows_due(room: Room, event: int) -> int:
 
 @kernel
 def settled(tables: Tables, room: Room, stream: Stream, entry: int, event: int) -> bool:
-    """Count the moves of what waits at the events before one; False if there is too little room, to go on from there."""
+    """Count the moves of what waits at the events before one; False if there is too little room; it may go on then."""
     state = room.state[entry]
     return _settled(
         room.n, room.tally_keys, room.tally_weight, stream.time, stream.weight, room.since, room.age,
@@ -144,9 +144,9 @@ def _settled(
 def all_settled(tables: Tables, room: Room, stream: Stream, event: int) -> bool:
     """The same of all instances."""
     for entry in range(1, room.n[TOP]):
-        if room.state[entry] > 0 and tables.by_instance[room.state[entry]] and room.since[entry] < event:
-            if not settled(tables, room, stream, entry, event):
-                return False
+        counts = room.state[entry] > 0 and tables.by_instance[room.state[entry]] and room.since[entry] < event
+        if counts and not settled(tables, room, stream, entry, event):
+            return False
     return True
 
 

@@ -1,13 +1,13 @@
 """How likely a partial match is to be completed: first passage on the chain of the states that are trained.
 
 Source: Muthusamy et al. 2010, sections 5.2.1 to 5.2.3, and SPEC section 6. A state is a cut of the whole subscription,
-which is the paper's global state, with the age of its deadlines (`ages`). From cell i it goes to cell j with probability
-N_ij / Σ_j N_ij; what is matched goes nowhere, so that the probability to be matched at exactly the n-th event is **first
-passage** (α), and its sum up to n is a probability (β).
+which is the paper's global state, with the age of its deadlines (`ages`). From cell i it goes to cell j with
+probability N_ij / Σ_j N_ij; what is matched goes nowhere, so that the probability to be matched at exactly the n-th
+event is **first passage** (α), and its sum up to n is a probability (β).
 
 What is counted is the way of one instance. An instance that advances may wait on beside its copy (the paper's second
-link of section 4.1), and mostly the copy does all that it can do. Where it doesn't, as an alternative is lost to it or a
-deadline of its own begins with it, both go on: what is followed is a **front**, the cells that the descendants of one
+link of section 4.1), and mostly the copy does all that it can do. Where it doesn't, as an alternative is lost to it or
+a deadline of its own begins with it, both go on: what is followed is a **front**, the cells that the descendants of one
 instance are in. One event serves one operand, so what different operands take are different events, and those that
 take the same are the same event.
 
@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.machines.ages import SLICES
+from patternlake.udfs.machines.ages import OPEN, SLICES, ends_sooner
 from patternlake.udfs.machines.coverage import uncovered
 from patternlake.udfs.machines.cuts import START, Cut, behind, complete, fallbacks, moves, pending
 from patternlake.udfs.machines.subscription import Subscription
@@ -41,8 +41,10 @@ Front = tuple[Cell, ...]
 
 DEAD: Cell = (Cut(-1), 0)
 """Stands for what follows where a copy is discarded and has nowhere to go, or cannot be completed any more."""
-MOST_FRONTS = 4_096
-"""Greatest number of fronts of a subscription; of more, each instance is followed by its own way alone."""
+MOST_FRONTS = 1_024
+"""Greatest number of fronts of a subscription with some of more than one cell; of more, slices of ages are put
+together, and at last each instance is followed by its own way alone."""
+_SLICES_TOGETHER = (1, 4, 16)
 _Outcomes = list[tuple[float, Front]]
 _DONE: Front = ()
 
@@ -75,20 +77,35 @@ class Forecaster:
 
     def __init__(self, subscription: Subscription, counts: Counts, lookahead: int, smoothing: float = 0.0) -> None:
         self.subscription, self.chain = subscription, subscription.master
-        self.counts, self.lookahead, self.smoothing = counts, lookahead, smoothing
-        self.trained: dict[Cut, NDArray[np.int64]] = {}
-        ages: dict[Cut, list[int]] = {}
+        self.lookahead, self.smoothing = lookahead, smoothing
+        self.uncovered = uncovered(subscription)
+        self.exact = True
+        fronts = None
+        for slices in _SLICES_TOGETHER if self.uncovered else (1,):
+            self._take(counts, slices)
+            fronts = self._fronts(MOST_FRONTS if self.uncovered else None)
+            if fronts is not None:
+                break
+        if fronts is None:
+            self.exact, self.uncovered = False, frozenset()
+            self._take(counts, 1)
+            fronts = self._fronts(None)
+        self.fronts = fronts or {}
+
+    def _take(self, counts: Counts, slices: int) -> None:
+        """Take counts in, so many slices of an age as one."""
+        self.counts: dict[Cell, dict[Cell, float]] = {}
         for (cut, age), after in counts.items():
-            if after:
+            some = self.counts.setdefault((cut, _coarser(age, slices)), {})
+            for (target, target_age), count in after.items():
+                cell = target, _coarser(target_age, slices)
+                some[cell] = some.get(cell, 0.0) + count
+        ages: dict[Cut, list[int]] = {}
+        for (cut, age), moved in self.counts.items():
+            if moved:
                 ages.setdefault(cut, []).append(age)
         self.trained = {cut: np.array(sorted(some), np.int64) for cut, some in ages.items()}
         self.rows: dict[Cell, _Row] = {}
-        self.uncovered = uncovered(subscription)
-        self.exact = True
-        self.fronts = self._fronts(MOST_FRONTS)
-        if self.fronts is None:
-            self.exact, self.uncovered = False, frozenset()
-            self.fronts = self._fronts(None)
 
     def trained_on(self, cut: Cut) -> float:
         """How often a state was left, at any age."""
@@ -102,9 +119,12 @@ class Forecaster:
     def alpha(self, cut: Cut, age: int = 0) -> FloatArray:
         """Matched at exactly the n-th event, for each n from 0: float64[lookahead + 1]."""
         if complete(self.chain, cut):
-            return np.eye(1, self.lookahead + 1)[0]
+            matched: FloatArray = np.zeros(self.lookahead + 1)
+            matched[0] = 1.0
+            return matched
         number = self._numbers[(self.nearest((cut, age)),)]
-        return self._passage[:, number]
+        found: FloatArray = self._passage[:, number]
+        return found
 
     def probability(self, cut: Cut, age: int = 0) -> FloatArray:
         """Matched within n events (β), for each n from 0: float64[lookahead + 1]."""
@@ -258,7 +278,7 @@ class Forecaster:
 
     @cached_property
     def _numbers(self) -> dict[Front, int]:
-        return {front: number for number, front in enumerate(self.fronts or {})}
+        return {front: number for number, front in enumerate(self.fronts)}
 
     @cached_property
     def _passage(self) -> FloatArray:
@@ -266,18 +286,28 @@ class Forecaster:
         numbers = self._numbers
         edges = [
             (numbers[front], numbers[after], p)
-            for front, outcomes in (self.fronts or {}).items()
+            for front, outcomes in self.fronts.items()
             for p, after in outcomes
             if after != _DONE
         ]
-        source, target, share = (np.array(column) for column in zip(*edges, strict=True)) if edges else ([], [], [])
+        source = np.array([one for one, _, _ in edges], np.int64)
+        target = np.array([after for _, after, _ in edges], np.int64)
+        share = np.array([p for _, _, p in edges])
         found = np.zeros((self.lookahead + 1, len(numbers)))
-        for front, outcomes in (self.fronts or {}).items():
+        for front, outcomes in self.fronts.items():
             found[1, numbers[front]] = sum(p for p, after in outcomes if after == _DONE)
         for n in range(2, self.lookahead + 1):
-            if edges:
-                found[n] = np.bincount(source, share * found[n - 1][target], len(numbers))
+            found[n] = np.bincount(source, share * found[n - 1][target], len(numbers))
         return found
+
+
+def _coarser(age: int, slices: int) -> int:
+    """The first age of those that are put together with one."""
+    found = 0
+    for part in (2, 1, 0):
+        slice_ = age // (2 * SLICES) ** part % (2 * SLICES)
+        found = found * 2 * SLICES + (slice_ if slice_ == 0 else (slice_ - 1) // slices * slices + 1)
+    return found
 
 
 def nearest(ages: NDArray[np.int64], age: int) -> int:
@@ -287,6 +317,12 @@ def nearest(ages: NDArray[np.int64], age: int) -> int:
         radix = (2 * SLICES) ** part
         apart += np.abs(ages // radix % (2 * SLICES) - age // radix % (2 * SLICES))
     return int(np.argmin(apart))
+
+
+def telling(ages: Sequence[int]) -> list[int]:
+    """The ages of instances of one row without those of which another one does all: it is open, and ends no sooner."""
+    last = min((age for age in ages if age < OPEN), default=None)
+    return [age for age in ages if last is None or age == last or not ends_sooner(age, last)]
 
 
 def any_of(hazards: FloatArray) -> FloatArray:

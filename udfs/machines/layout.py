@@ -30,7 +30,7 @@ _TOGETHER = (
     ("slot_waits", "slot_place", "fired_at"),
 )
 """Fields of `Tables` by what they are numbered by."""
-_WIDE = frozenset({"exact", "earliest", "bound_most", "agree_variables", "agree_columns", "limit_low", "limit_high"})  # fmt: skip
+_WIDE = frozenset({"exact", "earliest", "bound_most", "agree_variables", "agree_columns", "limit_low", "limit_high"})
 """Fields with bits or times; the others are numbers of what is in memory, for which 4 bytes do."""
 
 

@@ -206,8 +206,8 @@ _GROUPS = (
     "group_place", "group_held", "group_hash", "group_marks", "group_end", "group_crowd",
     "group_since", "group_joins",
 )  # fmt: skip
-"""What lies side by side of each entry and of each group, as kernels touch it together; `_COUNTED` of those entries that
-count moves of their own."""
+"""What lies side by side of each entry and of each group, as kernels touch it together; `_COUNTED` of those entries
+that count moves of their own."""
 _LISTS = {
     MORE_ENTRIES: ("free", "fresh", "kept", "pending", "discarded", "discarded_state"),
     MORE_GROUPS: ("group_free", "crowd", "emptied"),

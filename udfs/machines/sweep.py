@@ -405,8 +405,8 @@ def _tell(room: Room, event: int) -> None:
 
 @kernel
 def _bury(
-    tables: Tables, room: Room, stream: Stream, queue: IntArray, column: int, now: int, event: int, time: int, rank: int,
-    values: IntArray,
+    tables: Tables, room: Room, stream: Stream, queue: IntArray, column: int, now: int, event: int, time: int,
+    rank: int, values: IntArray,
 ) -> None:  # fmt: skip
     """Remove instances that are due in a queue and that no continuation completes any more."""
     n = room.n

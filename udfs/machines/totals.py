@@ -38,7 +38,8 @@ class Totals:
     def __add__(self, other: Totals) -> Totals:
         both = np.concatenate([self.keys, other.keys])
         keys, places = np.unique(both, axis=0, return_inverse=True)
-        weights = np.bincount(places.ravel(), np.concatenate([self.weights, other.weights]), len(keys))
+        weights = np.zeros(len(keys))
+        np.add.at(weights, places.ravel(), np.concatenate([self.weights, other.weights]))
         return Totals(self.counted + other.counted, keys, weights)
 
     @cached_property
@@ -64,15 +65,16 @@ def counts_of(compiled: Compiled, totals: Totals, number: int) -> Counts:
     number
         Of the subscription.
     """
-    found: Counts = {}
+    found: dict[Cell, dict[Cell, float]] = {}
     for cell, after, count in _moves(compiled, totals, number):
         some = found.setdefault(cell, {})
         some[after] = some.get(after, 0.0) + count
     # What advanced is taken from what waited, which leaves rests where counts are weighted.
-    return {
+    counted = {
         cell: {after: count for after, count in some.items() if count > 1e-9 * sum(map(abs, some.values()))}
         for cell, some in found.items()
     }
+    return {cell: some for cell, some in counted.items() if some}
 
 
 def _moves(compiled: Compiled, totals: Totals, number: int) -> Iterator[tuple[Cell, Cell, float]]:

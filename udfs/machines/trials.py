@@ -17,7 +17,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from numba import njit
 
-from patternlake.udfs.machines.ages import SLICES, age_of
+from patternlake.udfs.machines.ages import OPEN, SLICES, age_of, ends_sooner
 from patternlake.udfs.machines.batch_rows import TOTALS_COLUMNS, totals_columns
 from patternlake.udfs.machines.configured import Group, columns_read
 from patternlake.udfs.machines.cuts import START, complete
@@ -32,7 +32,10 @@ from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import tables
 
 TRIAL_SCHEMA = pa.schema(
-    [("group", pa.int32()), *((name, pa.list_(pa.int64() if name == "keys" else pa.float64())) for name in TOTALS_COLUMNS)]
+    [
+        ("group", pa.int32()),
+        *((name, pa.list_(pa.int64() if name == "keys" else pa.float64())) for name in TOTALS_COLUMNS),
+    ]
 )
 """Of each task and group: `Machines.totals` of training; or as the first of them what `judge` added up."""
 BINS = 10
@@ -232,6 +235,8 @@ def _judge(
     row_soonest = np.empty(entries, np.int64)
     state_of = np.empty(entries, np.int64)
     deadlines = np.empty((entries, 3), np.int64)
+    age_of_entry = np.empty(entries, np.int64)
+    last_open = np.empty(entries, np.int64)
     combined = np.empty((64, most))
     rows_state = np.empty(64, np.int64)
     rows_soonest = np.empty(64, np.int64)
@@ -241,7 +246,19 @@ def _judge(
             rows = 0
             for number in range(count):
                 entry = active[number]
-                row, state = row_of[entry], state_of[entry]
+                age_of_entry[entry] = _age_at(
+                    deadlines[entry], limits[:, state_of[entry]], times[event], event - first_of[event]
+                )
+                if seen[row_of[entry]] != event:
+                    last_open[row_of[entry]] = _NEVER
+                if age_of_entry[entry] < OPEN:
+                    last_open[row_of[entry]] = min(last_open[row_of[entry]], age_of_entry[entry])
+                seen[row_of[entry]] = event
+            for number in range(count):
+                seen[row_of[active[number]]] = -1
+            for number in range(count):
+                entry = active[number]
+                row, state, age = row_of[entry], state_of[entry], age_of_entry[entry]
                 if seen[row] != event:
                     seen[row] = event
                     if rows == len(combined):
@@ -255,13 +272,9 @@ def _judge(
                     rows += 1
                 slot = row_place[row]
                 row_soonest[row] = rows_soonest[slot] = min(rows_soonest[slot], soonest[entry])
-                age = 0
-                if limits[3, state]:
-                    time, rank = times[event], event - first_of[event]
-                    left = -1 if deadlines[entry, 0] >= _NEVER else max(0, deadlines[entry, 0] - time)
-                    events = -1 if deadlines[entry, 1] >= _NEVER else max(0, deadlines[entry, 1] - rank)
-                    closed = deadlines[entry, 2] - time
-                    age = age_of(left, limits[0, state], events, limits[1, state], closed, limits[2, state])
+                # As `forecasting.telling` leaves them out.
+                if last_open[row] < _NEVER and age != last_open[row] and ends_sooner(age, last_open[row]):
+                    continue
                 known = _nearest(ages, age_at[state], age_at[state + 1], age)
                 for step in range(most):
                     combined[slot, step] = max(combined[slot, step], hazards[known, step])
@@ -303,9 +316,19 @@ def _judge(
 
 
 @njit(cache=True)
+def _age_at(deadlines: IntArray, limits: IntArray, time: int, rank: int) -> int:
+    """The age of an entry after an event, as `counting.age_at` finds it."""
+    if not limits[3]:
+        return 0
+    left = -1 if deadlines[0] >= _NEVER else max(0, deadlines[0] - time)
+    events = -1 if deadlines[1] >= _NEVER else max(0, deadlines[1] - rank)
+    return age_of(left, limits[0], events, limits[1], deadlines[2] - time, limits[2])
+
+
+@njit(cache=True)
 def _nearest(ages: IntArray, begin: int, end: int, age: int) -> int:
     """The place of the most similar age, as `forecasting.nearest` finds it."""
-    found, least = begin, _NEVER
+    found, least = begin, int(_NEVER)
     for at in range(begin, end):
         apart, one, other = 0, ages[at], age
         for _ in range(3):

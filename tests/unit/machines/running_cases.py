@@ -115,23 +115,13 @@ class Run:
     def counts(self, number: int) -> Counts:
         return counts_of(self.compiled, self.machines.totals, number)
 
-
     def as_ours(self, number: int, counts: chains.Counts) -> dict[Cell, dict[Cell, float]]:
         """Counts of the oracle with what is left as ages."""
-        ages, chain = self.compiled.ages, self.compiled.subscriptions[number].master
-        states = self.compiled.graph.states[number]
-        named = {state_name(chain, cut): cut for cut in states}
+        chain = self.compiled.subscriptions[number].master
+        named = {state_name(chain, cut): cut for cut in self.compiled.graph.states[number]}
 
         def cell(one: chains.Cell) -> Cell:
-            if one == chains.DEAD:
-                return DEAD
-            cut = named[one.state]
-            state, left = states[cut], one.left
-            if not ages.timed[state]:
-                return cut, 0
-            time, events = (NEVER if some is None else some for some in left[:2])
-            most = ages.most[state], ages.most_events[state], ages.most_closed[state]
-            return cut, age_of(time, most[0], events, most[1], left.closed, most[2])
+            return DEAD if one == chains.DEAD else (named[one.state], self.age(number, one))
 
         found: dict[Cell, dict[Cell, float]] = {}
         for one, moves in counts.items():
@@ -139,6 +129,17 @@ class Run:
             for after, count in moves.items():
                 some[cell(after)] = some.get(cell(after), 0.0) + count
         return found
+
+    def age(self, number: int, cell: chains.Cell) -> int:
+        """The age of what a cell of the oracle has left."""
+        ages, chain = self.compiled.ages, self.compiled.subscriptions[number].master
+        states = {state_name(chain, cut): state for cut, state in self.compiled.graph.states[number].items()}
+        state, left = states[cell.state], cell.left
+        if not ages.timed[state]:
+            return 0
+        time, events = (NEVER if some is None else some for some in left[:2])
+        most = ages.most[state], ages.most_events[state], ages.most_closed[state]
+        return age_of(time, most[0], events, most[1], left.closed, most[2])
 
 
 def attribute(name: str, events: Sequence[naive.Event]) -> Column:
