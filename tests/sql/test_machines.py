@@ -152,7 +152,7 @@ def test_a_forecast_knows_how_much_of_a_deadline_is_left(lake: SketchLake) -> No
 
 
 def test_an_alternative_that_is_gone_is_not_forecast(lake: SketchLake) -> None:
-    stream = MachineStream(lake, "m_either", {"abcd": "a , ((b ; c) | d)"})
+    stream = MachineStream(lake, "m_gone", {"abcd": "a , ((b ; c) | d)"})
     stream.deliver(letters("abxdcadaxab"))
     found = {row["state"]: row["probability"] for row in stream.forecasts("abcd", lookahead=1)}
     # Of the nine events behind the first b one was a c; no d counts there.

@@ -303,3 +303,20 @@ def test_relative_paths_start_at_the_files_folder(tmp_path: Path) -> None:
 def test_the_meaning_of_a_stream_is_what_its_rows_depend_on(changed: str, means: bool) -> None:
     before, after = (Configuration.from_text(text).streams["s"].meaning for text in (SMALL, changed))
     assert (before != after) is means
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("lookahead: 1001", "lookahead: 1001 is out of range; at most 1000"),
+        ("lookahead: 99999999999", "lookahead: 99999999999 is out of range; at most 1000"),
+        ("smoothing: .inf", "smoothing: inf is out of range"),
+        ("smoothing: .nan", "smoothing: nan"),
+        ("decay: 1", "decay: 1 is out of range; less than 1"),
+    ],
+)
+def test_what_a_forecast_cannot_be_made_with_is_refused(setting: str, told: str) -> None:
+    text = SMALL + f"\nsubscriptions: {{ab: {{stream: s, query: 'a ; b', {setting}}}}}"
+    with pytest.raises(ConfigurationError) as caught:
+        Configuration.from_text(text)
+    assert f"subscriptions.ab.{told}" in str(caught.value)

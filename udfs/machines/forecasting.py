@@ -141,7 +141,9 @@ class Forecaster:
         """The cell, or the one of the same state that was left at the most similar age."""
         cut, age = cell
         ages = self.trained.get(cut)
-        if ages is None or self.counts.get(cell):
+        if ages is None:
+            return cut, 0
+        if self.counts.get(cell):
             return cell
         return cut, int(ages[nearest(ages, age)])
 

@@ -97,6 +97,7 @@ def test_an_unvisited_state_forecasts_nothing_and_says_so() -> None:
     asked = compiled("a ; b ; c")
     forecaster = Forecaster(asked, {(Cut(0), 0): {(Cut(0), 0): 3, (Cut(1), 0): 2}, (Cut(1), 0): {(Cut(1), 0): 2}}, 5)
     assert not forecaster.probability(Cut(2)).any()
+    assert not forecaster.probability(Cut(2), 30).any()
     assert (forecaster.trained_on(Cut(2)), forecaster.trained_on(Cut(1))) == (0, 2)
 
 
