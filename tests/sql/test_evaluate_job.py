@@ -37,13 +37,13 @@ def test_forecasts_are_judged_as_by_the_oracle(lake: SketchLake) -> None:
     stream.run("ingest")
     stream.run("evaluate")
     given = [naive.Event(at + 1, event.time * 1000, event.name, event.key) for at, event in enumerate(events)]
-    chain = chains.Chain(CHAIN, chains.train(CHAIN, given[:HALF]))
+    chain = chains.Chain(chains.train(CHAIN, given[:HALF]), "N3")
     rows = lake.rows(f"SELECT * FROM {DATABASE}.forecast_evaluation WHERE stream = 'm_judged' AND kind = 'threshold'")
     found = {(row["lookahead"], row["low"]): row for row in rows}
     assert found.keys() == {(1, 0.2), (1, 0.6), (3, 0.2), (3, 0.6)}
     for lookahead in (1, 3):
         made, hits = predictions(CHAIN, given[HALF:], lookahead)
-        told = {bound: chain.within(chain.root, bound, lookahead) for bound in made}
+        told = {bound: chain.within(chains.Cell(chains.name_of(CHAIN.root, bound)), lookahead) for bound in made}
         squares = sum(made[b] * told[b] ** 2 - 2 * hits[b] * told[b] + hits[b] for b in made)
         for threshold in (0.2, 0.6):
             row = found[lookahead, threshold]
