@@ -1,47 +1,111 @@
-"""The SQL function `cet_count`: how many complete event trends each window has, and how long they are."""
+"""The function `cet_count`: how many complete event trends each window has, and how long they are."""
 
 from __future__ import annotations
 
-from patternlake.delta_tables.database import Database
-from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.trend_steps import ctes
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-PARAMETERS = (
-    Parameter("query", "STRING"),
-    Parameter("key", "STRING", "NULL"),
-    Parameter("from_time", "TIMESTAMP", "NULL"),
-    Parameter("to_time", "TIMESTAMP", "NULL"),
-    Parameter("as_of", "TIMESTAMP", "NULL"),
+import pyarrow as pa
+
+from patternlake.sql_ext import tasks
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.trend_vertices import TrendCall, trend_call, with_ends
+from patternlake.udfs.trends.asking import asked
+from patternlake.udfs.trends.parts import count_part
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COUNTED = (
+    "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, trends STRING, trends_approx DOUBLE, "
+    "longest INT, total_length STRING, final BOOLEAN"
+)
+"""What the tasks give."""
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+    question = trend_call(lake, arguments)
+    return with_ends(question, counted(question)).select(*FUNCTION.columns)
+
+
+def counted(question: TrendCall) -> DataFrame:
+    """The counts of all windows of a call: `COUNTED`, and the portion that each was counted in."""
+    text = question.question["text"]
+    if question.here:
+        rows = count_part(asked(text), question.vertices())
+        return question.lake.local(
+            rows.append_column(tasks.PORTION, pa.array([0] * rows.num_rows, pa.int32())), _SCHEMA
+        )
+
+    def task(portion: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        rows = count_part(asked(text), columns)
+        yield rows.append_column(tasks.PORTION, pa.array([portion] * rows.num_rows, pa.int32()))
+
+    return tasks.dealt(question.portions(), question.question["parts"], task, _SCHEMA)
+
+
+_SCHEMA = f"{COUNTED}, {tasks.PORTION} INT"
+
+FUNCTION = TableFunction(
+    name="cet_count",
+    parameters=(
+        Parameter("query", "STRING"),
+        Parameter("key", "STRING", None),
+        Parameter("from_time", "TIMESTAMP", None),
+        Parameter("to_time", "TIMESTAMP", None),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    columns={
+        "key": "STRING",
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "trends": "STRING",
+        "trends_approx": "DOUBLE",
+        "longest": "INT",
+        "total_length": "STRING",
+        "final": "BOOLEAN",
+    },
+    comment="Numbers of complete event trends by window",
+    plan=_plan,
 )
 
-RETURNS = {
-    "key": "STRING",
-    "window_start": "TIMESTAMP",
-    "window_end": "TIMESTAMP",
-    "trends": "STRING",
-    "trends_approx": "DOUBLE",
-    "longest": "INT",
-    "total_length": "STRING",
-    "final": "BOOLEAN",
-}
 
+def cet_count(
+    spark: SparkSession,
+    query: str,
+    key: str | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Count the complete event trends of each window, without listing them.
 
-def function(db: Database) -> SqlFunction:
-    """`cet_count` over the tables of a database."""
-    return SqlFunction("cet_count", PARAMETERS, RETURNS, _body(db), "Numbers of complete event trends by window")
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    query
+        Name of a configured trend query.
+    key
+        Only this partition; of a query without PARTITION BY, only events of this key.
+    from_time, to_time
+        Only windows that lie wholly inside; moments without a zone are in the session's.
+    as_of
+        Moment whose state answers.
 
+    Returns
+    -------
+    DataFrame
+        ``key STRING, window_start TIMESTAMP, window_end TIMESTAMP, trends STRING, trends_approx DOUBLE, longest INT,
+        total_length STRING, final BOOLEAN``; the texts are whole numbers of any size.
 
-def _body(db: Database) -> str:
-    return f"""
-WITH
-{ctes(db, "cet_count", PARAMETERS)}
-SELECT m.key, coalesce(m.window_start, ends.first_time), coalesce(m.window_end, ends.last_time),
-  m.trends, m.trends_approx, m.longest, m.total_length, coalesce(ends.final, m.final)
-FROM (
-  SELECT q.counted AS counted, r.*
-  FROM asked LEFT JOIN counts ON true, LATERAL inline(
-    CASE WHEN q.error IS NOT NULL THEN raise_error(q.error)
-      WHEN c.error IS NOT NULL THEN raise_error(c.error) ELSE c.rows END) AS r
-) m LEFT JOIN ends ON m.counted AND ends.window = m.window
-WHERE NOT m.counted OR ends.window IS NOT NULL
-"""
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {"query": query, "key": key, "from_time": from_time, "to_time": to_time, "as_of": as_of}
+    return call(FUNCTION, spark, given)

@@ -1,75 +1,155 @@
-"""The SQL function `cet_trends`: the complete event trends of each window, one row for each.
+"""The function `cet_trends`: the complete event trends of each window, one row for each.
 
 They are counted first. The counts tell whether there are too many, and deal the trends out to tasks in equal shares.
 """
 
 from __future__ import annotations
 
-from patternlake.delta_tables.database import Database
-from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.trend_steps import VERTEX, ctes
-from patternlake.udfs.trends.sharing import SHARES
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-PARAMETERS = (
-    Parameter("query", "STRING"),
-    Parameter("key", "STRING", "NULL"),
-    Parameter("from_time", "TIMESTAMP", "NULL"),
-    Parameter("to_time", "TIMESTAMP", "NULL"),
-    Parameter("max_trends", "BIGINT", "1000000"),
-    Parameter("truncate", "BOOLEAN", "false"),
-    Parameter("as_of", "TIMESTAMP", "NULL"),
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from patternlake.sql_ext import tasks
+from patternlake.sql_ext.cet_count import counted
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, trend_call, with_ends
+from patternlake.udfs.trends.asking import asked
+from patternlake.udfs.trends.parts import TREND_ROWS, count_part, list_part
+from patternlake.udfs.trends.sharing import Cell, Share, shares
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HERE_TRENDS = 200_000
+"""So many trends the driver's own process lists; more are dealt out to tasks."""
+_LISTED = (
+    "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, positions ARRAY<BIGINT>, length INT, "
+    "first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN"
+)
+_SHARE = "portion INT, share INT, low BIGINT, high BIGINT"
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+    question = trend_call(lake, arguments)
+    dealt, truncated = _shares(question)
+    listed = _listed(question, dealt).withColumn("truncated", F.lit(truncated))
+    return with_ends(question, listed).select(*FUNCTION.columns)
+
+
+def _shares(question: TrendCall) -> tuple[list[Share], bool]:
+    """The shares that the trends are listed in, and whether there are more than they list."""
+    if question.here:
+        rows = count_part(question.asked, question.vertices())
+        rows = rows.append_column(tasks.PORTION, pa.array([0] * rows.num_rows, pa.int32()))
+    else:
+        # One row for each partition and window, in the order in which its portion numbers the trends.
+        elsewhere = replace(question, lake=question.lake.apart())
+        rows = counted(elsewhere).select("key", "window", "trends", tasks.PORTION).toArrow()
+    cells = [
+        Cell(portion, key, window, int(trends))
+        for portion, key, window, trends in zip(
+            *(rows[name].to_pylist() for name in (tasks.PORTION, "key", "window", "trends")), strict=True
+        )
+    ]
+    allowed = set(question.ends()["window"].to_pylist()) if question.windows.counted else None
+    found = question.asked
+    return shares(cells, found.max_trends, truncate=found.truncate, allowed=allowed)
+
+
+def _listed(question: TrendCall, dealt: Sequence[Share]) -> DataFrame:
+    text, lake = question.question["text"], question.lake
+    if not dealt:
+        return lake.local(TREND_ROWS.empty_table(), _LISTED)
+    if question.here and sum(share.high - share.low for share in dealt) <= HERE_TRENDS:
+        vertices = question.vertices()
+        pieces = [rows for share in dealt for rows in list_part(question.asked, vertices, share.low, share.high)]
+        return lake.local(pa.concat_tables(pieces), _LISTED)
+    rows = [(share.part, number, share.low, share.high) for number, share in enumerate(dealt)]
+    vertices_dealt = question.portions().join(F.broadcast(lake.spark.createDataFrame(rows, _SHARE)), tasks.PORTION)
+    given = vertices_dealt.select(*VERTEX, "low", "high", F.col("share").alias(tasks.PORTION))
+
+    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        low, high = (int(columns[name][0].as_py()) for name in ("low", "high"))
+        yield from list_part(asked(text), columns, low, high)
+
+    return tasks.dealt(given, len(rows), task, _LISTED)
+
+
+FUNCTION = TableFunction(
+    name="cet_trends",
+    parameters=(
+        Parameter("query", "STRING"),
+        Parameter("key", "STRING", None),
+        Parameter("from_time", "TIMESTAMP", None),
+        Parameter("to_time", "TIMESTAMP", None),
+        Parameter("max_trends", "BIGINT", 1_000_000),
+        Parameter("truncate", "BOOLEAN", False),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    columns={
+        "key": "STRING",
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "positions": "ARRAY<BIGINT>",
+        "length": "INT",
+        "first_time": "TIMESTAMP",
+        "last_time": "TIMESTAMP",
+        "final": "BOOLEAN",
+        "truncated": "BOOLEAN",
+    },
+    comment="Complete event trends, one row for each",
+    plan=_plan,
 )
 
-RETURNS = {
-    "key": "STRING",
-    "window_start": "TIMESTAMP",
-    "window_end": "TIMESTAMP",
-    "positions": "ARRAY<BIGINT>",
-    "length": "INT",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "final": "BOOLEAN",
-    "truncated": "BOOLEAN",
-}
 
+def cet_trends(
+    spark: SparkSession,
+    query: str,
+    key: str | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    max_trends: int = 1_000_000,
+    truncate: bool = False,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """List the complete event trends of each window.
 
-def function(db: Database) -> SqlFunction:
-    """`cet_trends` over the tables of a database."""
-    return SqlFunction("cet_trends", PARAMETERS, RETURNS, _body(db), "Complete event trends, one row for each")
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    query
+        Name of a configured trend query.
+    key
+        Only this partition; of a query without PARTITION BY, only events of this key.
+    from_time, to_time
+        Only windows that lie wholly inside; moments without a zone are in the session's.
+    max_trends
+        More than so many are an error that names their number.
+    truncate
+        Give the first `max_trends` instead, by key, window and positions.
+    as_of
+        Moment whose state answers.
 
+    Returns
+    -------
+    DataFrame
+        ``key STRING, window_start TIMESTAMP, window_end TIMESTAMP, positions ARRAY<BIGINT>, length INT, first_time
+        TIMESTAMP, last_time TIMESTAMP, final BOOLEAN, truncated BOOLEAN``.
 
-def _body(db: Database) -> str:
-    # Each mention of a step is planned and computed anew, so the shares are mentioned once, and carry what was refused
-    # as well. They are dealt to tasks by number: by their few rows, Spark would give all shares of a portion to one.
-    # The explode keeps the counts' Python function out of sight of Spark's merging of like subqueries, which fails on
-    # one.
-    return f"""
-WITH
-{ctes(db, "cet_trends", PARAMETERS)},
-dealt AS (
-  SELECT _patternlake_trends_shares(q.text, counted, CASE WHEN q.counted THEN coalesce(windows, array()) END) AS d
-  FROM asked CROSS JOIN (
-    SELECT collect_list(struct(
-      portion, e.error AS error, transform(e.rows, r -> struct(r.key, r.window, r.trends)) AS cells)) AS counted
-    FROM counts LATERAL VIEW explode(array(c)) AS e
-  ) CROSS JOIN (SELECT collect_list(window) AS windows FROM ends)
-),
-listed AS (
-  SELECT error, truncated, _patternlake_trends_list(text, low, high, {VERTEX}) AS t
-  FROM (
-    SELECT /*+ BROADCAST(shares), REPARTITION({SHARES}, portion, low) */ *
-    FROM portions JOIN (SELECT s.* FROM dealt, LATERAL inline(d) AS s) AS shares USING (portion)
-  )
-  GROUP BY portion, low, high, truncated, error
-),
-chunks AS (
-  SELECT q.counted AS counted, truncated, _patternlake_trends_rows(chunk) AS rows
-  FROM asked LEFT JOIN listed ON true, LATERAL explode(
-    CASE WHEN q.error IS NOT NULL THEN raise_error(q.error) WHEN listed.error IS NOT NULL THEN raise_error(listed.error)
-      WHEN t.error IS NOT NULL THEN raise_error(t.error) ELSE t.chunks END) AS c (chunk)
-)
-SELECT m.key, coalesce(m.window_start, ends.first_time), coalesce(m.window_end, ends.last_time), m.positions, m.length,
-  m.first_time, m.last_time, coalesce(ends.final, m.final), m.truncated
-FROM (SELECT counted, truncated, r.* FROM chunks, LATERAL inline(rows) AS r) m
-LEFT JOIN ends ON m.counted AND ends.window = m.window
-"""
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {
+        "query": query, "key": key, "from_time": from_time, "to_time": to_time, "max_trends": max_trends,
+        "truncate": truncate, "as_of": as_of,
+    }  # fmt: skip
+    return call(FUNCTION, spark, given)

@@ -11,8 +11,8 @@ from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import (
     cet_count,
     cet_trends,
+    enabled,
     explain_pattern,
-    group_udfs,
     kleene_udfs,
     machine_udfs,
     match_exists,
@@ -20,9 +20,9 @@ from patternlake.sql_ext import (
     match_pattern,
     match_seq,
     match_subscription,
+    planned_functions,
     predict_match,
     sketch_udfs,
-    trend_udfs,
     workers,
 )
 
@@ -35,14 +35,17 @@ FUNCTIONS = (
     match_seq.function,
     match_exists.function,
     match_pattern.function,
-    explain_pattern.function,
-    match_groups.function,
-    cet_count.function,
-    cet_trends.function,
-    match_subscription.function,
     predict_match.function,
 )
 """What makes each SQL function, given the database."""
+PLANNED = (
+    explain_pattern.FUNCTION,
+    match_groups.FUNCTION,
+    cet_count.FUNCTION,
+    cet_trends.FUNCTION,
+    match_subscription.FUNCTION,
+)
+"""Functions that are planned in Python."""
 
 _ENABLED = "spark.patternlake.database"
 _DEFAULT = "default"
@@ -84,9 +87,7 @@ def enable(
     db = Database.open(spark, database, location)
     workers.check(spark)
     sketch_udfs.register(spark)
-    trend_udfs.register(spark)
     kleene_udfs.register(spark)
-    group_udfs.register(spark)
     machine_udfs.register(spark)
     for make in FUNCTIONS:
         make(db).create(spark)
@@ -105,6 +106,8 @@ def enable(
     if spark.catalog.currentDatabase() in (_DEFAULT, _name_of(before)):
         spark.catalog.setCurrentDatabase(database)
     spark.conf.set(_ENABLED, here)
+    enabled.remember(db)
+    planned_functions.register(spark, PLANNED)
     logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS), database, db.location)
     return spark
 

@@ -12,7 +12,7 @@ from patternlake.sql_ext.arrow_functions import arrow_udf, register_functions
 from patternlake.sql_ext.portions import told_apart
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.exact_parts import PART_TYPE, refused, rows_of
-from patternlake.udfs.kleene.asking import PLAN_TYPE, QUESTION_TYPE, ask, asked, explain
+from patternlake.udfs.kleene.asking import QUESTION_TYPE, ask, asked
 from patternlake.udfs.kleene.parts import ROW_TYPE, match_part, refusal
 
 
@@ -20,10 +20,9 @@ def register(spark: SparkSession) -> None:
     """Register the functions in a session; they are not for analysts and may change."""
     made = {
         "_patternlake_kleene_question": arrow_udf(_question, from_arrow_type(QUESTION_TYPE)),
-        # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
-        "_patternlake_kleene_explain": arrow_udf(_explain, from_arrow_type(PLAN_TYPE)).asNondeterministic(),
         "_patternlake_kleene_part": arrow_udf(_part, from_arrow_type(PART_TYPE)),
         "_patternlake_kleene_refusal": arrow_udf(_refusal, "string"),
+        # Spark evaluates what LATERAL inline() takes twice, unless it may differ.
         "_patternlake_kleene_rows": arrow_udf(_rows, from_arrow_type(pa.list_(ROW_TYPE))).asNondeterministic(),
     }
     register_functions(spark, made)
@@ -32,11 +31,6 @@ def register(spark: SparkSession) -> None:
 def _question(arguments: pa.Array, publication: pa.Array, known: pa.Array, counts: pa.Array) -> pa.Array:
     rows = zip(*(column.to_pylist() for column in (arguments, publication, known, counts)), strict=True)
     return pa.array([ask(_plain(row[0]), *row[1:]) for row in rows], QUESTION_TYPE)
-
-
-def _explain(arguments: pa.Array, publication: pa.Array, known: pa.Array, counts: pa.Array) -> pa.Array:
-    rows = zip(*(column.to_pylist() for column in (arguments, publication, known, counts)), strict=True)
-    return pa.array([explain(_plain(row[0]), *row[1:]) for row in rows], PLAN_TYPE)
 
 
 def _plain(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,85 +1,169 @@
-"""The SQL function `match_groups`: groups of overlapping matches in a probabilistic stream.
+"""The function `match_groups`: groups of overlapping matches in a probabilistic stream.
 
 From what the job `groups` keeps, where it keeps the query and is up to date; else from the events.
 """
 
 from __future__ import annotations
 
-from patternlake.delta_tables.database import Database
-from patternlake.sql_ext.pattern_steps import SHOWN, partition_values, question
-from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.steps import numbered
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-PARAMETERS = (
-    Parameter("stream", "STRING"),
-    Parameter("pattern", "STRING"),
-    Parameter("overlap", "STRING", "'single'"),
-    Parameter("threshold", "DOUBLE", "0"),
-    Parameter("within", "BIGINT", "NULL"),
-    Parameter("key", "STRING", "NULL"),
-    Parameter("from_step", "BIGINT", "NULL"),
-    Parameter("to_step", "BIGINT", "NULL"),
-    Parameter("as_of", "TIMESTAMP", "NULL"),
-)
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
 
-RETURNS = {
-    "key": "STRING",
-    "t_start": "BIGINT",
-    "t_first": "BIGINT",
-    "t_end": "BIGINT",
-    "probability": "DOUBLE",
-    "final": "BOOLEAN",
-}
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.delta_tables.state_reader import Condition, between, shown_at
+from patternlake.delta_tables.stream_names import stream_id
+from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.stream_facts import facts_of
+from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.udfs.groups.asking import ask, asked
+from patternlake.udfs.groups.parts import groups_in
+from patternlake.udfs.language.scopes import BUILT_IN
+from patternlake.udfs.partitions import shown
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
-def function(db: Database) -> SqlFunction:
-    """`match_groups` over the tables of a database."""
-    return SqlFunction("match_groups", PARAMETERS, RETURNS, _body(db), "Groups of matches in a probabilistic stream")
+_KEPT = ("part", "t_start", "t_first", "t_end", "probability", "final")
+_EVENT = ("position", "time", "step", "key", "name", "probability")
 
 
-def _body(db: Database) -> str:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+    snapshot = lake.snapshot(arguments["as_of"])
+    facts = facts_of(snapshot, arguments["stream"])
+    question = ask(arguments, facts.published, facts.known, facts.counts, _configured(snapshot, arguments["stream"]))
+    return _kept(lake, arguments, question) if question.get("query") else _answered(lake, arguments, question)
+
+
+def _configured(snapshot: Snapshot, stream: str | None) -> list[dict[str, Any]]:
+    """What `groups` published at the moment for queries over the stream."""
+    found = [one.at for one in snapshot.of_job("groups").values() if one.at is not None]
+    number = stream_id(stream or "")
+    return [at for at in found if at["stream_id"] == number]
+
+
+def _kept(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame:
+    where = [
+        Condition("stream_id", "=", stream_id(arguments["stream"])),
+        Condition("group_id", "=", stream_id(question["query"])),
+        *shown_at(question["query_base"], question["query_batch"]),
+    ]
+    where += between("t_end", arguments["from_step"], arguments["to_step"])
+    key = arguments["key"]
+    if lake.small("group_matches", where):
+        stored = lake.reader.rows("group_matches", _KEPT, where)
+        keys = pa.array([shown(values) for values in stored[PART].to_pylist()], pa.string())
+        found = stored.drop_columns([PART]).add_column(0, "key", keys)
+        return lake.local(found if key is None else found.filter(pc.equal(found["key"], key)), FUNCTION.schema)
+    rows = lake.frame("group_matches", where).select(F.expr(shown_text(PART)).alias("key"), *_KEPT[1:])
+    return rows if key is None else rows.where(F.col("key") == F.lit(key))
+
+
+def _answered(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame:
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
-    f = "match_groups"
-    conditional = f"({f}.pattern RLIKE '(?i)DEFINE|WHERE|PARTITION')"
-    part = f"CASE WHEN {f}.pattern RLIKE '(?i)PARTITION' THEN {partition_values('q.partition')} ELSE array(e.key) END"
-    return f"""
-WITH
-{question(db, f, PARAMETERS, "_patternlake_groups_question", queries="groups")},
-asked AS (SELECT (SELECT q FROM question) AS q),
-mine AS (
-  SELECT e.position, e.time, e.step, e.key, e.name, e.probability, q.portions,
-    CASE WHEN {conditional} THEN e.attributes ELSE map() END AS attributes, {part} AS part
-  FROM {db.log("events")} e JOIN (SELECT q FROM asked WHERE q.text IS NOT NULL) ON e.batch_id BETWEEN q.base AND q.batch
-  WHERE {numbered("e.stream_id", f"{f}.stream", "q.number")}
-),
-dealt AS (
-  SELECT CAST(pmod(hash(part), portions) AS INT) AS portion, CAST(NULL AS STRING) AS text, part, position, time, step,
-    key, name, probability, attributes
-  FROM mine WHERE {f}.key IS NULL OR {f}.key = {SHOWN}
-  UNION ALL
-  SELECT explode(sequence(0, q.portions - 1)), q.text, array(), NULL, NULL, NULL, NULL, NULL, NULL, map()
-  FROM asked WHERE q.text IS NOT NULL
-),
-exact AS (
-  SELECT _patternlake_groups_part(text, part, position, time, step, key, name, probability, attributes) AS part
-  FROM dealt GROUP BY portion
-),
-answer AS (
-  SELECT part.error AS error, part.chunks AS chunks FROM exact
-  UNION ALL
-  SELECT q.error, CAST(NULL AS ARRAY<BINARY>) FROM asked WHERE q.error IS NOT NULL
+    text, columns, key = question["text"], question["partition"], arguments["key"]
+    attributes = ("attributes",) if (asked(text).groups.question.columns | set(columns)) - BUILT_IN.keys() else ()
+    where = event_rows.of_stream(arguments["stream"], question["base"], question["batch"])
+    if lake.small("events", where) and event_rows.fit_here(columns):
+        rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
+        rows = rows.append_column(PART, event_rows.parts(rows, columns))
+        if key is not None:
+            rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
+        return lake.local(groups_in(asked(text), event_rows.columns_of(rows)), FUNCTION.schema)
+    rows = event_rows.partitioned(lake.frame("events", where), columns)
+    if key is not None:
+        rows = event_rows.with_key(rows, key)
+    portions = question["portions"]
+    rows = rows.select(
+        *_EVENT, *attributes, PART, F.pmod(F.hash(PART), F.lit(portions)).cast("int").alias(tasks.PORTION)
+    )
+
+    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        yield groups_in(asked(text), columns)
+
+    return tasks.dealt(rows, portions, task, FUNCTION.schema)
+
+
+FUNCTION = TableFunction(
+    name="match_groups",
+    parameters=(
+        Parameter("stream", "STRING"),
+        Parameter("pattern", "STRING"),
+        Parameter("overlap", "STRING", "single"),
+        Parameter("threshold", "DOUBLE", 0.0),
+        Parameter("within", "BIGINT", None),
+        Parameter("key", "STRING", None),
+        Parameter("from_step", "BIGINT", None),
+        Parameter("to_step", "BIGINT", None),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    columns={
+        "key": "STRING",
+        "t_start": "BIGINT",
+        "t_first": "BIGINT",
+        "t_end": "BIGINT",
+        "probability": "DOUBLE",
+        "final": "BOOLEAN",
+    },
+    comment="Groups of matches in a probabilistic stream",
+    plan=_plan,
 )
-SELECT m.* FROM (
-  SELECT _patternlake_groups_rows(chunk) AS rows
-  FROM answer, LATERAL explode(CASE WHEN error IS NOT NULL THEN raise_error(error) ELSE chunks END) AS c (chunk)
-), LATERAL inline(rows) AS m
-UNION ALL
-SELECT * FROM (
-  SELECT {SHOWN} AS key, g.t_start, g.t_first, g.t_end, g.probability, g.final
-  FROM {db.log("group_matches")} g JOIN (SELECT q FROM asked WHERE q.query IS NOT NULL)
-    ON g.group_id = q.query_number AND g.stream_id = q.number AND g.from_batch BETWEEN q.query_base AND q.query_batch
-      AND (g.to_batch IS NULL OR g.to_batch > q.query_batch)
-)
-WHERE ({f}.key IS NULL OR key = {f}.key)
-  AND t_end BETWEEN coalesce({f}.from_step, t_end) AND coalesce({f}.to_step, t_end)
-"""
+
+
+def match_groups(
+    spark: SparkSession,
+    stream: str,
+    pattern: str,
+    overlap: str = "single",
+    threshold: float = 0.0,
+    within: int | None = None,
+    key: str | None = None,
+    from_step: int | None = None,
+    to_step: int | None = None,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Find where a pattern may have happened among events that have probabilities.
+
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of a probabilistic stream.
+    pattern
+        Text of the pattern.
+    overlap
+        ``single`` or ``complete``.
+    threshold
+        Least probability of a match, in [0, 1].
+    within
+        Greatest number of steps of a match; or WITHIN in the pattern.
+    key
+        Only this partition.
+    from_step, to_step
+        Bounds of ``t_end``, both included.
+    as_of
+        Moment whose state answers; without a zone it is in the session's.
+
+    Returns
+    -------
+    DataFrame
+        ``key STRING, t_start BIGINT, t_first BIGINT, t_end BIGINT, probability DOUBLE, final BOOLEAN``.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {
+        "stream": stream, "pattern": pattern, "overlap": overlap, "threshold": threshold, "within": within, "key": key,
+        "from_step": from_step, "to_step": to_step, "as_of": as_of,
+    }  # fmt: skip
+    return call(FUNCTION, spark, given)

@@ -1,47 +1,111 @@
-"""The SQL function `match_subscription`: the matches of a composite subscription, one for each completing event."""
+"""The function `match_subscription`: the matches of a composite subscription, one for each completing event."""
 
 from __future__ import annotations
 
-from patternlake.delta_tables.database import Database
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
 from patternlake.delta_tables.parts import shown_text
-from patternlake.sql_ext.machine_steps import asked, mine, refused
-from patternlake.sql_ext.registration import Parameter, SqlFunction
+from patternlake.delta_tables.state_reader import Condition, between, shown_at
+from patternlake.delta_tables.stream_names import stream_id
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.machines.asking import ask
+from patternlake.udfs.partitions import shown
 
-PARAMETERS = (
-    Parameter("subscription", "STRING"),
-    Parameter("key", "STRING", "NULL"),
-    Parameter("from_time", "TIMESTAMP", "NULL"),
-    Parameter("to_time", "TIMESTAMP", "NULL"),
-    Parameter("as_of", "TIMESTAMP", "NULL"),
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_STORED = ("part", "first_position", "last_position", "first_time", "last_time", "bindings")
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+    snapshot = lake.snapshot(arguments["as_of"])
+    published = [{"object": name, **found.as_mapping()} for name, found in snapshot.of_job("predict").items()]
+    question = ask(arguments, published)
+    if question.get("error"):
+        raise ArgumentError(question["error"])
+    where = [
+        Condition("stream_id", "=", stream_id(question["object"])),
+        Condition("subscription", "=", arguments["subscription"]),
+        *shown_at(question["base"], question["batch"]),
+    ]
+    where += between("last_time", arguments["from_time"], arguments["to_time"])
+    key = arguments["key"]
+    if lake.small("subscription_matches", where):
+        return lake.local(_rows(lake.reader.rows("subscription_matches", _STORED, where), key), FUNCTION.schema)
+    stored = lake.frame("subscription_matches", where)
+    found = stored.select(F.expr(shown_text("part")).alias("key"), *_STORED[1:])
+    return found if key is None else found.where(F.col("key") == F.lit(key))
+
+
+def _rows(stored: pa.Table, key: str | None) -> pa.Table:
+    keys = pa.array([shown(values) for values in stored["part"].to_pylist()], pa.string())
+    found = stored.drop_columns(["part"]).add_column(0, "key", keys)
+    return found if key is None else found.filter(pc.equal(found["key"], key))
+
+
+FUNCTION = TableFunction(
+    name="match_subscription",
+    parameters=(
+        Parameter("subscription", "STRING"),
+        Parameter("key", "STRING", None),
+        Parameter("from_time", "TIMESTAMP", None),
+        Parameter("to_time", "TIMESTAMP", None),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    columns={
+        "key": "STRING",
+        "first_position": "BIGINT",
+        "last_position": "BIGINT",
+        "first_time": "TIMESTAMP",
+        "last_time": "TIMESTAMP",
+        "bindings": "MAP<STRING, ARRAY<BIGINT>>",
+    },
+    comment="Matches of a composite subscription",
+    plan=_plan,
 )
 
-RETURNS = {
-    "key": "STRING",
-    "first_position": "BIGINT",
-    "last_position": "BIGINT",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-}
 
+def match_subscription(
+    spark: SparkSession,
+    subscription: str,
+    key: str | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Give the matches of a subscription: one row per key and completing event.
 
-def function(db: Database) -> SqlFunction:
-    """`match_subscription` over the tables of a database."""
-    return SqlFunction("match_subscription", PARAMETERS, RETURNS, _body(db), "Matches of a composite subscription")
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    subscription
+        Its name.
+    key
+        Only the matches of this partition.
+    from_time, to_time
+        Bounds, both included, of the time of the completing event; moments without a zone are in the session's.
+    as_of
+        Moment whose state answers.
 
+    Returns
+    -------
+    DataFrame
+        ``key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, bindings
+        MAP<STRING, ARRAY<BIGINT>>``.
 
-def _body(db: Database) -> str:
-    f = "match_subscription"
-    return f"""
-WITH
-{asked(db, f, PARAMETERS)},
-found AS (
-  SELECT {shown_text("m.part")} AS key, m.first_position, m.last_position, m.first_time, m.last_time, m.bindings
-  FROM {db.log("subscription_matches")} m JOIN (SELECT q FROM asked WHERE q.error IS NULL) ON {mine("m")}
-  WHERE m.subscription = {f}.subscription
-    AND m.last_time BETWEEN coalesce({f}.from_time, m.last_time) AND coalesce({f}.to_time, m.last_time)
-)
-SELECT * FROM found WHERE {f}.key IS NULL OR key = {f}.key
-UNION ALL
-{refused(len(RETURNS))}
-"""
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {"subscription": subscription, "key": key, "from_time": from_time, "to_time": to_time, "as_of": as_of}
+    return call(FUNCTION, spark, given)

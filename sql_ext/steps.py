@@ -73,3 +73,8 @@ def visible(question: str) -> str:
     return (
         f"from_batch BETWEEN {question}.base AND {question}.batch AND (to_batch IS NULL OR to_batch > {question}.batch)"
     )
+
+
+def floored(number: str, by: str) -> str:
+    """A whole number divided and rounded down, below zero as well."""
+    return f"(({number}) - pmod({number}, {by})) DIV {by}"

@@ -8,34 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import pyarrow as pa
-
 from patternlake.udfs.asking import check_bounds, check_key, stream_configuration
-from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.answering import Groups
 from patternlake.udfs.groups.configured import question_of, same_query, types_of, unfit
 
 TASK_EVENTS = 50_000
 """Events that one portion has, about; the events of a key are never divided."""
 MOST_PORTIONS = 1000
-
-QUESTION_TYPE = pa.struct(
-    [
-        ("error", pa.string()),
-        ("text", pa.string()),
-        ("number", pa.int32()),
-        ("base", pa.int64()),
-        ("batch", pa.int64()),
-        ("partition", pa.list_(pa.string())),
-        ("portions", pa.int32()),
-        ("query", pa.string()),
-        ("query_number", pa.int32()),
-        ("query_base", pa.int64()),
-        ("query_batch", pa.int64()),
-    ]
-)
-"""A question, or the error; the stream's number; and either the batches, partition columns and number of portions that
-choose what events are read, or the query, its number and the batches whose rows of `group_matches` are the answer."""
 
 
 @dataclass(frozen=True)
@@ -83,21 +63,15 @@ def ask(
 
     Returns
     -------
-    The fields of `QUESTION_TYPE`.
+    ``query``, ``query_base`` and ``query_batch``: the query and batches whose rows of `group_matches` are the answer;
+    or ``text`` (for `asked`), ``base`` and ``batch`` (the batches of events), ``partition`` (columns that tell
+    partitions apart) and ``portions`` (into how many the work is dealt).
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
     """
-    try:
-        return _question(arguments, publication, known, counts, configured)
-    except PatternLakeError as error:
-        return {"error": str(error)}
-
-
-def _question(
-    arguments: Mapping[str, Any],
-    publication: Mapping[str, Any],
-    known: list[str],
-    counts: Sequence[Mapping[str, Any]],
-    configured: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
     configuration = stream_configuration(arguments, publication, known)
     check_bounds(arguments, ("from_step", "to_step"))
     wrong = unfit(arguments["stream"], configuration)

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.exact_parts import part, refused
 from patternlake.udfs.groups.asking import GroupsAsked
 from patternlake.udfs.groups.reading import read
 from patternlake.udfs.partitions import partitions
 
-ROW_TYPE = pa.struct(
+ROWS = pa.schema(
     [
         ("key", pa.string()),
         ("t_start", pa.int64()),
@@ -25,7 +23,7 @@ ROW_TYPE = pa.struct(
 )
 
 
-def groups_part(question: GroupsAsked, rows: Mapping[str, pa.Array]) -> pa.StructScalar:
+def groups_in(question: GroupsAsked, rows: Mapping[str, pa.Array]) -> pa.Table:
     """The groups of one portion.
 
     Parameters
@@ -34,19 +32,22 @@ def groups_part(question: GroupsAsked, rows: Mapping[str, pa.Array]) -> pa.Struc
         The question.
     rows
         ``part`` (list of the values that the stream is partitioned by), ``position``, ``time``, ``step``, ``key``,
-        ``name``, ``probability``, ``attributes`` of all `events` of some partitions, in any order.
+        ``name``, ``probability``, ``attributes`` of all `events` of some partitions, in any order; attributes may be
+        left out where the query reads none.
 
     Returns
     -------
-    A `exact_parts.PART_TYPE` with rows of `ROW_TYPE`, by partition and t_first.
+    Rows of `ROWS`, by partition and t_first.
+
+    Raises
+    ------
+    PatternLakeError
+        What the events do not allow.
     """
     compiled = question.groups.question
     keys, shown = partitions(rows["part"], max(1, len(compiled.partition)))
-    try:
-        events = read(compiled, question.types, rows)
-        found = question.groups.answer(keys, events.steps, events.classes, events.probabilities)
-    except PatternLakeError as error:
-        return refused(str(error))
+    events = read(compiled, question.types, rows)
+    found = question.groups.answer(keys, events.steps, events.classes, events.probabilities)
     wanted = np.ones(len(found), np.bool_)
     if question.from_step is not None:
         wanted &= found.t_end >= question.from_step
@@ -54,6 +55,6 @@ def groups_part(question: GroupsAsked, rows: Mapping[str, pa.Array]) -> pa.Struc
         wanted &= found.t_end <= question.to_step
     columns_found = [
         pa.array(shown, pa.string()).take(pa.array(found.key[wanted])),
-        *(pa.array(getattr(found, name)[wanted]) for name in ROW_TYPE.names[1:]),
+        *(pa.array(getattr(found, name)[wanted]) for name in ROWS.names[1:]),
     ]
-    return part(None, int(wanted.sum()), pa.StructArray.from_arrays(columns_found, fields=list(ROW_TYPE)))
+    return pa.Table.from_arrays(columns_found, schema=ROWS)

@@ -58,18 +58,6 @@ last portion; ``by_key``: the pattern has PARTITION BY; ``conditional``: DEFINE 
 ``ranked``: it matters how many events lie between two.
 """
 
-PLAN_TYPE = pa.struct(
-    [
-        ("error", pa.string()),
-        (
-            "rows",
-            pa.list_(
-                pa.struct([("line", pa.int32()), ("plan", pa.string()), ("cost", pa.float64()), ("rows", pa.float64())])
-            ),
-        ),
-    ]
-)
-
 
 @dataclass(frozen=True)
 class KleeneAsked:
@@ -137,24 +125,20 @@ def ask(
 
 def explain(
     arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+) -> list[PlanLine]:
     """The plan of a pattern as lines of text, with costs and rows; parameters as of `ask`.
 
     A name of the pattern that never occurred has a line of its own behind the first.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
     """
-    try:
-        check = _checked(arguments, publication, known)
-        head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts)))
-        unseen = unseen_names(check.pattern.asked_names, [row["name"] for row in counts])
-    except PatternLakeError as error:
-        return {"error": str(error)}
-    said = [PlanLine(f"  {unseen_text(name, nearest)}", None, None) for name, nearest in unseen]
-    lines = [head, *said, *steps]
-    rows = [
-        {"line": number, "plan": line.text, "cost": line.cost, "rows": line.rows}
-        for number, line in enumerate(lines, start=1)
-    ]
-    return {"rows": rows}
+    check = _checked(arguments, publication, known)
+    head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts)))
+    unseen = unseen_names(check.pattern.asked_names, [row["name"] for row in counts])
+    return [head, *(PlanLine(f"  {unseen_text(name, nearest)}", None, None) for name, nearest in unseen), *steps]
 
 
 @lru_cache(maxsize=64)

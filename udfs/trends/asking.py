@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import pyarrow as pa
-
 from patternlake.udfs.asking import check_bounds, check_moment, given, unknown
-from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.configured import layout_of
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.rows import Layout
@@ -19,33 +17,6 @@ from patternlake.udfs.trends.rows import Layout
 TASK_VERTICES = 200_000
 """Vertices that one part of an answer has, about; a window of one partition is never divided."""
 MOST_PARTS = 1000
-
-QUESTION_TYPE = pa.struct(
-    [
-        ("error", pa.string()),
-        ("text", pa.string()),
-        ("number", pa.int32()),
-        ("batch", pa.int64()),
-        ("base", pa.int64()),
-        ("low_pane", pa.int64()),
-        ("high_pane", pa.int64()),
-        ("by_part", pa.bool_()),
-        ("counted", pa.bool_()),
-        ("pane", pa.int64()),
-        ("step", pa.int64()),
-        ("length", pa.int64()),
-        ("block", pa.int64()),
-        ("parts", pa.int32()),
-        ("watermark", pa.int64()),
-        ("last_position", pa.int64()),
-    ]
-)
-"""A question, or the error, and what chooses the vertices that are read and the part that each goes to.
-
-``number``: of the query; ``pane``: width of a pane; ``step``, ``length``: a window begins at every step-th pane and has
-length panes; ``block``: windows of one block; ``parts``: into how many parts the work is dealt; the rest tells which
-windows are final.
-"""
 
 _ALL = 2**62
 
@@ -80,7 +51,7 @@ class TrendsAsked:
     truncate: bool
 
 
-def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
+def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], whole: bool) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -91,18 +62,21 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
         ``at``: the query's publication at `as_of`, or None; ``first``, ``horizon``: microseconds, or None.
     known
         Names of all trend queries.
+    whole
+        Whether the work is not to be dealt out.
 
     Returns
     -------
-    The fields of `QUESTION_TYPE`.
+    ``text``: for `asked`; ``batch``, ``base``, ``low_pane``, ``high_pane``: which vertices are read; ``by_part``:
+    whether the key asked for is the partition's; ``counted``: windows count events; ``pane``: width of a pane;
+    ``step``, ``length``: a window begins at every step-th pane and has length panes; ``block``: windows of one block; ``parts``:
+    into how many parts the work is dealt; ``watermark``, ``last_position``: which windows are final.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
     """
-    try:
-        return _question(arguments, publication, known)
-    except PatternLakeError as error:
-        return {"error": str(error), "counted": False}
-
-
-def _question(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
     name = arguments.get("query")
     if name is None:
         raise ArgumentError("query is NULL; give the name of a trend query")
@@ -125,7 +99,7 @@ def _question(arguments: Mapping[str, Any], publication: Mapping[str, Any], know
     pane = max(windows.pane, 1)
     step, length = max(windows.slide // pane, 1), max(windows.width // pane, 1)
     vertices = int(state["vertices"])
-    parts = max(1, min(MOST_PARTS, -(-vertices // TASK_VERTICES)))
+    parts = 1 if whole else max(1, min(MOST_PARTS, -(-vertices // TASK_VERTICES)))
     panes = int(state["highest_pane"]) - int(state["lowest_pane"]) + 1 if vertices else 1
     block = max(1, -(-panes // step) // (4 * parts))
     text = {

@@ -56,25 +56,27 @@ class Windows:
             return np.zeros(len(times), np.int64)
         return np.floor_divide(self.coordinate(positions, times), self.pane)
 
-    def spread(self, panes: IntArray) -> tuple[IntArray, IntArray]:
-        """Each row of a pane once for every window that holds the pane.
+    def spread(self, panes: IntArray, block: int = 1) -> tuple[IntArray, IntArray]:
+        """Each row of a pane once for every window, or block of windows, that holds the pane.
 
         Parameters
         ----------
         panes
             int64[n]: the pane of each row.
+        block
+            Number of windows that make a block.
 
         Returns
         -------
         (int64[r], int64[r])
-            Row and number k of the window, rows in order.
+            Row and number k of the window, or of the block, rows in order.
         """
         rows = np.arange(len(panes), dtype=np.int64)
         if not self.width:
             return rows, np.zeros(len(panes), np.int64)
         step, length = self.slide // self.pane, self.width // self.pane
-        last = np.floor_divide(panes, step)
-        first = np.floor_divide(panes - length, step) + 1
+        last = np.floor_divide(np.floor_divide(panes, step), block)
+        first = np.floor_divide(np.floor_divide(panes - length, step) + 1, block)
         count = last - first + 1
         row = np.repeat(rows, count)
         offset = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)

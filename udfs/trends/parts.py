@@ -5,7 +5,7 @@ The vertices of a part come with the block that they are there for; a vertex of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.digits import digits
-from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.exact_parts import CHUNK_ROWS, PART_TYPE, chunks, refused
 from patternlake.udfs.partitions import shown
 from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.asking import TrendsAsked
@@ -27,7 +25,7 @@ from patternlake.udfs.trends.rows import vertices_from
 IntArray = NDArray[np.int64]
 _MOMENT = pa.timestamp("us", "UTC")
 
-COUNT_ROW = pa.struct(
+COUNT_ROWS = pa.schema(
     [
         ("key", pa.string()),
         ("window", pa.int64()),
@@ -40,10 +38,9 @@ COUNT_ROW = pa.struct(
         ("final", pa.bool_()),
     ]
 )
-COUNTS_TYPE = pa.struct([("error", pa.string()), ("rows", pa.list_(COUNT_ROW))])
-"""One row for each partition and window, or the error."""
+"""One row for each partition and window."""
 
-TREND_ROW = pa.struct(
+TREND_ROWS = pa.schema(
     [
         ("key", pa.string()),
         ("window", pa.int64()),
@@ -56,8 +53,6 @@ TREND_ROW = pa.struct(
         ("final", pa.bool_()),
     ]
 )
-_CHUNK_POSITIONS = 1 << 20
-"""Positions of trends that travel together, about."""
 
 
 @dataclass(frozen=True)
@@ -117,15 +112,22 @@ def part_of(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> _Part:
     )
 
 
-def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.StructScalar:
-    """Count the trends of a part: one value of `COUNTS_TYPE`."""
+def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.Table:
+    """Count the trends of a part.
+
+    Returns
+    -------
+    Rows of `COUNT_ROWS`.
+
+    Raises
+    ------
+    PatternLakeError
+        What the vertices do not allow.
+    """
     if not len(rows["block"]):
-        return pa.array([{"rows": []}], COUNTS_TYPE)[0]
-    try:
-        part = part_of(asked, rows)
-        counts = part.trends.counts()
-    except PatternLakeError as error:
-        return pa.array([{"error": str(error)}], COUNTS_TYPE)[0]
+        return COUNT_ROWS.empty_table()
+    part = part_of(asked, rows)
+    counts = part.trends.counts()
     cells = part.trends.cells
     columns = part.columns(np.arange(len(cells.key))) | {
         "trends": pa.array(list(map(digits, counts.trends)), pa.string()),
@@ -133,35 +135,31 @@ def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.StructSca
         "longest": pa.array(counts.longest.astype(np.int32)),
         "total_length": pa.array(list(map(digits, counts.total_length)), pa.string()),
     }
-    rows_made = _struct(columns, COUNT_ROW)
-    listed = pa.ListArray.from_arrays(pa.array([0, len(rows_made)], pa.int32()), rows_made)
-    return pa.StructArray.from_arrays([pa.nulls(1, pa.string()), listed], fields=list(COUNTS_TYPE))[0]
+    return _table(columns, COUNT_ROWS)
 
 
-def list_part(asked: TrendsAsked, rows: Mapping[str, pa.Array], low: int, high: int) -> pa.StructScalar:
+def list_part(asked: TrendsAsked, rows: Mapping[str, pa.Array], low: int, high: int) -> Iterator[pa.Table]:
     """List the trends number `low` to `high` (exclusive) of a part, in the order of partition, window and positions.
 
     Returns
     -------
-    One value of `PART_TYPE`, whose chunks are `TREND_ROW`.
+    Rows of `TREND_ROWS`, so many at a time that memory does not grow with their number.
+
+    Raises
+    ------
+    PatternLakeError
+        What the vertices do not allow.
     """
-    found: list[bytes] = []
-    try:
-        part = part_of(asked, rows)
-        for batch in part.trends.extract(low, high):
-            count = len(batch.cell)
-            longest = max(1, len(batch.row) // max(1, count))
-            found += chunks(_trend_rows(part, batch), min(CHUNK_ROWS, max(1, _CHUNK_POSITIONS // longest)))
-    except PatternLakeError as error:
-        return refused(str(error))
-    return pa.scalar({"error": None, "total": high - low, "chunks": found}, PART_TYPE)
+    part = part_of(asked, rows)
+    for batch in part.trends.extract(low, high):
+        yield _trend_rows(part, batch)
 
 
-def _trend_rows(part: _Part, batch: Batch) -> pa.StructArray:
+def _trend_rows(part: _Part, batch: Batch) -> pa.Table:
     cells = part.trends.cells
     begin, end = batch.offsets[:-1], batch.offsets[1:]
     positions = pa.array(cells.position[batch.row])
-    return _struct(
+    return _table(
         part.columns(batch.cell)
         | {
             "positions": pa.ListArray.from_arrays(pa.array(batch.offsets.astype(np.int32)), positions),
@@ -169,9 +167,9 @@ def _trend_rows(part: _Part, batch: Batch) -> pa.StructArray:
             "first_time": pa.array(cells.time[batch.row[begin]]).cast(_MOMENT),
             "last_time": pa.array(cells.time[batch.row[end - 1]]).cast(_MOMENT),
         },
-        TREND_ROW,
+        TREND_ROWS,
     )
 
 
-def _struct(columns: Mapping[str, pa.Array], row: pa.StructType) -> pa.StructArray:
-    return pa.StructArray.from_arrays([columns[field.name].cast(field.type) for field in row], fields=list(row))
+def _table(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)

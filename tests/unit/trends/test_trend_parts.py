@@ -14,10 +14,9 @@ from unit.trends.test_trend_rows import columns, table_rows
 
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.exact_parts import rows_of
 from patternlake.udfs.trends.asking import TrendsAsked
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.parts import TREND_ROW, count_part, list_part
+from patternlake.udfs.trends.parts import count_part, list_part
 from patternlake.udfs.trends.rows import Layout, vertex_rows
 from patternlake.udfs.trends.sharing import Cell, Share, shares
 
@@ -54,16 +53,12 @@ def test_portions_together_give_the_answer_of_all(seed: int) -> None:
     wanted = {(key, window or 0, row) for (key, window), found in naive.trends(query, events).items() for row in found}
     listed, counted = set(), 0
     for part in dealt(layout, rows, asked.block, 3, rng):
-        counts = count_part(asked, part).as_py()
-        assert counts["error"] is None
-        total = sum(int(row["trends"]) for row in counts["rows"])
+        total = sum(int(trends) for trends in count_part(asked, part)["trends"].to_pylist())
         counted += total
         cut = rng.randint(0, total)
         for low, high in ((0, cut), (cut, total)):
-            answer = list_part(asked, part, low, high).as_py()
-            assert answer["error"] is None
-            found = rows_of(answer["chunks"], TREND_ROW).flatten().to_pylist()
-            assert len(found) == answer["total"] == high - low
+            found = [row for rows in list_part(asked, part, low, high) for row in rows.to_pylist()]
+            assert len(found) == high - low
             listed |= {(row["key"], row["window"], tuple(row["positions"])) for row in found}
     assert listed == wanted
     assert counted == len(wanted)
@@ -74,8 +69,8 @@ def test_windows_that_were_not_asked_for_are_left_out() -> None:
     layout = Layout(question, ATTRIBUTES)
     events = [naive.Event(at + 1, at * 1_000_000, "E") for at in range(6)]
     rows = columns([vertex_rows(layout, table_rows(events))]) | {"block": pa.array([0] * 6, pa.int64())}
-    answer = count_part(TrendsAsked(layout, None, 4_000_000, 1, 3, 100, 10, False), rows).as_py()
-    assert [(row["window"], row["trends"], row["longest"], row["final"]) for row in answer["rows"]] == [
+    answer = count_part(TrendsAsked(layout, None, 4_000_000, 1, 3, 100, 10, False), rows).to_pylist()
+    assert [(row["window"], row["trends"], row["longest"], row["final"]) for row in answer] == [
         (1, "1", 2, True),
         (2, "1", 2, True),
         (3, "1", 2, False),

@@ -1,0 +1,138 @@
+"""What is published at a moment, as the functions see it: publications, counts of names, the state that can matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from patternlake.delta_tables.state_reader import Condition, StateReader, written_in
+
+_COLUMNS = (
+    "job", "object", "stream_id", "batch_id", "base_batch", "published_at", "source_to", "watermark", "horizon",
+    "source", "configuration", "state",
+)  # fmt: skip
+_MOMENTS = ("published_at", "watermark", "horizon")
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a job has published of one object, as of a moment.
+
+    Attributes
+    ----------
+    at
+        The publication that was current, by column, moments in microseconds; None where there was none.
+    newest
+        The latest one of all.
+    first, horizon
+        When the object was first published, and the earliest moment that can be asked for; microseconds, or None.
+    """
+
+    at: dict[str, Any] | None
+    newest: dict[str, Any] | None
+    first: int | None
+    horizon: int | None
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The same by name, as the engines' requests take it."""
+        return {"at": self.at, "newest": self.newest, "first": self.first, "horizon": self.horizon}
+
+
+NOTHING = Published(None, None, None, None)
+
+
+class Snapshot:
+    """The published state of a database at one moment.
+
+    Parameters
+    ----------
+    reader
+        Reads the tables.
+    as_of
+        Microseconds since the epoch; None: now.
+    """
+
+    def __init__(self, reader: StateReader, as_of: int | None) -> None:
+        self.reader = reader
+        self.as_of = as_of
+        self._publications = reader.rows("publications", _COLUMNS)
+
+    def names(self, job: str) -> list[str]:
+        """Names of all objects of a job, whenever they were published; sorted."""
+        mine = self._publications.filter(pc.equal(self._publications["job"], job))
+        return sorted(pc.unique(mine["object"]).to_pylist())
+
+    def published(self, job: str, name: str) -> Published:
+        """What a job has published of an object; `NOTHING` of one that it never heard of."""
+        table = self._publications
+        mine = table.filter(pc.and_(pc.equal(table["job"], job), pc.equal(table["object"], name)))
+        return _published(mine, self.as_of) if mine.num_rows else NOTHING
+
+    def of_job(self, job: str) -> dict[str, Published]:
+        """What a job has published of each of its objects."""
+        return {name: self.published(job, name) for name in self.names(job)}
+
+    def name_counts(self, stream_id: int, base: int, batch: int, most: int) -> list[dict[str, Any]]:
+        """How often each name occurs in a stream, the most frequent first, `most` of them.
+
+        Returns
+        -------
+        list of dict
+            ``name``, ``events``, ``first``, ``last`` (microseconds) and ``attributes``: how their values lie, as it was
+            told last; None where nothing was told.
+        """
+        columns = ("batch_id", "name", "events", "first_time", "last_time", "attributes")
+        where = [Condition("stream_id", "=", stream_id), *written_in(base, batch)]
+        rows = self.reader.rows("event_statistics", columns, where)
+        told = rows.filter(pc.is_valid(rows["attributes"]))
+        latest: dict[str, tuple[int, Any]] = {}
+        for number, name, attributes in zip(
+            told["batch_id"].to_pylist(), told["name"].to_pylist(), told["attributes"].to_pylist(), strict=True
+        ):
+            if name not in latest or number > latest[name][0]:
+                latest[name] = (number, attributes)
+        aggregates = [("events", "sum"), ("first_time", "min"), ("last_time", "max")]
+        summed = rows.select(["name", "events", "first_time", "last_time"]).group_by("name").aggregate(aggregates)
+        summed = summed.sort_by([("events_sum", "descending"), ("name", "ascending")]).slice(0, most)
+        return [
+            {
+                "name": name,
+                "events": events,
+                "first": first,
+                "last": last,
+                "attributes": latest[name][1] if name in latest else None,
+            }
+            for name, events, first, last in zip(
+                summed["name"].to_pylist(),
+                summed["events_sum"].to_pylist(),
+                _micros(summed["first_time_min"]).to_pylist(),
+                _micros(summed["last_time_max"]).to_pylist(),
+                strict=True,
+            )
+        ]
+
+
+def _published(rows: pa.Table, as_of: int | None) -> Published:
+    moments = {name: _micros(rows[name]) for name in _MOMENTS}
+    published_at = moments["published_at"].to_numpy(zero_copy_only=False)
+    order = np.lexsort((published_at, rows["batch_id"].to_numpy()))
+    among = order if as_of is None else order[published_at[order] <= as_of]
+
+    def row(at: Any) -> dict[str, Any]:
+        values: dict[str, Any] = rows.slice(int(at), 1).to_pylist()[0]
+        return {**values, **{name: column[int(at)].as_py() for name, column in moments.items()}}
+
+    return Published(
+        at=row(among[-1]) if len(among) else None,
+        newest=row(order[-1]),
+        first=int(published_at.min()),
+        horizon=pc.max(moments["horizon"]).as_py(),
+    )
+
+
+def _micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column

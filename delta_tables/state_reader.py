@@ -1,0 +1,64 @@
+"""How functions read state in the driver's process: rows of Delta tables as Arrow, by conditions on single columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+Operator = Literal["=", "in", ">=", "<=", "null or >"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on one column.
+
+    Attributes
+    ----------
+    column
+        Its name.
+    operator
+        ``null or >`` holds where the column is NULL or greater than the value.
+    value
+        A number, a text or a moment in microseconds; of ``in``, a tuple of them.
+    """
+
+    column: str
+    operator: Operator
+    value: Any
+
+
+class StateReader(Protocol):
+    """Reads a database's Delta tables, in the version that is current when it is asked."""
+
+    def version(self, table: str) -> int:
+        """Return the number of a table's current version; what was read of an equal one is the same."""
+
+    def size(self, table: str, where: Sequence[Condition] = ()) -> int:
+        """Return the bytes of the files that may hold rows which satisfy all conditions; nothing is read."""
+
+    def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
+        """Return columns of the rows that satisfy all conditions, in any order; moments are in UTC."""
+
+
+def among(column: str, values: Sequence[Any]) -> Condition:
+    """The condition that a column has one of some values."""
+    return Condition(column, "in", tuple(values))
+
+
+def between(column: str, low: Any | None, high: Any | None) -> list[Condition]:
+    """The conditions that a column lies within bounds, both included; None: there is no such bound."""
+    lower = [] if low is None else [Condition(column, ">=", low)]
+    return lower if high is None else [*lower, Condition(column, "<=", high)]
+
+
+def shown_at(base: int, batch: int) -> list[Condition]:
+    """The conditions on rows of a table with from_batch and to_batch that a publication shows."""
+    return [*between("from_batch", base, batch), Condition("to_batch", "null or >", batch)]
+
+
+def written_in(base: int, batch: int) -> list[Condition]:
+    """The conditions on rows of a table whose rows are written once that a publication shows."""
+    return between("batch_id", base, batch)

@@ -1,0 +1,227 @@
+"""From the arguments of a call to values: Catalyst's expressions in SQL, plain values in Python."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from patternlake.delta_tables.moments import to_micros
+from patternlake.sql_ext.table_function import REQUIRED, Parameter
+from patternlake.udfs.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
+_NAMED = "NamedArgumentExpression"
+_TIME_ZONE = "spark.sql.session.timeZone"
+
+
+def bound(
+    function: str, parameters: Sequence[Parameter], positional: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments by the name of their parameter; defaults where nothing is given.
+
+    Raises
+    ------
+    ArgumentError
+        Too many arguments, a name that no parameter has, a parameter given twice, or a required one that is missing.
+    """
+    names = [parameter.name for parameter in parameters]
+    if len(positional) > len(names):
+        raise ArgumentError(
+            f"{function} takes {len(names)} arguments at most, not {len(positional)}: {', '.join(names)}"
+        )
+    values = dict(zip(names, positional, strict=False))
+    lowered = {name.lower(): name for name in names}
+    for given, value in named.items():
+        name = lowered.get(given.lower())
+        if name is None:
+            near = difflib.get_close_matches(given.lower(), names, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ArgumentError(f"{function} has no parameter {given}{hint} Its parameters: {', '.join(names)}")
+        if name in values:
+            raise ArgumentError(f"{function}: {name} is given twice")
+        values[name] = value
+    missing = [
+        parameter.name for parameter in parameters if parameter.default is REQUIRED and parameter.name not in values
+    ]
+    if missing:
+        raise ArgumentError(f"{function}: {missing[0]} is missing; it takes {', '.join(names)}")
+    return {parameter.name: values.get(parameter.name, parameter.default) for parameter in parameters}
+
+
+class SqlArguments:
+    """Reads Catalyst's expressions in the session that analyses a query."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm  # py4j's view of the JVM has no types
+        self._zone = str(spark.conf.get(_TIME_ZONE))
+        self._types: dict[str, JavaObject] = {}
+
+    def values(self, function: str, parameters: Sequence[Parameter], expressions: JavaObject) -> dict[str, Any]:
+        """The values of a call's arguments, by the name of their parameter.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is not constant, or not of the parameter's type; or as of `bound`.
+        """
+        positional, named = split(function, expressions)
+        found = bound(function, parameters, positional, named)
+        given = {id(expression) for expression in [*positional, *named.values()]}
+        return {
+            parameter.name: self.value(function, parameter, found[parameter.name])
+            if id(found[parameter.name]) in given
+            else found[parameter.name]
+            for parameter in parameters
+        }
+
+    def value(self, function: str, parameter: Parameter, expression: JavaObject) -> Any:
+        """The value of one expression."""
+        if not self._constant(expression):
+            raise ArgumentError(
+                f"{function}: {parameter.name} must be a constant, not {expression.sql()}, which may differ from row "
+                f"to row; collect the values first, and call patternlake.{function}(spark, …) from Python for each"
+            )
+        cast = self._cast(expression, parameter.type)
+        if cast.checkInputDataTypes().isFailure():
+            raise _wrong_type(function, parameter, expression)
+        try:
+            value = cast.eval(None) if expression.foldable() else self._evaluated(cast)
+            if value is None or not parameter.type.startswith("MAP"):
+                return value if value is None or isinstance(value, bool | int | float) else str(value)
+            scala = self._jvm.org.apache.spark.sql.catalyst.CatalystTypeConverters.convertToScala(
+                value, cast.dataType()
+            )
+            return dict(self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(scala))
+        except (Py4JJavaError, PySparkException) as error:
+            raise _wrong_type(function, parameter, expression) from error
+
+    def _constant(self, expression: JavaObject) -> bool:
+        if expression.foldable():
+            return True
+        expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
+        elsewhere = expressions.SubqueryExpression.hasSubquery(expression) or expressions.SubExprUtils.containsOuter(
+            expression
+        )
+        return bool(expression.deterministic() and not elsewhere and expression.references().isEmpty())
+
+    def _evaluated(self, expression: JavaObject) -> Any:
+        """The value of an expression that Spark rewrites before it evaluates it, such as a moment and an interval."""
+        column = self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
+        columns = self._jvm.PythonUtils.toSeq([column])
+        plan: Any = self._spark.range(1)._jdf.select(columns).queryExecution().optimizedPlan()
+        (made,) = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(plan.expressions())
+        return made.eval(None)
+
+    def _cast(self, expression: JavaObject, type_: str) -> JavaObject:
+        expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
+        zone = self._jvm.scala.Some(self._zone)
+        return expressions.Cast(expression, self._type(type_), zone, expressions.EvalMode.ANSI())
+
+    def _type(self, type_: str) -> JavaObject:
+        if type_ not in self._types:
+            self._types[type_] = self._jvm.org.apache.spark.sql.types.DataType.fromDDL(type_)
+        return self._types[type_]
+
+
+def split(function: str, expressions: JavaObject) -> tuple[list[JavaObject], dict[str, JavaObject]]:
+    """A call's expressions: those without a name, and those with one."""
+    positional: list[JavaObject] = []
+    named: dict[str, JavaObject] = {}
+    for number in range(expressions.size()):
+        expression = expressions.apply(number)
+        if expression.getClass().getSimpleName() == _NAMED:
+            if expression.key() in named:
+                raise ArgumentError(f"{function}: {expression.key()} is given twice")
+            named[expression.key()] = expression.value()
+        elif named:
+            raise ArgumentError(f"{function}: an argument without a name stands after one with a name; put it first")
+        else:
+            positional.append(expression)
+    return positional, named
+
+
+def _wrong_type(function: str, parameter: Parameter, expression: JavaObject) -> ArgumentError:
+    return ArgumentError(f"{function}: {parameter.name} => {expression.sql()} is no {parameter.type}")
+
+
+def plain_values(
+    spark: SparkSession, function: str, parameters: Sequence[Parameter], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values of a call from Python, as `SqlArguments.values` gives them.
+
+    Moments are datetimes, dates or ISO texts; those without a time zone are in the session's.
+
+    Raises
+    ------
+    ArgumentError
+        A value is not of its parameter's type.
+    """
+    zone = None
+    values = {}
+    for parameter in parameters:
+        value = given[parameter.name]
+        if value is not None and parameter.type == "TIMESTAMP":
+            zone = zone or _zone(str(spark.conf.get(_TIME_ZONE)))
+            value = _moment(function, parameter, value, zone)
+        elif value is not None:
+            value = _plain(function, parameter, value)
+        values[parameter.name] = value
+    return values
+
+
+_PLAIN: dict[str, tuple[type, ...]] = {
+    "STRING": (str,),
+    "BIGINT": (int,),
+    "INT": (int,),
+    "DOUBLE": (float, int),
+    "BOOLEAN": (bool,),
+}
+_WIDTHS = {"BIGINT": 63, "INT": 31}
+
+
+def _plain(function: str, parameter: Parameter, value: Any) -> Any:
+    if parameter.type.startswith("MAP"):
+        if not isinstance(value, Mapping):
+            raise _unfit(function, parameter, value)
+        return {str(name): None if one is None else str(one) for name, one in value.items()}
+    kinds = _PLAIN[parameter.type]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise _unfit(function, parameter, value)
+    width = _WIDTHS.get(parameter.type)
+    if width is not None and isinstance(value, int) and not -(1 << width) <= value < 1 << width:
+        raise _unfit(function, parameter, value)
+    return float(value) if isinstance(value, int) and parameter.type == "DOUBLE" else value
+
+
+def _moment(function: str, parameter: Parameter, value: Any, zone: ZoneInfo | timezone) -> int:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+        except ValueError:
+            raise _unfit(function, parameter, value) from None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise _unfit(function, parameter, value)
+    return to_micros(value if value.tzinfo is not None else value.replace(tzinfo=zone))
+
+
+def _zone(name: str) -> ZoneInfo | timezone:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError):
+        return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo or timezone.utc  # type: ignore[return-value]
+
+
+def _unfit(function: str, parameter: Parameter, value: Any) -> ArgumentError:
+    return ArgumentError(f"{function}: {parameter.name} = {value!r} is no {parameter.type}")

@@ -1,0 +1,96 @@
+"""Events for exact answers: which rows and columns a question needs, and the values that partition them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.state_reader import Condition, among, between, written_in
+from patternlake.delta_tables.stream_names import stream_id
+from patternlake.udfs.partitions import partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+PART = "part"
+"""The values that partition an event, as a list of texts."""
+_TEXTS = ("key", "name")
+_CAST = ("time", "position", "step", "probability")
+_MOST_NAMES = 1000
+"""So many names are looked for in the files; of more, all events are read."""
+
+
+def of_stream(
+    stream: str,
+    base: int,
+    batch: int,
+    *,
+    names: Collection[str] | None = None,
+    from_time: int | None = None,
+    to_time: int | None = None,
+) -> list[Condition]:
+    """The conditions on the events of a stream that a publication shows, of some names and within times."""
+    where = [Condition("stream_id", "=", stream_id(stream)), *written_in(base, batch)]
+    if names is not None and len(names) <= _MOST_NAMES:
+        where.append(among("name", sorted(names)))
+    where += between("time", from_time, to_time)
+    return where
+
+
+def partitioned(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Events with their `PART`, for Spark's tasks."""
+    values = [_sql_value(column) for column in columns]
+    return frame.withColumn(PART, F.expr(f"CAST(array({', '.join(values)}) AS ARRAY<STRING>)"))
+
+
+def _sql_value(column: str) -> str:
+    if column in _TEXTS:
+        return column
+    return f"CAST({column} AS STRING)" if column in _CAST else f"try_element_at(attributes, {literal(column)})"
+
+
+def with_key(frame: DataFrame, key: str) -> DataFrame:
+    """The events of a partition that is shown as this key."""
+    return frame.where(F.expr(shown_text(PART)) == F.lit(key))
+
+
+def fit_here(columns: Sequence[str]) -> bool:
+    """Whether `parts` can tell the values of these columns: texts, not what Spark would have to write as text."""
+    return not set(columns) & set(_CAST)
+
+
+def parts(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
+    """`PART` of events that are here already, by columns that `fit_here`."""
+    count, width = rows.num_rows, len(columns)
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width))
+    texts = [_whole(rows[column] if column in _TEXTS else _attribute(rows, column)) for column in columns]
+    flat = pa.concat_arrays([pa.array([], pa.string()), *texts])
+    place = np.arange(count * width).reshape(width, count).T.ravel()
+    return pa.ListArray.from_arrays(offsets, flat.take(pa.array(place)))
+
+
+def _attribute(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    return pc.map_lookup(rows["attributes"], name, "first")
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks().cast(pa.string())
+
+
+def of_key(part: pa.Array, width: int, key: str) -> pa.Array:
+    """bool[n]: whether events belong to the partition, of `width` columns, that is shown as a key."""
+    codes, shown = partitions(part, width)
+    return pa.array(np.array([text == key for text in shown], np.bool_)[codes])
+
+
+def columns_of(table: pa.Table) -> dict[str, pa.Array]:
+    """Columns by name, each in one piece."""
+    return {name: table[name].combine_chunks() for name in table.column_names}

@@ -1,0 +1,76 @@
+"""A database as functions see it in one session: its published state, and ways to give rows back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.delta_tables.spark_reader import chosen
+from patternlake.delta_tables.state_reader import Condition, StateReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+DRIVER_BYTES = "spark.patternlake.driverBytes"
+"""Up to so many bytes of files the driver's own process answers; above it, Spark's tasks do."""
+DEFAULT_DRIVER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A database in a session.
+
+    Attributes
+    ----------
+    database
+        Open in the session that asks.
+    reader
+        Reads its state in the driver's process.
+    """
+
+    database: Database
+    reader: StateReader
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that asks."""
+        return self.database.spark
+
+    def apart(self) -> Lake:
+        """The lake in a session of its own, with the settings of the one that asks.
+
+        Spark's analyser holds its session's catalog while it plans a function, so a query of that session that needs
+        the catalog in another thread would wait for ever.
+        """
+        session: Any = self.spark._jsparkSession
+        own = SparkSession(self.spark.sparkContext, session.cloneSession())
+        return Lake(replace(self.database, spark=own), self.reader)
+
+    def snapshot(self, as_of: int | None) -> Snapshot:
+        """What is published at a moment, in microseconds; None: now."""
+        return Snapshot(self.reader, as_of)
+
+    def small(self, table: str, where: Sequence[Condition]) -> bool:
+        """Whether the driver's own process may read these rows."""
+        most = int(str(self.spark.conf.get(DRIVER_BYTES, str(DEFAULT_DRIVER_BYTES))))
+        return self.reader.size(table, where) <= most
+
+    def frame(self, table: str, where: Sequence[Condition]) -> DataFrame:
+        """Rows of a table, for Spark's tasks to read."""
+        return chosen(self.database, table, where)
+
+    def local(self, rows: pa.Table, schema: str) -> DataFrame:
+        """Rows that are here already, with columns of these types, as DDL."""
+        # Spark takes no column without a piece.
+        pieces = (
+            rows
+            if rows.num_rows
+            else pa.Table.from_arrays([pa.array([], type_) for type_ in rows.schema.types], rows.schema.names)
+        )
+        return self.spark.createDataFrame(pieces, schema)

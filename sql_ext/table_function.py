@@ -1,0 +1,85 @@
+"""What a function is: its parameters, its columns, and Python that plans an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.sql_ext.lake import Lake
+
+REQUIRED = object()
+"""Stands for the default of a parameter that has none."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    type
+        Spark type as DDL: STRING, BIGINT, INT, DOUBLE, BOOLEAN, TIMESTAMP or MAP<STRING, STRING>.
+    default
+        As a Python value; `REQUIRED` where the argument must be given.
+    """
+
+    name: str
+    type: str
+    default: Any = REQUIRED
+
+
+@dataclass(frozen=True)
+class TableFunction:
+    """A function that gives rows.
+
+    Attributes
+    ----------
+    name
+        Its name in SQL and in Python.
+    parameters
+        In order.
+    columns
+        Of its rows: name to Spark type, as DDL.
+    comment
+        One line for DESCRIBE FUNCTION.
+    plan
+        From a lake and all arguments by name to the rows. TIMESTAMPs are microseconds since the epoch, a MAP is a
+        dict, NULL is None. Raises `PatternLakeError` for what is wrong with the call.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    columns: Mapping[str, str]
+    comment: str
+    plan: Callable[[Lake, dict[str, Any]], DataFrame]
+
+    @property
+    def schema(self) -> str:
+        """The columns as DDL."""
+        return ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+
+    @property
+    def usage(self) -> str:
+        """The signature on one line."""
+        return f"{self.name}({', '.join(map(_shown, self.parameters))})"
+
+
+def _shown(parameter: Parameter) -> str:
+    if parameter.default is REQUIRED:
+        return f"{parameter.name} {parameter.type}"
+    return f"{parameter.name} {parameter.type} DEFAULT {sql_text(parameter.default)}"
+
+
+def sql_text(value: Any) -> str:
+    """A default as SQL text."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}'" if isinstance(value, str) else str(value)

@@ -1,0 +1,101 @@
+"""Work that is dealt out to Spark's tasks: one shuffle, one Python function, rows or the reason for none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from patternlake.udfs.errors import PatternLakeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Task = Callable[[int, Mapping[str, pa.Array]], Iterable[pa.Table]]
+"""What one portion gives: from its number and its rows, by column, to rows of the answer, some at a time."""
+
+PORTION, _ERROR = "portion", "__error"
+_MOST_TASKS = 1000
+_BATCH_ROWS = 20_000
+"""Spark holds a batch several times while it takes it over."""
+
+
+def dealt(frame: DataFrame, portions: int, task: Task, schema: str) -> DataFrame:
+    """Deal rows out by their column `PORTION`, 0 to `portions` - 1, and let a task answer each portion.
+
+    Parameters
+    ----------
+    frame
+        Rows; a portion is held by one task as a whole.
+    portions
+        How many there are.
+    task
+        Is pickled, with what it has in its closure.
+    schema
+        Columns of the answer, as DDL; the tasks' tables have them in this order.
+
+    Returns
+    -------
+    DataFrame
+        The rows of all tasks. Where a task raises a `PatternLakeError`, the query fails with its text, whatever of
+        the answer it asks for.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        rows = pa.Table.from_batches(held)
+        try:
+            for number, columns in _portions(rows):
+                for answer in task(number, columns):
+                    yield from _batches(answer, names, types)
+        except PatternLakeError as error:
+            yield _refused(str(error), names, types)
+
+    arrow = to_arrow_schema(cast(StructType, StructType.fromDDL(schema)), timezone="UTC")
+    names, types = arrow.names, arrow.types
+    given = frame.repartitionById(min(portions, _MOST_TASKS), PORTION) if portions > 1 else frame.coalesce(1)
+    return checked(given.mapInArrow(run, f"{schema}, {_ERROR} STRING"))
+
+
+def checked(frame: DataFrame) -> DataFrame:
+    """Rows without their column of errors; an error ends the query, and no filter of the analyst comes before it."""
+    # Spark moves no filter below one that is not deterministic, and never leaves one out.
+    raised = F.when(F.col(_ERROR).isNotNull(), F.raise_error(F.col(_ERROR)).cast("boolean"))
+    good: Column = raised.when(F.rand() < 0, F.lit(False)).otherwise(F.lit(True))
+    return frame.where(good).drop(_ERROR)
+
+
+def _portions(rows: pa.Table) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+    """The rows of each portion; a task of Spark's may hold several."""
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names if name != PORTION}
+    number = rows[PORTION].to_numpy()
+    found = np.unique(number)
+    if len(found) == 1:
+        yield int(found[0]), columns
+        return
+    order = np.argsort(number, kind="stable")
+    ends = np.searchsorted(number[order], found, side="right")
+    begin = 0
+    for portion, end in zip(found.tolist(), ends.tolist(), strict=True):
+        chosen = pa.array(order[begin:end])
+        yield portion, {name: column.take(chosen) for name, column in columns.items()}
+        begin = end
+
+
+def _batches(answer: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> list[pa.RecordBatch]:
+    columns = [answer[name].cast(type_) for name, type_ in zip(names, types, strict=True)]
+    table = pa.Table.from_arrays([*columns, pa.nulls(answer.num_rows, pa.string())], names=[*names, _ERROR])
+    return list(table.to_batches(max_chunksize=_BATCH_ROWS))
+
+
+def _refused(message: str, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.RecordBatch:
+    nothing = [pa.nulls(1, type_) for type_ in types]
+    return pa.RecordBatch.from_arrays([*nothing, pa.array([message])], names=[*names, _ERROR])

@@ -1,0 +1,156 @@
+"""What `cet_count` and `cet_trends` share: from a call to the vertices of its windows, here or dealt out to tasks.
+
+A portion is what one call of a kernel answers: some partitions and runs of windows (blocks). A vertex goes to the
+portion of every block that one of its windows lies in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.state_reader import Condition, between, shown_at
+from patternlake.delta_tables.stream_names import stream_id
+from patternlake.delta_tables.trend_vertices import EVENT, PANE
+from patternlake.sql_ext import event_rows
+from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.tasks import PORTION
+from patternlake.udfs.trends.asking import TrendsAsked, ask, asked
+from patternlake.udfs.trends.ends import PANE_COLUMNS, window_ends
+from patternlake.udfs.trends.panes import Windows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.sql_ext.lake import Lake
+
+BLOCK = "block"
+_STORED = ("pane", PART, "key", "position", "time", "term", "left", "right", "along", "carried")
+VERTEX = (BLOCK, *(name for name in _STORED if name != "key"))
+"""The columns of a vertex as the kernels read them."""
+
+
+@dataclass(frozen=True)
+class TrendCall:
+    """A checked call over the trends of a query.
+
+    Attributes
+    ----------
+    lake
+        Where it is asked.
+    arguments
+        By name.
+    question
+        As `ask` gives it.
+    where
+        The conditions on the rows of the query's vertices.
+    here
+        Whether the driver's own process answers.
+    """
+
+    lake: Lake
+    arguments: Mapping[str, Any]
+    question: Mapping[str, Any]
+    where: tuple[Condition, ...]
+    here: bool
+
+    @property
+    def asked(self) -> TrendsAsked:
+        """What the kernels need to know."""
+        return asked(self.question["text"])
+
+    @property
+    def windows(self) -> Windows:
+        """The windows of the query."""
+        return Windows.of(self.asked.layout.question)
+
+    def vertices(self) -> dict[str, pa.Array]:
+        """The columns `VERTEX` of all vertices, in this process."""
+        rows = self.lake.reader.rows("trend_vertices", _STORED, self.where)
+        key = self.arguments["key"]
+        if key is not None:
+            width = len(self.asked.layout.question.partition)
+            by_part = self.question["by_part"]
+            rows = rows.filter(
+                event_rows.of_key(rows[PART].combine_chunks(), width, key) if by_part else pc.equal(rows["key"], key)
+            )
+        row, block = self.windows.spread(rows["pane"].to_numpy(), self.question["block"])
+        spread = rows.drop_columns(["key"]).take(pa.array(row)).append_column(BLOCK, pa.array(block))
+        return event_rows.columns_of(spread)
+
+    def portions(self) -> DataFrame:
+        """The columns `VERTEX` and `PORTION` of all vertices, for Spark's tasks."""
+        rows = self.lake.frame("trend_vertices", self.where)
+        key = self.arguments["key"]
+        if key is not None:
+            shown = F.expr(shown_text(PART)) if self.question["by_part"] else F.col("key")
+            rows = rows.where(shown == F.lit(key))
+        step, length, block = (self.question[name] for name in ("step", "length", BLOCK))
+        first = _floored(f"{_floored(f'(pane - {length})', step)} + 1", block)
+        last = _floored(_floored("pane", step), block)
+        blocks = F.expr(f"sequence({first}, {last})")
+        spread = rows.select(*(name for name in _STORED if name != "key"), F.explode(blocks).alias(BLOCK))
+        portion = F.pmod(F.hash(PART, BLOCK), F.lit(self.question["parts"])).cast("int")
+        return spread.select(*VERTEX, portion.alias(PORTION))
+
+    def ends(self) -> pa.Table:
+        """Of windows that count events: when they begin and end."""
+        where = [*self.where[:1], Condition("kind", "=", PANE), *self.where[2:5]]
+        panes = self.lake.reader.rows("trend_vertices", PANE_COLUMNS, where)
+        return window_ends(
+            self.windows,
+            event_rows.columns_of(panes),
+            watermark=self.question["watermark"],
+            last_position=self.question["last_position"],
+            from_time=self.arguments["from_time"],
+            to_time=self.arguments["to_time"],
+        )
+
+
+def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
+    """Check a call.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with it.
+    """
+    snapshot = lake.snapshot(arguments["as_of"])
+    published = snapshot.published("trends", arguments["query"] or "").as_mapping()
+    known = snapshot.names("trends")
+    question = ask(arguments, published, known, whole=False)
+    where = (
+        Condition("trend_id", "=", stream_id(arguments["query"])),
+        Condition("kind", "=", EVENT),
+        *shown_at(question["base"], question["batch"]),
+        *between("pane", question["low_pane"], question["high_pane"]),
+    )
+    here = lake.small("trend_vertices", where)
+    if here:
+        question = ask(arguments, published, known, whole=True)
+    return TrendCall(lake, arguments, question, where, here)
+
+
+def with_ends(question: TrendCall, rows: DataFrame) -> DataFrame:
+    """Rows of windows; those of windows that count events with the times of their first and last event, if inside."""
+    if not question.windows.counted:
+        return rows
+    names = {"first_time": "__first", "last_time": "__last", "final": "__final"}
+    ends = question.lake.local(
+        question.ends(), "window BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN"
+    )
+    joined = rows.join(F.broadcast(ends.withColumnsRenamed(names)), "window")
+    return joined.withColumns(
+        {"window_start": F.col("__first"), "window_end": F.col("__last"), "final": F.col("__final")}
+    )
+
+
+def _floored(number: str, by: int) -> str:
+    """SQL text: a whole number divided and rounded down, below zero as well."""
+    return f"((({number}) - pmod({number}, {by})) DIV {by})"
