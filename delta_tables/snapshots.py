@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from patternlake.delta_tables.state_reader import Condition, StateReader, written_in
 
 _COLUMNS = (
-    "job", "object", "stream_id", "batch_id", "base_batch", "published_at", "source_to", "watermark", "horizon",
-    "source", "configuration", "state",
+    "job", "object", "object_id", "stream_id", "batch_id", "base_batch", "published_at", "source_to", "watermark",
+    "horizon", "source", "configuration", "state",
 )  # fmt: skip
 _MOMENTS = ("published_at", "watermark", "horizon")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 _Read = TypeVar("_Read")
 
+_DATABASE = "spark.patternlake.database"
+"""Of a session: the database that its functions answer from."""
 READER = "spark.patternlake.reader"
 """``auto`` (default): directly where that is possible, else through Spark; ``direct`` or ``spark`` forces either."""
 CACHE_BYTES = "spark.patternlake.cacheBytes"
@@ -33,33 +35,38 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfss"}
 _SPARK_ONLY = ("dbfs", "hdfs", "viewfs", "maprfs", "alluxio")
 
 
-@dataclass
-class _Application:
-    """What is enabled in one Spark application."""
+@dataclass(frozen=True)
+class _Enabled:
+    """A database that was enabled: where it is, and what reads it directly, if anything can."""
 
-    readers: dict[str, tuple[str, DirectReader | None]] = field(default_factory=dict)
-    current: str = ""
+    location: str
+    direct: DirectReader | None
 
 
-_APPLICATIONS: dict[str, _Application] = {}
+_APPLICATIONS: dict[str, dict[str, _Enabled]] = {}
+"""By Spark application: its enabled databases by name, the last one last."""
 _CACHE = TableCache()
 
 
-def remember(database: Database, storage_options: Mapping[str, str] | None = None) -> str | None:
-    """Let the functions of the session's application answer from a database from now on.
+def use(database: Database, storage_options: Mapping[str, str] | None = None) -> tuple[str, str] | None:
+    """Let the functions of a session answer from a database; those of sessions that chose none as well.
 
     Returns
     -------
-    str or None
-        Name of the database that they answered from before, if it was another one.
+    (name, location) or None
+        The database that the session's functions answered from before.
     """
-    application = _APPLICATIONS.setdefault(_application_id(database.spark), _Application())
-    place = _as_delta_rs(database.location)
-    if database.name not in application.readers or storage_options is not None:
-        direct = None if place is None else DirectReader(place, _CACHE, storage_options)
-        application.readers[database.name] = (database.location, direct)
-    before, application.current = application.current, database.name
-    return before if before not in ("", database.name) else None
+    spark = database.spark
+    known = _APPLICATIONS.setdefault(str(spark.sparkContext.applicationId), {})
+    name = _chosen(spark, known)
+    before = None if name is None else (name, known[name].location)
+    held = known.pop(database.name, None)
+    if held is None or held.location != database.location or storage_options is not None:
+        place = _as_delta_rs(database.location)
+        held = _Enabled(database.location, None if place is None else DirectReader(place, _CACHE, storage_options))
+    known[database.name] = held
+    spark.conf.set(_DATABASE, database.name)
+    return before
 
 
 def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
@@ -70,32 +77,34 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
     spark
         The session.
     database
-        Name of an enabled database; None: the one that was enabled last.
+        Name of an enabled database; None: the session's own, or the one that was enabled last.
 
     Raises
     ------
     StateError
         None is enabled.
+    ArgumentError
+        The database is not, or a setting has no such value.
     """
-    application = _APPLICATIONS.get(_application_id(spark))
-    if application is None or not application.current:
+    known = _APPLICATIONS.get(str(spark.sparkContext.applicationId), {})
+    name = database or _chosen(spark, known)
+    if name is None:
         raise StateError("no database is enabled in this session; call patternlake.enable(spark, …) first")
-    name = database or application.current
-    if name not in application.readers:
-        known = ", ".join(application.readers)
-        raise ArgumentError(f"there is no enabled database {name!r}; enabled: {known}")
+    if name not in known:
+        raise ArgumentError(f"there is no enabled database {name!r}; enabled: {', '.join(known)}")
     _CACHE.resize(int(str(spark.conf.get(CACHE_BYTES, str(DEFAULT_BYTES)))))
-    location, direct = application.readers[name]
-    opened = Database(spark, name, location)
-    return Lake(opened, _reader(spark, opened, direct))
+    opened = Database(spark, name, known[name].location)
+    return Lake(opened, _reader(opened, known[name].direct))
 
 
-def enabled(spark: SparkSession) -> list[str]:
-    """Names of the databases that are enabled in the session's application."""
-    return list(_APPLICATIONS.get(_application_id(spark), _Application()).readers)
+def _chosen(spark: SparkSession, known: Mapping[str, _Enabled]) -> str | None:
+    """The database that a session's functions answer from."""
+    own = spark.conf.get(_DATABASE, None)
+    return own if own in known else next(reversed(list(known)), None)
 
 
-def _reader(spark: SparkSession, database: Database, direct: DirectReader | None) -> StateReader:
+def _reader(database: Database, direct: DirectReader | None) -> StateReader:
+    spark = database.spark
     wanted = str(spark.conf.get(READER, "auto"))
     if wanted not in _READERS:
         raise ArgumentError(f"{READER} is {wanted!r}; one of {', '.join(_READERS)} would be right")
@@ -133,10 +142,6 @@ class _Fallback:
         except UnreadableError as error:
             logger.info("%s; Spark reads it", error)
             return read(self._through_spark())
-
-
-def _application_id(spark: SparkSession) -> str:
-    return str(spark.sparkContext.applicationId)
 
 
 def _as_delta_rs(location: str) -> str | None:

@@ -13,7 +13,6 @@ from patternlake.sql_ext import (
     cet_trends,
     enabled,
     explain_pattern,
-    kleene_udfs,
     machine_udfs,
     match_exists,
     match_groups,
@@ -34,11 +33,11 @@ logger = logging.getLogger(__name__)
 FUNCTIONS = (
     match_seq.function,
     match_exists.function,
-    match_pattern.function,
     predict_match.function,
 )
 """What makes each SQL function, given the database."""
 PLANNED = (
+    match_pattern.FUNCTION,
     explain_pattern.FUNCTION,
     match_groups.FUNCTION,
     cet_count.FUNCTION,
@@ -47,7 +46,6 @@ PLANNED = (
 )
 """Functions that are planned in Python."""
 
-_ENABLED = "spark.patternlake.database"
 _DEFAULT = "default"
 
 
@@ -87,7 +85,6 @@ def enable(
     db = Database.open(spark, database, location)
     workers.check(spark)
     sketch_udfs.register(spark)
-    kleene_udfs.register(spark)
     machine_udfs.register(spark)
     for make in FUNCTIONS:
         make(db).create(spark)
@@ -97,24 +94,21 @@ def enable(
             "patternlake.run(spark, configuration) fills it, given a configuration with this database and location. "
             f"If the location is mistyped: DROP DATABASE {identifier(database)} CASCADE, then enable the right one"
         )
-    before, here = spark.conf.get(_ENABLED, None), f"'{database}' at {db.location}"
-    if before is not None and before != here:
-        _warn(
-            f"the SQL functions of this session answered from database {before}; from here on they answer from {here}. "
-            "A session of its own, spark.newSession(), can answer from another"
-        )
-    if spark.catalog.currentDatabase() in (_DEFAULT, _name_of(before)):
-        spark.catalog.setCurrentDatabase(database)
-    spark.conf.set(_ENABLED, here)
-    enabled.remember(db)
+    before = enabled.use(db)
     planned_functions.register(spark, PLANNED)
-    logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS), database, db.location)
+    if before is not None and before != (db.name, db.location):
+        _warn(
+            f"the SQL functions of this session answered from database {_shown(*before)}; from here on they answer "
+            f"from {_shown(db.name, db.location)}. A session of its own, spark.newSession(), can answer from another"
+        )
+    if spark.catalog.currentDatabase() in (_DEFAULT, before and before[0]):
+        spark.catalog.setCurrentDatabase(database)
+    logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS) + len(PLANNED), database, db.location)
     return spark
 
 
-def _name_of(enabled: str | None) -> str | None:
-    """The name in what is kept of a database that was enabled."""
-    return None if enabled is None else enabled.split("'")[1]
+def _shown(name: str, location: str) -> str:
+    return f"'{name}' at {location}"
 
 
 def _warn(text: str) -> None:

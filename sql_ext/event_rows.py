@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition, among, between, written_in
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.udfs.partitions import partitions
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _MOST_NAMES = 1000
 
 
 def of_stream(
-    stream: str,
+    number: int,
     base: int,
     batch: int,
     *,
@@ -37,8 +36,8 @@ def of_stream(
     from_time: int | None = None,
     to_time: int | None = None,
 ) -> list[Condition]:
-    """The conditions on the events of a stream that a publication shows, of some names and within times."""
-    where = [Condition("stream_id", "=", stream_id(stream)), *written_in(base, batch)]
+    """The conditions on the events of the stream of a number that a publication shows, of some names and times."""
+    where = [Condition("stream_id", "=", number), *written_in(base, batch)]
     if names is not None and len(names) <= _MOST_NAMES:
         where.append(among("name", sorted(names)))
     where += between("time", from_time, to_time)

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, between, shown_at
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
@@ -38,21 +37,20 @@ _EVENT = ("position", "time", "step", "key", "name", "probability")
 def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
     snapshot = lake.snapshot(arguments["as_of"])
     facts = facts_of(snapshot, arguments["stream"])
-    question = ask(arguments, facts.published, facts.known, facts.counts, _configured(snapshot, arguments["stream"]))
+    question = ask(arguments, facts.published, facts.known, facts.counts, _configured(snapshot, facts.number))
     return _kept(lake, arguments, question) if question.get("query") else _answered(lake, arguments, question)
 
 
-def _configured(snapshot: Snapshot, stream: str | None) -> list[dict[str, Any]]:
-    """What `groups` published at the moment for queries over the stream."""
+def _configured(snapshot: Snapshot, number: int | None) -> list[dict[str, Any]]:
+    """What `groups` published at the moment for queries over the stream of a number."""
     found = [one.at for one in snapshot.of_job("groups").values() if one.at is not None]
-    number = stream_id(stream or "")
     return [at for at in found if at["stream_id"] == number]
 
 
 def _kept(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame:
     where = [
-        Condition("stream_id", "=", stream_id(arguments["stream"])),
-        Condition("group_id", "=", stream_id(question["query"])),
+        Condition("stream_id", "=", question["number"]),
+        Condition("group_id", "=", question["query_number"]),
         *shown_at(question["query_base"], question["query_batch"]),
     ]
     where += between("t_end", arguments["from_step"], arguments["to_step"])
@@ -70,7 +68,7 @@ def _answered(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, A
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
     text, columns, key = question["text"], question["partition"], arguments["key"]
     attributes = ("attributes",) if (asked(text).groups.question.columns | set(columns)) - BUILT_IN.keys() else ()
-    where = event_rows.of_stream(arguments["stream"], question["base"], question["batch"])
+    where = event_rows.of_stream(question["number"], question["base"], question["batch"])
     if lake.small("events", where) and event_rows.fit_here(columns):
         rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
         rows = rows.append_column(PART, event_rows.parts(rows, columns))

@@ -1,4 +1,4 @@
-"""The SQL function `match_pattern`: exact matches of a pattern on the events of a stream.
+"""The function `match_pattern`: exact matches of a pattern on the events of a stream.
 
 Events that can take part go to portions: each partition to one, or, without partitions, ranges of times (or of ranks,
 where windows count events) that overlap by the window, so that each match lies whole in the portion it begins in.
@@ -6,112 +6,231 @@ where windows count events) that overlap by the window, so that each match lies 
 
 from __future__ import annotations
 
-from patternlake.delta_tables.database import Database
-from patternlake.sql_ext import exact_steps
-from patternlake.sql_ext.pattern_steps import SHOWN, partition_values, question
-from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.steps import numbered
-from patternlake.sql_ext.trend_steps import floored
-from patternlake.udfs.sketch.hits import MAX_MATCHES
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-PARAMETERS = (
-    Parameter("stream", "STRING"),
-    Parameter("pattern", "STRING"),
-    Parameter("policy", "STRING", "'skip_till_any'"),
-    Parameter("after_match", "STRING", "'next'"),
-    Parameter("key", "STRING", "NULL"),
-    Parameter("from_time", "TIMESTAMP", "NULL"),
-    Parameter("to_time", "TIMESTAMP", "NULL"),
-    Parameter("params", "MAP<STRING, STRING>", "NULL"),
-    Parameter("plan", "STRING", "NULL"),
-    Parameter("max_matches", "BIGINT", str(MAX_MATCHES)),
-    Parameter("truncate", "BOOLEAN", "false"),
-    Parameter("as_of", "TIMESTAMP", "NULL"),
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
+from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.tasks import PORTION
+from patternlake.udfs.exact_parts import WHOLE_EVENTS
+from patternlake.udfs.kleene.asking import KleeneAsked, ask, asked
+from patternlake.udfs.kleene.parts import match_part
+from patternlake.udfs.language.scopes import BUILT_IN
+from patternlake.udfs.sketch.hits import MAX_MATCHES, too_many
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ALWAYS = ("position", "time", "name")
+_RANK = "rank"
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+    facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
+    question = _asked(arguments, facts, whole=True)
+    names = None if question["ranked"] else question["names"]
+    where = event_rows.of_stream(
+        question["number"],
+        question["base"],
+        question["batch"],
+        names=names,
+        from_time=arguments["from_time"],
+        to_time=arguments["to_time"],
+    )
+    compiled = asked(question["text"])
+    columns = _columns(compiled, arguments["key"])
+    if lake.small("events", where) and event_rows.fit_here(question["partition"]):
+        rows = _here(lake.reader.rows("events", columns, where), question, arguments["key"])
+        if question["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
+            return lake.local(pa.concat_tables(match_part(compiled, 0, rows)), FUNCTION.schema)
+    question = _asked(arguments, facts, whole=False)
+    return _dealt(lake.frame("events", where).select(*columns), question, arguments)
+
+
+def _asked(arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool) -> dict[str, Any]:
+    return ask(arguments, facts.published, facts.known, facts.counts, whole=whole)
+
+
+def _columns(compiled: KleeneAsked, key: str | None) -> tuple[str, ...]:
+    """The columns of events that are read: attributes and keys are most of an event's bytes."""
+    pattern = compiled.pattern
+    read = set(pattern.columns) | set(pattern.partition)
+    built_in = [name for name in ("step", "key", "probability") if name in read or (name == "key" and key is not None)]
+    return (*_ALWAYS, *built_in, *(("attributes",) if read - BUILT_IN.keys() else ()))
+
+
+def _here(rows: pa.Table, question: Mapping[str, Any], key: str | None) -> dict[str, pa.Array]:
+    """Events that are here already, of the key that is asked for."""
+    columns = question["partition"]
+    if key is not None and not columns:
+        rows = rows.filter(pc.equal(rows["key"], key))
+    rows = rows.append_column(PART, event_rows.parts(rows, columns))
+    if key is not None and columns:
+        rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
+    return event_rows.columns_of(rows)
+
+
+def _dealt(events: DataFrame, question: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:
+    """Events as portions, matched by Spark's tasks."""
+    text, columns, low, high = (question[name] for name in ("text", "partition", "low", "high"))
+    key = arguments["key"]
+    if key is not None and not columns:
+        events = events.where(F.col("key") == F.lit(key))
+    events = event_rows.partitioned(events, columns)
+    if columns:
+        if key is not None:
+            events = event_rows.with_key(events, key)
+        given = events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(high + 1)).cast("int"))
+    else:
+        given = _blocks(events, question)
+
+    def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        yield from match_part(asked(text), portion + low, rows)
+
+    found = tasks.dealt(given, high - low + 1, task, FUNCTION.schema)
+    return found if columns or question["width"] is None else _numbered(found, asked(text))
+
+
+def _blocks(events: DataFrame, question: Mapping[str, Any]) -> DataFrame:
+    """Events without partitions, each in every block that a window around it reaches."""
+    width, within, low, high = (question[name] for name in ("width", "within", "low", "high"))
+    if question["ranked"]:
+        events = _ranked(events, question["bucket"])
+        # All were needed to rank them; those that cannot take part are needed no more.
+        names = question["names"]
+        events = events if names is None else events.where(F.col("name").isin(*names))
+    if width is None:
+        return events.withColumn(PORTION, F.lit(0))
+    place = _RANK if question["counted"] else "unix_micros(time)"
+    first, last = (f"floor(({place} {sign} {within}) / {width})" for sign in "-+")
+    blocks = F.expr(f"sequence(greatest({low}L, least({high}L, {first})), least({high}L, greatest({low}L, {last})))")
+    return events.withColumn(PORTION, (F.explode(blocks) - F.lit(low)).cast("int"))
+
+
+def _ranked(events: DataFrame, bucket: int) -> DataFrame:
+    """Events with their rank by time and position: inside buckets of time, after the events of the buckets before."""
+    named = events.withColumn("bucket", F.expr(f"unix_micros(time) DIV {bucket}"))
+    counts = named.groupBy("bucket").agg(F.count(F.lit(1)).alias("events"))
+    before = F.sum("events").over(Window.orderBy("bucket")) - F.col("events")
+    inside = F.row_number().over(Window.partitionBy("bucket").orderBy("time", "position")) - F.lit(1)
+    joined = named.join(F.broadcast(counts.select("bucket", before.alias("before"))), "bucket")
+    return joined.withColumn(_RANK, (inside + F.col("before")).cast("bigint")).drop("bucket", "before")
+
+
+def _numbered(found: DataFrame, compiled: KleeneAsked) -> DataFrame:
+    """The rows of several blocks, each in order and within the limit, numbered and limited as one answer."""
+    # The rows of one block are in order; those that begin at the same event are all of one block.
+    order, everything = Window.orderBy("first_position", "match_no"), Window.partitionBy()
+    total = F.count(F.lit(1)).over(everything)
+    more = (total > compiled.max_matches) | F.max("truncated").over(everything)
+    rows = found.withColumns({"match_no": F.row_number().over(order).cast("bigint"), "truncated": more})
+    limited = rows.where(F.col("match_no") <= compiled.max_matches)
+    if not compiled.truncate:
+        message = str(too_many(compiled.max_matches + 1, compiled.max_matches, complete=False))
+        limited = tasks.checked(limited.withColumn(tasks.ERROR, F.when(F.col("truncated"), F.lit(message))))
+    return limited.select(*FUNCTION.columns)
+
+
+FUNCTION = TableFunction(
+    name="match_pattern",
+    parameters=(
+        Parameter("stream", "STRING"),
+        Parameter("pattern", "STRING"),
+        Parameter("policy", "STRING", "skip_till_any"),
+        Parameter("after_match", "STRING", "next"),
+        Parameter("key", "STRING", None),
+        Parameter("from_time", "TIMESTAMP", None),
+        Parameter("to_time", "TIMESTAMP", None),
+        Parameter("params", "MAP<STRING, STRING>", None),
+        Parameter("plan", "STRING", None),
+        Parameter("max_matches", "BIGINT", MAX_MATCHES),
+        Parameter("truncate", "BOOLEAN", False),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    columns={
+        "match_no": "BIGINT",
+        "key": "STRING",
+        "first_position": "BIGINT",
+        "last_position": "BIGINT",
+        "first_time": "TIMESTAMP",
+        "last_time": "TIMESTAMP",
+        "bindings": "MAP<STRING, ARRAY<BIGINT>>",
+        "final": "BOOLEAN",
+        "truncated": "BOOLEAN",
+    },
+    comment="Exact matches of a pattern in a stream",
+    plan=_plan,
 )
 
-RETURNS = {
-    "match_no": "BIGINT",
-    "key": "STRING",
-    "first_position": "BIGINT",
-    "last_position": "BIGINT",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-    "final": "BOOLEAN",
-    "truncated": "BOOLEAN",
-}
 
-_EVENT = "part, position, time, step, key, name, probability, attributes"
-_NO_EVENT = "array(), NULL, NULL, NULL, NULL, NULL, NULL, map()"
+def match_pattern(
+    spark: SparkSession,
+    stream: str,
+    pattern: str,
+    policy: str = "skip_till_any",
+    after_match: str = "next",
+    key: str | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    params: Mapping[str, object] | None = None,
+    plan: str | None = None,
+    max_matches: int = MAX_MATCHES,
+    truncate: bool = False,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Find the exact matches of a pattern.
 
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of the stream.
+    pattern
+        Text of the pattern.
+    policy
+        ``skip_till_any``, ``skip_till_next`` or ``strict``.
+    after_match
+        ``next`` or ``past_last``.
+    key
+        Only this partition; without PARTITION BY, only events of this key.
+    from_time, to_time
+        Bounds of the events, both included; moments without a zone are in the session's.
+    params
+        Values of the parameters that the pattern mentions.
+    plan
+        A plan to take instead of the cheapest; rows do not depend on it.
+    max_matches
+        More matches than so many, of a partition or of the whole answer where there is none, are an error.
+    truncate
+        Give the first `max_matches` instead.
+    as_of
+        Moment whose state answers.
 
-def function(db: Database) -> SqlFunction:
-    """`match_pattern` over the tables of a database."""
-    return SqlFunction("match_pattern", PARAMETERS, RETURNS, _body(db), "Exact matches of a pattern in a stream")
+    Returns
+    -------
+    DataFrame
+        ``match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time
+        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN``.
 
-
-def _body(db: Database) -> str:
-    # What the pattern does not need is not handed over, and where ranks don't matter no event is sorted: the flags of
-    # the question leave such a branch without rows.
-    # Each mention of the question is planned anew, so an error goes the way of its text.
-    # All events of a partition go to its portion where ranks matter: to rank them there costs less than here.
-    f = "match_pattern"
-    part = partition_values("q.partition")
-    span = "CASE WHEN q.counted THEN r.rank ELSE unix_micros(r.time) END"
-    first, last = (floored(f"({span} {sign} coalesce(q.within, 0))", "q.width") for sign in "-+")
-    read = ", ".join(f"CASE WHEN conditional THEN {name} END AS {name}" for name in ("step", "key", "probability"))
-    return f"""
-WITH
-{question(db, f, PARAMETERS, "_patternlake_kleene_question")},
-asked AS (SELECT (SELECT q FROM question) AS q),
-told AS (SELECT explode(sequence(q.low, q.high)) AS portion, q.text FROM asked),
-mine AS (
-  SELECT e.position, e.time, e.step, e.name, e.probability, e.key, e.attributes, q.high, q.by_key, q.conditional,
-    q.ranked, CASE WHEN q.by_key THEN {part} ELSE array() END AS part,
-    q.names IS NULL OR array_contains(q.names, e.name) AS taking, unix_micros(e.time) DIV q.bucket AS bucket
-  FROM {db.log("events")} e JOIN asked ON e.batch_id BETWEEN q.base AND q.batch
-  WHERE {numbered("e.stream_id", f"{f}.stream", "q.number")}
-    AND ({f}.from_time IS NULL OR e.time >= {f}.from_time) AND ({f}.to_time IS NULL OR e.time <= {f}.to_time)
-),
-chosen AS (
-  SELECT part, position, time, name, {read}, CASE WHEN conditional THEN attributes ELSE map() END AS attributes,
-    taking, bucket, by_key, ranked, CASE WHEN by_key THEN pmod(hash(part), high + 1) END AS portion
-  FROM mine
-  WHERE {f}.key IS NULL OR {f}.key = CASE WHEN by_key THEN {SHOWN} ELSE key END
-),
-before AS (
-  SELECT map_from_entries(collect_list(struct(bucket, before))) AS b
-  FROM (SELECT bucket, sum(events) OVER (ORDER BY bucket) - events AS before
-    FROM (SELECT bucket, count(*) AS events FROM chosen WHERE ranked AND NOT by_key GROUP BY bucket))
-),
-whole AS (
-  SELECT {_EVENT}, taking, CAST(NULL AS BIGINT) AS rank FROM chosen WHERE NOT ranked AND NOT by_key
-  UNION ALL
-  SELECT {_EVENT}, taking, row_number() OVER (PARTITION BY bucket ORDER BY time, position) - 1L
-    + try_element_at((SELECT b FROM before), bucket) AS rank
-  FROM chosen WHERE ranked AND NOT by_key
-),
-dealt AS (
-  SELECT portion, CAST(NULL AS STRING) AS text, {_EVENT}, CAST(NULL AS BIGINT) AS rank
-  FROM chosen WHERE by_key AND (ranked OR taking)
-  UNION ALL
-  SELECT explode(CASE WHEN q.width IS NULL THEN array(0L)
-      ELSE sequence(greatest(q.low, least(q.high, {first})), least(q.high, greatest(q.low, {last}))) END),
-    NULL, {_EVENT}, rank
-  FROM (SELECT * FROM whole WHERE taking) r CROSS JOIN asked
-  UNION ALL
-  SELECT portion, text, {_NO_EVENT}, NULL FROM told
-),
-exact AS (
-  SELECT _patternlake_kleene_part(text, portion, part, position, time, step, key, name, probability, attributes, rank)
-    AS part
-  FROM dealt GROUP BY portion
-),
-answer AS (
-  SELECT chunks, total, coalesce(error, _patternlake_kleene_refusal(total, most, truncate)) AS error
-  FROM (
-    SELECT {exact_steps.portions("true")}, {exact_steps.limit(f)} AS most, coalesce({f}.truncate, false) AS truncate
-    FROM exact
-  )
-),
-{exact_steps.rows(f, RETURNS, engine="kleene", several="true")}"""
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {
+        "stream": stream, "pattern": pattern, "policy": policy, "after_match": after_match, "key": key,
+        "from_time": from_time, "to_time": to_time, "params": params, "plan": plan, "max_matches": max_matches,
+        "truncate": truncate, "as_of": as_of,
+    }  # fmt: skip
+    return call(FUNCTION, spark, given)

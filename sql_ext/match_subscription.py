@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.state_reader import Condition, between, shown_at
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Parameter, TableFunction
@@ -32,7 +31,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
     if question.get("error"):
         raise ArgumentError(question["error"])
     where = [
-        Condition("stream_id", "=", stream_id(question["object"])),
+        Condition("stream_id", "=", question["number"]),
         Condition("subscription", "=", arguments["subscription"]),
         *shown_at(question["base"], question["batch"]),
     ]

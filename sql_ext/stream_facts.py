@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternlake.delta_tables.snapshots import Snapshot
-from patternlake.delta_tables.stream_names import stream_id
-
-MOST_NAMES = 10_000
-"""So many names, the most frequent, are known to the planner."""
+from patternlake.udfs.unseen_names import MOST_NAMES
 
 
 @dataclass(frozen=True)
@@ -18,6 +15,8 @@ class StreamFacts:
 
     Attributes
     ----------
+    number
+        Its number; None where nothing is published.
     published
         As `Published.as_mapping` gives it.
     known
@@ -26,6 +25,7 @@ class StreamFacts:
         As `Snapshot.name_counts` gives them; none where nothing is published.
     """
 
+    number: int | None
     published: dict[str, Any]
     known: list[str]
     counts: list[dict[str, Any]]
@@ -34,7 +34,8 @@ class StreamFacts:
 def facts_of(snapshot: Snapshot, stream: str | None) -> StreamFacts:
     """What is known of a stream, which may not exist."""
     found = snapshot.published("ingest", stream or "")
-    counts = []
-    if stream is not None and found.at is not None:
-        counts = snapshot.name_counts(stream_id(stream), found.at["base_batch"], found.at["batch_id"], MOST_NAMES)
-    return StreamFacts(found.as_mapping(), snapshot.names("ingest"), counts)
+    if found.at is None:
+        return StreamFacts(None, found.as_mapping(), snapshot.names("ingest"), [])
+    number = int(found.at["object_id"])
+    counts = snapshot.name_counts(number, found.at["base_batch"], found.at["batch_id"], MOST_NAMES)
+    return StreamFacts(number, found.as_mapping(), snapshot.names("ingest"), counts)

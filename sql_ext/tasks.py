@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Task = Callable[[int, Mapping[str, pa.Array]], Iterable[pa.Table]]
 """What one portion gives: from its number and its rows, by column, to rows of the answer, some at a time."""
 
-PORTION, _ERROR = "portion", "__error"
+PORTION, ERROR = "portion", "__error"
 _MOST_TASKS = 1000
 _BATCH_ROWS = 20_000
 """Spark holds a batch several times while it takes it over."""
@@ -62,15 +62,15 @@ def dealt(frame: DataFrame, portions: int, task: Task, schema: str) -> DataFrame
     arrow = to_arrow_schema(cast(StructType, StructType.fromDDL(schema)), timezone="UTC")
     names, types = arrow.names, arrow.types
     given = frame.repartitionById(min(portions, _MOST_TASKS), PORTION) if portions > 1 else frame.coalesce(1)
-    return checked(given.mapInArrow(run, f"{schema}, {_ERROR} STRING"))
+    return checked(given.mapInArrow(run, f"{schema}, {ERROR} STRING"))
 
 
 def checked(frame: DataFrame) -> DataFrame:
     """Rows without their column of errors; an error ends the query, and no filter of the analyst comes before it."""
     # Spark moves no filter below one that is not deterministic, and never leaves one out.
-    raised = F.when(F.col(_ERROR).isNotNull(), F.raise_error(F.col(_ERROR)).cast("boolean"))
+    raised = F.when(F.col(ERROR).isNotNull(), F.raise_error(F.col(ERROR)).cast("boolean"))
     good: Column = raised.when(F.rand() < 0, F.lit(False)).otherwise(F.lit(True))
-    return frame.where(good).drop(_ERROR)
+    return frame.where(good).drop(ERROR)
 
 
 def _portions(rows: pa.Table) -> Iterator[tuple[int, dict[str, pa.Array]]]:
@@ -92,10 +92,10 @@ def _portions(rows: pa.Table) -> Iterator[tuple[int, dict[str, pa.Array]]]:
 
 def _batches(answer: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> list[pa.RecordBatch]:
     columns = [answer[name].cast(type_) for name, type_ in zip(names, types, strict=True)]
-    table = pa.Table.from_arrays([*columns, pa.nulls(answer.num_rows, pa.string())], names=[*names, _ERROR])
+    table = pa.Table.from_arrays([*columns, pa.nulls(answer.num_rows, pa.string())], names=[*names, ERROR])
     return list(table.to_batches(max_chunksize=_BATCH_ROWS))
 
 
 def _refused(message: str, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.RecordBatch:
     nothing = [pa.nulls(1, type_) for type_ in types]
-    return pa.RecordBatch.from_arrays([*nothing, pa.array([message])], names=[*names, _ERROR])
+    return pa.RecordBatch.from_arrays([*nothing, pa.array([message])], names=[*names, ERROR])

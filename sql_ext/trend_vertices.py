@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.state_reader import Condition, between, shown_at
-from patternlake.delta_tables.stream_names import stream_id
 from patternlake.delta_tables.trend_vertices import EVENT, PANE
 from patternlake.sql_ext import event_rows
 from patternlake.sql_ext.event_rows import PART
@@ -126,7 +125,7 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
     known = snapshot.names("trends")
     question = ask(arguments, published, known, whole=False)
     where = (
-        Condition("trend_id", "=", stream_id(arguments["query"])),
+        Condition("trend_id", "=", question["number"]),
         Condition("kind", "=", EVENT),
         *shown_at(question["base"], question["batch"]),
         *between("pane", question["low_pane"], question["high_pane"]),

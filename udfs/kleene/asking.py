@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import pyarrow as pa
-
 from patternlake.udfs.asking import check_bounds, check_key, given, stream_configuration
-from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.exact_parts import WHOLE_EVENTS
 from patternlake.udfs.kleene.costs import Statistics
 from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
@@ -29,34 +27,6 @@ TASK_EVENTS = 100_000
 MOST_PORTIONS = 1000
 MARGINS = 8
 """Widths of a window in one block of a stream without partitions, at least: a block reads one more on either side."""
-
-QUESTION_TYPE = pa.struct(
-    [
-        ("text", pa.string()),
-        ("number", pa.int32()),
-        ("base", pa.int64()),
-        ("batch", pa.int64()),
-        ("names", pa.list_(pa.string())),
-        ("partition", pa.list_(pa.string())),
-        ("counted", pa.bool_()),
-        ("bucket", pa.int64()),
-        ("within", pa.int64()),
-        ("width", pa.int64()),
-        ("low", pa.int64()),
-        ("high", pa.int64()),
-        ("by_key", pa.bool_()),
-        ("conditional", pa.bool_()),
-        ("ranked", pa.bool_()),
-    ]
-)
-"""A question, or why it is refused, and what chooses the events that are read and the portions that each goes to.
-
-``text``: for `asked`; ``number``: of the stream; ``names``: of events that can take part, NULL: any; ``bucket``:
-microseconds, by which events without partitions are ranked; ``counted``: windows count events; ``within``: the window;
-``width``: of a block of events or microseconds, NULL: there are none; ``low``, ``high``: numbers of the first and the
-last portion; ``by_key``: the pattern has PARTITION BY; ``conditional``: DEFINE or WHERE judge the events' columns;
-``ranked``: it matters how many events lie between two.
-"""
 
 
 @dataclass(frozen=True)
@@ -97,7 +67,12 @@ class KleeneAsked:
 
 
 def ask(
-    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+    arguments: Mapping[str, Any],
+    publication: Mapping[str, Any],
+    known: list[str],
+    counts: Sequence[Mapping[str, Any]],
+    *,
+    whole: bool = False,
 ) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
@@ -113,14 +88,56 @@ def ask(
         ``name``, ``events``, ``first``, ``last`` (microseconds) and ``attributes`` (NULL where nothing is told of them)
         of the stream's names.
 
+    whole
+        Whether the work is not to be dealt out.
+
     Returns
     -------
-    The fields of `QUESTION_TYPE`.
+    ``text``: for `asked`; ``number``: of the stream; ``base``, ``batch``: of its events; ``names``: of those that can
+    take part, None: any; ``partition``: columns of PARTITION BY; ``ranked``: it matters how many events lie between
+    two, those that can't take part among them; ``bucket``: microseconds, by which events without partitions are ranked;
+    ``within``: the window; ``counted``: it counts events; ``width``: of a block of events or microseconds, None: there
+    are none; ``low``, ``high``: numbers of the first and the last portion.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
     """
-    try:
-        return _question(arguments, publication, known, counts)
-    except PatternLakeError as error:
-        return {"text": json.dumps({"error": str(error)}), "low": 0, "high": 0}
+    check = _checked(arguments, publication, known)
+    pattern, at = check.pattern, publication["at"]
+    statistics = _statistics(check, counts)
+    choice = _choice(check, arguments, statistics)
+    names = pattern.names
+    taking = sum(count for name, count in statistics.counts.items() if names is None or name in names)
+    counted = pattern.within is not None and pattern.within.counted
+    width, low, high = (None, 0, 0) if whole else _portions(check, arguments, counts, taking, statistics)
+    text = {
+        "arguments": dict(arguments),
+        "configuration": json.loads(at["configuration"]),
+        "plan": plan_text(pattern, choice.plan),
+        "watermark": at["watermark"],
+        "counted": counted,
+        "width": width,
+        "low": low,
+        "high": high,
+    }
+    tasks = max(1, -(-int(statistics.total) // TASK_EVENTS))
+    return {
+        "text": json.dumps(text, sort_keys=True),
+        "number": at["object_id"],
+        "base": at["base_batch"],
+        "batch": at["batch_id"],
+        "names": None if names is None else sorted(names),
+        "partition": list(pattern.partition),
+        "ranked": _ranked(check),
+        "bucket": max(1, int(statistics.duration) // tasks),
+        "within": None if pattern.within is None else pattern.within.amount,
+        "counted": counted,
+        "width": width,
+        "low": low,
+        "high": high,
+    }
 
 
 def explain(
@@ -143,16 +160,8 @@ def explain(
 
 @lru_cache(maxsize=64)
 def asked(text: str) -> KleeneAsked:
-    """What the text of a question says.
-
-    Raises
-    ------
-    ArgumentError
-        The question was refused.
-    """
+    """What the text of a question says."""
     parts = json.loads(text)
-    if "error" in parts:
-        raise ArgumentError(parts["error"])
     arguments = parts["arguments"]
     check = _compiled(arguments, parts["configuration"])
     return KleeneAsked(
@@ -195,47 +204,6 @@ def _checked(arguments: Mapping[str, Any], publication: Mapping[str, Any], known
     check = _compiled(arguments, configuration)
     check_key(arguments, configuration, partitioned=bool(check.pattern.partition))
     return check
-
-
-def _question(
-    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    check = _checked(arguments, publication, known)
-    pattern, at = check.pattern, publication["at"]
-    statistics = _statistics(check, counts)
-    choice = _choice(check, arguments, statistics)
-    names = pattern.names
-    taking = sum(count for name, count in statistics.counts.items() if names is None or name in names)
-    counted = pattern.within is not None and pattern.within.counted
-    width, low, high = _portions(check, arguments, counts, taking, statistics)
-    text = {
-        "arguments": dict(arguments),
-        "configuration": json.loads(at["configuration"]),
-        "plan": plan_text(pattern, choice.plan),
-        "watermark": at["watermark"],
-        "counted": counted,
-        "width": width,
-        "low": low,
-        "high": high,
-    }
-    tasks = max(1, -(-int(statistics.total) // TASK_EVENTS))
-    return {
-        "text": json.dumps(text, sort_keys=True),
-        "number": at["object_id"],
-        "base": at["base_batch"],
-        "batch": at["batch_id"],
-        "names": None if names is None else sorted(names),
-        "partition": list(pattern.partition),
-        "counted": counted,
-        "bucket": max(1, int(statistics.duration) // tasks),
-        "within": None if pattern.within is None else pattern.within.amount,
-        "width": width,
-        "low": low,
-        "high": high,
-        "by_key": bool(pattern.partition),
-        "conditional": pattern.conditional,
-        "ranked": _ranked(check),
-    }
 
 
 def _ranked(check: _Compiled) -> bool:
@@ -283,9 +251,9 @@ def _too_large(events: int, why: str) -> str:
     )
 
 
-def too_many_events(events: int) -> str:
-    """The message of a portion that cannot be held."""
-    return _too_large(events, "nothing else divides it")
+def too_many_events(events: int) -> ArgumentError:
+    """The error for a portion that cannot be held."""
+    return ArgumentError(_too_large(events, "nothing else divides it"))
 
 
 def _choice(check: _Compiled, arguments: Mapping[str, Any], statistics: Statistics) -> Planned:

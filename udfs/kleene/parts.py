@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.exact_parts import WHOLE_EVENTS, part, refused
+from patternlake.udfs.exact_parts import WHOLE_EVENTS
 from patternlake.udfs.kleene.answers import Matches
 from patternlake.udfs.kleene.asking import KleeneAsked, too_many_events
 from patternlake.udfs.kleene.events import Events, ranks
 from patternlake.udfs.kleene.matching import match_events
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.partitions import partitions
-from patternlake.udfs.sketch.hits import too_many
+from patternlake.udfs.sketch.hits import TooManyMatchesError
 
 IntArray = NDArray[np.int64]
 
-ROW_TYPE = pa.struct(
+ROWS = pa.schema(
     [
         ("match_no", pa.int64()),
         ("key", pa.string()),
@@ -34,10 +34,10 @@ ROW_TYPE = pa.struct(
         ("truncated", pa.bool_()),
     ]
 )
-"""A row of the answer. Rows are numbered in the order of keys, then of the positions of their events."""
+"""Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition."""
 
 
-def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) -> pa.StructScalar:
+def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
     """Match the events of one portion.
 
     Parameters
@@ -47,23 +47,22 @@ def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]
     portion
         Its number.
     rows
-        ``part`` (list of the values that PARTITION BY names), ``position``, ``time``, ``step``, ``key``, ``name``,
-        ``probability``, ``attributes`` of n `events` in any order; ``rank``: of each inside its partition, or NULL
-        where all events of a partition are there, or none of the others matters.
+        ``part`` (list of the values that PARTITION BY names), ``position``, ``time`` and ``name`` of n `events` in any
+        order; ``step``, ``key``, ``probability`` and ``attributes`` where the pattern reads them; ``rank`` of each
+        inside its partition, where some were left out and it matters how many.
 
     Returns
     -------
-    A `PART_TYPE`.
+    Rows of `ROWS`, those of a partition in one table.
+
+    Raises
+    ------
+    PatternLakeError
+        A partition, or a block, has more matches than are asked for; what matching itself raises.
     """
-    try:
-        if question.width is None and not question.pattern.partition and len(rows["position"]) > WHOLE_EVENTS:
-            return refused(too_many_events(len(rows["position"])))
-        return _matched(question, portion, rows)
-    except PatternLakeError as error:
-        return refused(str(error))
-
-
-def _matched(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) -> pa.StructScalar:
+    count = len(rows["position"])
+    if question.width is None and not question.pattern.partition and count > WHOLE_EVENTS:
+        raise too_many_events(count)
     codes, shown = partitions(rows["part"], len(question.pattern.partition))
     if not question.pattern.partition:
         shown = [question.key]
@@ -72,32 +71,70 @@ def _matched(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) 
     order = np.lexsort((positions, times, codes))
     taken = pa.array(order)
     sorted_rows = {name: column.take(taken) for name, column in rows.items()}
-    names = sorted_rows["name"].dictionary_encode()
-    known = None
-    if sorted_rows["rank"].null_count == 0 and len(order):
-        known = sorted_rows["rank"].to_numpy(zero_copy_only=False).astype(np.int64)
-    events = Events(
-        keys=codes[order],
-        times=times[order],
-        positions=positions[order],
-        names=names.indices.to_numpy(zero_copy_only=False).astype(np.int64),
-        vocabulary=names.dictionary.to_pylist(),
-        columns=event_columns(sorted_rows, question.pattern.columns - {"name"}, question.types),
-        ordinals=known,
-    )
-    begins = _may_begin(question, portion, events)
-    matches = match_events(
-        question.pattern,
-        events,
-        policy=question.policy,
-        after_match=question.after_match,
-        plan=question.plan,
-        max_matches=question.max_matches,
-        truncate=question.truncate,
-        begins=begins,
-    )
-    told = refusal(matches.total, question.max_matches, question.truncate)
-    return part(told, matches.total, _rows(question, matches, events, shown))
+    offsets = np.searchsorted(codes[order], np.arange(len(shown) + 1))
+    yield from _matched(question, portion, _Portion(sorted_rows, codes[order], offsets, shown), 0, len(shown))
+
+
+@dataclass(frozen=True)
+class _Portion:
+    """The events of a portion, by partition and in order.
+
+    Attributes
+    ----------
+    rows
+        As of `match_part`.
+    codes
+        int64[n]: number of each event's partition.
+    offsets
+        int64[p + 1]: partition i has the events ``offsets[i]:offsets[i + 1]``.
+    shown
+        What is shown of each partition.
+    """
+
+    rows: Mapping[str, pa.Array]
+    codes: IntArray
+    offsets: IntArray
+    shown: Sequence[str | None]
+
+    def events(self, question: KleeneAsked, first: int, last: int) -> Events:
+        """The events of partitions `first` to `last` (exclusive)."""
+        begin, end = int(self.offsets[first]), int(self.offsets[last])
+        rows = {name: column.slice(begin, end - begin) for name, column in self.rows.items()}
+        names = rows["name"].dictionary_encode()
+        return Events(
+            keys=self.codes[begin:end],
+            times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
+            positions=rows["position"].to_numpy(zero_copy_only=False).astype(np.int64),
+            names=names.indices.to_numpy(zero_copy_only=False).astype(np.int64),
+            vocabulary=names.dictionary.to_pylist(),
+            columns=event_columns(rows, question.pattern.columns - {"name"}, question.types),
+            ordinals=rows["rank"].to_numpy(zero_copy_only=False).astype(np.int64) if "rank" in rows else None,
+        )
+
+
+def _matched(question: KleeneAsked, portion: int, given: _Portion, first: int, last: int) -> Iterator[pa.Table]:
+    """The rows of partitions `first` to `last` (exclusive): all at once where they are no more than one may have."""
+    events = given.events(question, first, last)
+    one = last - first <= 1
+    try:
+        matches = match_events(
+            question.pattern,
+            events,
+            policy=question.policy,
+            after_match=question.after_match,
+            plan=question.plan,
+            max_matches=question.max_matches,
+            truncate=one and question.truncate,
+            begins=_may_begin(question, portion, events),
+        )
+    except TooManyMatchesError:
+        if one:
+            raise
+        middle = (first + last) // 2
+        yield from _matched(question, portion, given, first, middle)
+        yield from _matched(question, portion, given, middle, last)
+        return
+    yield _rows(question, matches, events, given.shown)
 
 
 def _may_begin(question: KleeneAsked, portion: int, events: Events) -> NDArray[np.bool_] | None:
@@ -112,7 +149,7 @@ def _may_begin(question: KleeneAsked, portion: int, events: Events) -> NDArray[n
     return np.asarray(block == portion)
 
 
-def _rows(question: KleeneAsked, matches: Matches, events: Events, shown: list[str | None]) -> pa.StructArray:
+def _rows(question: KleeneAsked, matches: Matches, events: Events, shown: Sequence[str | None]) -> pa.Table:
     count, operands = len(matches), len(matches.operands)
     labels = pa.array(matches.operands, pa.string())
     lists = pa.ListArray.from_arrays(pa.array(matches.offsets.astype(np.int32)), pa.array(matches.positions))
@@ -121,19 +158,19 @@ def _rows(question: KleeneAsked, matches: Matches, events: Events, shown: list[s
         labels.take(pa.array(np.tile(np.arange(operands), count))),
         lists,
     )
-    key = pa.array(shown, pa.string()).take(pa.array(matches.key)) if count else pa.array([], pa.string())
+    key = pa.array(shown, pa.string()).take(pa.array(matches.key))
     columns = [
-        pa.array(np.arange(1, count + 1)),
+        pa.array(ranks(matches.key) + 1),
         key,
         pa.array(matches.first_position),
         pa.array(matches.last_position),
-        pa.array(matches.first_time).cast(ROW_TYPE.field("first_time").type),
-        pa.array(matches.last_time).cast(ROW_TYPE.field("last_time").type),
-        bindings.cast(ROW_TYPE.field("bindings").type),
+        pa.array(matches.first_time).cast(ROWS.field("first_time").type),
+        pa.array(matches.last_time).cast(ROWS.field("last_time").type),
+        bindings.cast(ROWS.field("bindings").type),
         pa.array(_final(question, matches, events)),
         pa.array(np.full(count, matches.truncated)),
     ]
-    return pa.StructArray.from_arrays(columns, fields=list(ROW_TYPE))
+    return pa.Table.from_arrays(columns, schema=ROWS)
 
 
 def _final(question: KleeneAsked, matches: Matches, events: Events) -> NDArray[np.bool_]:
@@ -157,9 +194,3 @@ def _final(question: KleeneAsked, matches: Matches, events: Events) -> NDArray[n
     np.maximum.at(settled, events.keys[past], ordinals[past])
     first = ordinals[matches.events[matches.event_offsets[:-1]]]
     return np.asarray(first + pattern.within.amount - 1 <= settled[matches.key])
-
-
-def refusal(total: int, max_matches: int, truncate: bool) -> str | None:
-    """Why an answer of all portions is refused, if it is: more matches in all than are asked for."""
-    # Counting ends where a row too many is found.
-    return None if total <= max_matches or truncate else str(too_many(total, max_matches, complete=False))

@@ -122,10 +122,14 @@ def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
         raise ArgumentError(f"max_matches must be 1 or more, not {max_matches}")
 
 
-def too_many(total: int, max_matches: int, *, complete: bool = True) -> ArgumentError:
+class TooManyMatchesError(ArgumentError):
+    """A partition, or an answer without partitions, has more rows than `max_matches`."""
+
+
+def too_many(total: int, max_matches: int, *, complete: bool = True) -> TooManyMatchesError:
     """The error for an answer of more rows than allowed."""
     count = f"{total:,}" if complete and total < 1 << 62 else f"at least {total:,}"
-    return ArgumentError(
+    return TooManyMatchesError(
         f"the pattern has {count} matches, more than max_matches = {max_matches:,}; "
         "raise max_matches, narrow the question, or ask with truncate => true for the first rows"
     )

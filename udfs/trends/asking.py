@@ -69,8 +69,8 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
     -------
     ``text``: for `asked`; ``batch``, ``base``, ``low_pane``, ``high_pane``: which vertices are read; ``by_part``:
     whether the key asked for is the partition's; ``counted``: windows count events; ``pane``: width of a pane;
-    ``step``, ``length``: a window begins at every step-th pane and has length panes; ``block``: windows of one block; ``parts``:
-    into how many parts the work is dealt; ``watermark``, ``last_position``: which windows are final.
+    ``step``, ``length``: a window begins at every step-th pane and has length panes; ``block``: windows of one
+    block; ``parts``: into how many parts the work is dealt; ``watermark``, ``last_position``: which windows are final.
 
     Raises
     ------
