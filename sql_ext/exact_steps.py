@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from patternlake.udfs.sketch.hits import MAX_MATCHES
+from patternlake.udfs.limits import MAX_MATCHES
 
 
 def limit(function: str) -> str:

@@ -1,155 +1,204 @@
-"""The SQL function `match_seq`: sequences on the sketch tree of a stream, or exactly on its events."""
+"""The function `match_seq`: sequences on the sketch tree of a stream, or exactly on its events."""
 
 from __future__ import annotations
 
-from patternlake.delta_tables.database import Database
-from patternlake.sql_ext import exact_steps
-from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.steps import NODE, named_arguments, numbered, publication, visible
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.state_reader import Condition, among
+from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.sketch_descent import descend
+from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.blocks import BLOCK_BITS
-from patternlake.udfs.exact_parts import WHOLE_EVENTS
-from patternlake.udfs.sketch.hits import MAX_MATCHES
-from patternlake.udfs.sketch.segments import TOP_BUCKET
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.language.scopes import BUILT_IN
+from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
+from patternlake.udfs.sketch.answering import Candidates, answer, candidates
+from patternlake.udfs.sketch.asking import SketchRead, ask
+from patternlake.udfs.sketch.question import Question, compile_question
+from patternlake.udfs.sketch.verifying import exact_part
+from patternlake.udfs.unseen_names import MOST_NAMES
 
-PARAMETERS = (
-    Parameter("stream", "STRING"),
-    Parameter("pattern", "STRING"),
-    Parameter("policy", "STRING", "'skip_till_next'"),
-    Parameter("after_match", "STRING", "'past_last'"),
-    Parameter("key", "STRING", "NULL"),
-    Parameter("from_position", "BIGINT", "NULL"),
-    Parameter("to_position", "BIGINT", "NULL"),
-    Parameter("from_time", "TIMESTAMP", "NULL"),
-    Parameter("to_time", "TIMESTAMP", "NULL"),
-    Parameter("level", "INT", "0"),
-    Parameter("verify", "BOOLEAN", "false"),
-    Parameter("params", "MAP<STRING, STRING>", "NULL"),
-    Parameter("max_matches", "BIGINT", str(MAX_MATCHES)),
-    Parameter("truncate", "BOOLEAN", "false"),
-    Parameter("as_of", "TIMESTAMP", "NULL"),
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASK_EVENTS = 100_000
+"""Events of one portion of an exact answer of every key, about; the events of a key are never divided."""
+MOST_PORTIONS = 1000
+_ALWAYS = ("position", "time", "name", "tokens")
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+    snapshot = lake.snapshot(arguments["as_of"])
+    published = snapshot.published("sketch", arguments["stream"] or "")
+    read = ask(arguments, published.as_mapping(), snapshot.names("sketch"))
+    question = read.question
+    counts = snapshot.name_counts(read.number, read.ingest_base, read.ingest_batch, MOST_NAMES)
+    tell_unseen(question.pattern.names, counts, names_are_tokens=question.tokens_are_names)
+    hits = descend(lake, read)
+    if not question.verify:
+        return lake.local(answer(question, hits), FUNCTION.schema)
+    return _exact(lake, read, candidates(question, hits), counts)
+
+
+def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[str, Any]]) -> DataFrame:
+    """The answer from the events that can matter."""
+    question = read.question
+    names = wanted.names if question.tokens_are_names else None
+    where = event_rows.of_stream(read.number, read.ingest_base, read.ingest_batch, names=names)
+    where.append(among("block", wanted.blocks))
+    if question.one_key:
+        where.append(Condition("key", "=", question.key))
+    columns = _columns(question)
+    undivided = not question.every_key and not question.one_key
+    if lake.small("events", where):
+        rows = lake.reader.rows("events", columns, where)
+        if not undivided or rows.num_rows <= WHOLE_EVENTS:
+            return lake.local(pa.concat_tables(exact_part(question, event_rows.columns_of(rows))), FUNCTION.schema)
+    about = _about(wanted, counts)
+    if undivided and about > WHOLE_EVENTS:
+        raise ArgumentError(
+            f"about {about:,} events carry names of the pattern in the parts that can hold a match, and without "
+            f"PARTITION BY one task would hold them all, {WHOLE_EVENTS:,} at most; partition the pattern, narrow the "
+            "question with key, positions or times, or ask without verify"
+        )
+    rows = lake.frame("events", where).select(*columns)
+    if wanted.names is not None and not question.tokens_are_names:
+        rows = rows.where(F.arrays_overlap("tokens", F.array(*map(F.lit, wanted.names))))
+    portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if question.every_key else 1
+    portion = F.pmod(F.hash("key"), F.lit(portions)) if question.every_key else F.lit(0)
+    text = read.text
+
+    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        yield from exact_part(compile_question(text), columns)
+
+    return tasks.dealt(rows.withColumn(tasks.PORTION, portion.cast("int")), portions, task, FUNCTION.schema)
+
+
+def _columns(question: Question) -> tuple[str, ...]:
+    """The columns of events that are read: attributes and keys are most of an event's bytes."""
+    read = question.pattern.columns
+    built_in = [name for name in ("step", "probability") if name in read]
+    key = ["key"] if question.every_key or "key" in read else []
+    return (*_ALWAYS, *built_in, *key, *(("attributes",) if read - BUILT_IN.keys() else ()))
+
+
+def _about(wanted: Candidates, counts: list[dict[str, Any]]) -> int:
+    """About how many events are read, by how often each name occurs."""
+    every = sum(int(row["events"]) for row in counts)
+    mine = sum(int(row["events"]) for row in counts if wanted.names is None or row["name"] in wanted.names)
+    return int(mine * min(1.0, (len(wanted.blocks) << BLOCK_BITS) / max(1, every)))
+
+
+FUNCTION = TableFunction(
+    name="match_seq",
+    parameters=(
+        Parameter("stream", "STRING"),
+        Parameter("pattern", "STRING"),
+        Parameter("policy", "STRING", "skip_till_next"),
+        Parameter("after_match", "STRING", "past_last"),
+        Parameter("key", "STRING", None),
+        Parameter("from_position", "BIGINT", None),
+        Parameter("to_position", "BIGINT", None),
+        Parameter("from_time", "TIMESTAMP", None),
+        Parameter("to_time", "TIMESTAMP", None),
+        Parameter("level", "INT", 0),
+        Parameter("verify", "BOOLEAN", False),
+        Parameter("params", "MAP<STRING, STRING>", None),
+        Parameter("max_matches", "BIGINT", MAX_MATCHES),
+        Parameter("truncate", "BOOLEAN", False),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    columns={
+        "match_no": "BIGINT",
+        "key": "STRING",
+        "first_position": "BIGINT",
+        "last_position": "BIGINT",
+        "first_time": "TIMESTAMP",
+        "last_time": "TIMESTAMP",
+        "steps": "ARRAY<STRUCT<operand: STRING, from_position: BIGINT, to_position: BIGINT>>",
+        "level": "INT",
+        "exact": "BOOLEAN",
+        "fp_bound": "DOUBLE",
+        "truncated": "BOOLEAN",
+    },
+    comment="Sequences of events on the sketch of a stream",
+    plan=_plan,
 )
 
-PARTS = 32
-"""Tasks that the keys of an exact answer are spread over."""
 
-_TOO_LARGE = (
-    "about %s events carry names of the pattern in the parts that can hold a match, and without PARTITION BY one task "
-    f"would hold them all, {WHOLE_EVENTS:,} at most; partition the pattern, narrow the question with key, positions or "
-    "times, or ask without verify"
-)
+def match_seq(
+    spark: SparkSession,
+    stream: str,
+    pattern: str,
+    policy: str = "skip_till_next",
+    after_match: str = "past_last",
+    key: str | None = None,
+    from_position: int | None = None,
+    to_position: int | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    level: int = 0,
+    verify: bool = False,
+    params: Mapping[str, object] | None = None,
+    max_matches: int = MAX_MATCHES,
+    truncate: bool = False,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Find sequences of events on the sketch of a stream.
 
-RETURNS = {
-    "match_no": "BIGINT",
-    "key": "STRING",
-    "first_position": "BIGINT",
-    "last_position": "BIGINT",
-    "first_time": "TIMESTAMP",
-    "last_time": "TIMESTAMP",
-    "steps": "ARRAY<STRUCT<operand: STRING, from_position: BIGINT, to_position: BIGINT>>",
-    "level": "INT",
-    "exact": "BOOLEAN",
-    "fp_bound": "DOUBLE",
-    "truncated": "BOOLEAN",
-}
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of the stream.
+    pattern
+        Text of the pattern.
+    policy
+        ``strict``, ``skip_till_next`` or ``skip_till_any``.
+    after_match
+        ``past_last`` or ``next``.
+    key
+        Only events of this key.
+    from_position, to_position, from_time, to_time
+        Bounds of the events, both included; moments without a zone are in the session's.
+    level
+        Answer at the granularity of nodes of this level.
+    verify
+        Make the answer exact, by reading back the events of the ranges that can hold a match.
+    params
+        Values of the parameters that the pattern mentions.
+    max_matches
+        More matches than so many, of a partition or of the whole answer where there is none, are an error.
+    truncate
+        Give the first `max_matches` instead.
+    as_of
+        Moment whose state answers.
 
+    Returns
+    -------
+    DataFrame
+        ``match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time
+        TIMESTAMP, steps ARRAY<STRUCT<operand STRING, from_position BIGINT, to_position BIGINT>>, level INT, exact
+        BOOLEAN, fp_bound DOUBLE, truncated BOOLEAN``.
 
-def function(db: Database) -> SqlFunction:
-    """`match_seq` over the tables of a database."""
-    return SqlFunction("match_seq", PARAMETERS, RETURNS, _body(db), "Sequences of events on the sketch of a stream")
-
-
-def _body(db: Database) -> str:
-    # What a scalar subquery says can choose the partitions that are read, and equal ones are evaluated once; but each
-    # mention is planned anew, with all that it mentions in turn. So every step mentions the one before it once where
-    # partitions are chosen, and once as a joined row. Arguments of Python functions must be columns, never subqueries.
-    # The question's text goes to each portion of the events once, in a row of its own: beside every event it would be
-    # most of what is handed over.
-    # Attributes and keys are most of an event's bytes: where the pattern needs neither, they are not handed over.
-    # Where `verify` is a literal, what puts the portions of an exact answer together folds away with its windows.
-    # Rows travel in chunks: Spark holds a value several times, so that all rows as one would be too large for it.
-    # No WHERE on what a Python function gave: it would be evaluated for the filter, and again for the rows that pass.
-    # What one task would take in is judged by the counts of names, before it is read.
-    nodes, events, statistics = db.log("sketch_nodes"), db.log("events"), db.log("event_statistics")
-    mine = numbered("stream_id", "match_seq.stream", "q.number")
-    verify = "coalesce(match_seq.verify, false)"
-    too_large = f"coalesce((SELECT n FROM taken), 0) > {WHOLE_EVENTS}"
-    return f"""
-WITH
-publication AS (
-{publication(db, "match_seq")}
-),
-question AS (
-  SELECT _patternlake_sketch_question({named_arguments("match_seq", PARAMETERS)}, p, known) AS q FROM publication
-),
-asked AS (SELECT (SELECT q FROM question) AS q),
-tops AS (
-  SELECT struct(
-    array_union(
-      collect_set(CASE WHEN h.hit AND array_contains(tiers, 'body') THEN CAST(segment DIV part_segments AS INT) END),
-      collect_set(CASE WHEN h.hit AND array_contains(tiers, 'top') THEN {TOP_BUCKET} END)) AS buckets,
-    map_from_entries(collect_list(CASE WHEN h.hit THEN struct(segment, h.keys AS keys) END)) AS keys
-  ) AS t
-  FROM (
-    SELECT segment, q.tiers AS tiers, q.part_segments AS part_segments,
-      _patternlake_sketch_top(q.text, {NODE}) AS h
-    FROM {nodes} JOIN asked ON {visible("q")}
-    WHERE {mine} AND bucket = {TOP_BUCKET}
-  )
-),
-found AS (
-  SELECT collect_list(h) AS hits
-  FROM (
-    SELECT _patternlake_sketch_nodes(q.text, segment, {NODE},
-      CASE WHEN q.by_key THEN try_element_at(t.keys, segment) END) AS h
-    FROM {nodes} JOIN asked ON {visible("q")}
-      LEFT JOIN (SELECT (SELECT t FROM tops) AS t) ON q.by_key
-    WHERE {mine} AND array_contains((SELECT t FROM tops).buckets, bucket)
-  )
-),
-candidates AS (
-  SELECT _patternlake_sketch_candidates(q.text, hits) AS c FROM found CROSS JOIN asked
-),
-taken AS (
-  SELECT sum(s.events) FILTER (WHERE c.any_name OR array_contains(c.names, s.name))
-    * least(1, max(size(c.blocks)) * {1 << BLOCK_BITS} / sum(s.events)) AS n
-  FROM {statistics} s JOIN asked ON s.batch_id BETWEEN q.ingest_base AND q.ingest_batch
-    JOIN (SELECT (SELECT c FROM candidates) AS c)
-  WHERE {verify} AND NOT q.by_key AND match_seq.key IS NULL AND {mine}
-),
-exact AS (
-  SELECT _patternlake_sketch_exact(text, position, time, step, key, name, probability, tokens, attributes) AS part
-  FROM (
-    SELECT CASE WHEN q.by_key THEN pmod(hash(e.key), {PARTS}) ELSE 0 END AS portion, CAST(NULL AS STRING) AS text,
-      e.position, e.time, e.step, CASE WHEN q.conditional OR q.by_key THEN e.key END AS key, e.name, e.probability,
-      coalesce(e.tokens, array(e.name)) AS tokens,
-      CASE WHEN q.conditional THEN e.attributes ELSE map() END AS attributes
-    FROM {events} e
-      JOIN asked ON e.batch_id BETWEEN q.ingest_base AND q.ingest_batch
-      JOIN (SELECT (SELECT c FROM candidates) AS c)
-        ON c.any_name OR array_contains(c.names, e.name) OR arrays_overlap(c.names, e.tokens)
-    WHERE {verify} AND {mine} AND array_contains((SELECT c FROM candidates).blocks, block) AND NOT {too_large}
-      AND (match_seq.key IS NULL OR e.key = match_seq.key)
-    UNION ALL
-    SELECT explode(CASE WHEN q.by_key THEN sequence(0, {PARTS - 1}) ELSE array(0) END), q.text,
-      NULL, NULL, NULL, NULL, NULL, NULL, array(), map()
-    FROM asked WHERE {verify} AND q.text IS NOT NULL
-  )
-  GROUP BY portion
-),
-answer AS (
-  SELECT r.chunks AS chunks, CAST(NULL AS BIGINT) AS total, r.error AS error
-  FROM (SELECT _patternlake_sketch_answer(q.text, q.error, hits) AS r FROM asked CROSS JOIN found WHERE NOT {verify})
-  UNION ALL
-  SELECT chunks, total,
-    coalesce(error, _patternlake_sketch_refusal(q.text, total)) AS error
-  FROM (
-    SELECT {exact_steps.portions(verify)} FROM exact
-  ) CROSS JOIN asked WHERE {verify}
-  UNION ALL
-  SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), q.error FROM asked
-  WHERE {verify} AND q.error IS NOT NULL
-  UNION ALL
-  SELECT CAST(NULL AS ARRAY<BINARY>), CAST(NULL AS BIGINT), format_string('{_TOO_LARGE}', format_number(n, 0))
-  FROM taken WHERE n > {WHOLE_EVENTS}
-),
-{exact_steps.rows("match_seq", RETURNS, engine="sketch", several=verify)}"""
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {
+        "stream": stream, "pattern": pattern, "policy": policy, "after_match": after_match, "key": key,
+        "from_position": from_position, "to_position": to_position, "from_time": from_time, "to_time": to_time,
+        "level": level, "verify": verify, "params": params, "max_matches": max_matches, "truncate": truncate,
+        "as_of": as_of,
+    }  # fmt: skip
+    return call(FUNCTION, spark, given)

@@ -61,3 +61,10 @@ def shown(values: Sequence[str | None]) -> str | None:
     if len(values) < 2:
         return values[0] if values else None
     return ",".join("NULL" if value is None else value for value in values)
+
+
+def ranks(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[n]: rank of each row in its partition, from 0; those of a partition stand side by side."""
+    n = len(keys)
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if n else np.zeros(0, np.int64)
+    return (np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))).astype(np.int64)

@@ -20,6 +20,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.pattern import KleenePattern, Operand
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.predicates import Predicate, evaluate
+from patternlake.udfs.partitions import ranks
 from patternlake.udfs.trends.keys import order_keys
 
 IntArray = NDArray[np.int64]
@@ -208,13 +209,6 @@ def _check(events: Events) -> None:
     if not rises.all():
         at = int(np.flatnonzero(~rises)[0]) + 1
         raise ArgumentError(f"events must be in the order of (key, time, position); event number {at} is not")
-
-
-def ranks(keys: IntArray) -> IntArray:
-    """int64[n]: rank of each event in its partition."""
-    n = len(keys)
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if n else np.zeros(0, np.int64)
-    return (np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))).astype(np.int64)
 
 
 def _masks(pattern: KleenePattern, events: Events, columns: Columns) -> list[BoolArray]:

@@ -27,7 +27,8 @@ from patternlake.udfs.kleene.pattern import KleenePattern
 from patternlake.udfs.kleene.plans import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.scanning import per_start
 from patternlake.udfs.kleene.tables import Table
-from patternlake.udfs.sketch.hits import check_arguments, too_many
+from patternlake.udfs.limits import too_many
+from patternlake.udfs.sketch.hits import check_arguments
 
 FIRST_EVENTS_AT_ONCE = 1 << 16
 """First events of one range, before it is cut."""

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.exact_parts import WHOLE_EVENTS
+from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.kleene.answers import Matches
 from patternlake.udfs.kleene.asking import KleeneAsked, too_many_events
-from patternlake.udfs.kleene.events import Events, ranks
+from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.matching import match_events
 from patternlake.udfs.language.event_columns import event_columns
-from patternlake.udfs.partitions import partitions
-from patternlake.udfs.sketch.hits import TooManyMatchesError
+from patternlake.udfs.partitions import partitions, ranks
 
 IntArray = NDArray[np.int64]
 
@@ -72,7 +71,8 @@ def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]
     taken = pa.array(order)
     sorted_rows = {name: column.take(taken) for name, column in rows.items()}
     offsets = np.searchsorted(codes[order], np.arange(len(shown) + 1))
-    yield from _matched(question, portion, _Portion(sorted_rows, codes[order], offsets, shown), 0, len(shown))
+    given = _Portion(sorted_rows, codes[order], offsets, shown)
+    yield from by_partition(0, len(shown), lambda first, last: _matched(question, portion, given, first, last))
 
 
 @dataclass(frozen=True)
@@ -112,29 +112,20 @@ class _Portion:
         )
 
 
-def _matched(question: KleeneAsked, portion: int, given: _Portion, first: int, last: int) -> Iterator[pa.Table]:
-    """The rows of partitions `first` to `last` (exclusive): all at once where they are no more than one may have."""
+def _matched(question: KleeneAsked, portion: int, given: _Portion, first: int, last: int) -> pa.Table:
+    """The rows of partitions `first` to `last` (exclusive)."""
     events = given.events(question, first, last)
-    one = last - first <= 1
-    try:
-        matches = match_events(
-            question.pattern,
-            events,
-            policy=question.policy,
-            after_match=question.after_match,
-            plan=question.plan,
-            max_matches=question.max_matches,
-            truncate=one and question.truncate,
-            begins=_may_begin(question, portion, events),
-        )
-    except TooManyMatchesError:
-        if one:
-            raise
-        middle = (first + last) // 2
-        yield from _matched(question, portion, given, first, middle)
-        yield from _matched(question, portion, given, middle, last)
-        return
-    yield _rows(question, matches, events, given.shown)
+    matches = match_events(
+        question.pattern,
+        events,
+        policy=question.policy,
+        after_match=question.after_match,
+        plan=question.plan,
+        max_matches=question.max_matches,
+        truncate=question.truncate and last - first <= 1,
+        begins=_may_begin(question, portion, events),
+    )
+    return _rows(question, matches, events, given.shown)
 
 
 def _may_begin(question: KleeneAsked, portion: int, events: Events) -> NDArray[np.bool_] | None:

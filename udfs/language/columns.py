@@ -78,6 +78,12 @@ class Column:
         object.__setattr__(self, "known", known)
         object.__setattr__(self, "type", type_)
 
+    def rows(self, begin: int, end: int) -> Column:
+        """The values of rows `begin` to `end` (exclusive), of a column with one value a row."""
+        known = np.broadcast_to(self.known, self.values.shape)[begin:end]
+        arrow = None if self.arrow is None else self.arrow.slice(begin, end - begin)
+        return Column(self.values[begin:end], known, self.type, arrow)
+
 
 @dataclass(frozen=True, slots=True)
 class Truth:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
-from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.exact_parts import chunks, part
+from patternlake.udfs.limits import by_partition
+from patternlake.udfs.partitions import ranks
 from patternlake.udfs.sketch.candidates import candidate_ranges, needs_every_event
 from patternlake.udfs.sketch.gathering import gathered
-from patternlake.udfs.sketch.hits import Hits, Matches, too_many
+from patternlake.udfs.sketch.hits import Hits, Matches
 from patternlake.udfs.sketch.matching import match_nodes_by_key
-from patternlake.udfs.sketch.question import Question, compile_question
+from patternlake.udfs.sketch.question import Question
 
 STEP_TYPE = pa.struct([("operand", pa.string()), ("from_position", pa.int64()), ("to_position", pa.int64())])
-ROW_TYPE = pa.struct(
+ROWS = pa.schema(
     [
         ("match_no", pa.int64()),
         ("key", pa.string()),
@@ -35,116 +34,116 @@ ROW_TYPE = pa.struct(
         ("truncated", pa.bool_()),
     ]
 )
-ANSWER_TYPE = pa.struct([("error", pa.string()), ("chunks", pa.list_(pa.binary()))])
-"""Why there is no answer, or its rows in chunks (`exact_parts`)."""
-CANDIDATES_TYPE = pa.struct(
-    [
-        ("any_name", pa.bool_()),
-        ("names", pa.list_(pa.string())),
-        ("blocks", pa.list_(pa.int32())),
-    ]
-)
-EXISTS_TYPE = pa.struct([("error", pa.string()), ("found", pa.bool_())])
-
 _FAR = 1 << 61
 """Microseconds from the epoch that no event is away; differences of two such still fit."""
 
 
-def answer(text: str | None, error: str | None, hits: pa.ListArray) -> pa.Array:
-    """One approximate answer: an array of one `ANSWER_TYPE`.
+@dataclass(frozen=True)
+class Candidates:
+    """What an exact answer has to read back; reading more does not change it (see `candidates.candidate_ranges`).
 
-    Parameters
+    Attributes
     ----------
-    text, error
-        The question, or why there is none.
-    hits
-        List array of one list of `gathering.HITS_TYPE`.
+    names
+        An event must have one of them; None: any event may matter.
+    blocks
+        Of positions, ascending.
     """
-    if text is None or error is not None:
-        return _failure(error or "there is no question to answer")
-    question = compile_question(text)
-    try:
-        found, offsets, keys = gathered(question, hits)
-        matches = _matches(question, found, offsets, limit=question.max_matches)
-    except PatternLakeError as failed:
-        return _failure(str(failed))
-    return pa.array([{"error": None, "chunks": chunks(_rows(question, matches, keys))}], ANSWER_TYPE)
+
+    names: tuple[str, ...] | None
+    blocks: tuple[int, ...]
 
 
-def exact(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.StructScalar:
-    """Part of an exact answer, a `exact_parts.PART_TYPE`: the matches of some keys, or all of them.
+def answer(question: Question, hits: pa.Array) -> pa.Table:
+    """One approximate answer: rows of `ROWS`, numbered in each partition.
 
     Parameters
     ----------
     question
         The question.
-    matches
-        The first `Question.max_matches` of them at most.
-    keys
-        The keys that `Matches.key` counts.
+    hits
+        Array of `gathering.HITS_TYPE`.
+
+    Raises
+    ------
+    ArgumentError
+        A partition, or the answer where there is none, has more rows than asked for.
     """
-    told = None if question.every_key else _too_many(question, matches.total)
-    return part(told, matches.total, _rows(question, matches, keys))
+    found, offsets, keys = gathered(question, hits)
+
+    def run(first: int, last: int) -> pa.Table:
+        mine = found.take(np.arange(offsets[first], offsets[last]))
+        truncate = question.truncate and last - first <= 1
+        matches = _matches(question, mine, offsets[first : last + 1] - offsets[first], question.max_matches, truncate)
+        return rows_of(question, matches, keys[first:last])
+
+    return pa.concat_tables(by_partition(0, len(keys), run))
 
 
-def refusal(text: str | None, total: int | None) -> str | None:
-    """Why an exact answer of all parts is refused, if it is: more matches in all than the question allows."""
-    return None if text is None or total is None else _too_many(compile_question(text), total)
-
-
-def _too_many(question: Question, total: int) -> str | None:
-    if total <= question.max_matches or question.truncate:
-        return None
-    # Under skip_till_any and WHERE a part counts only one beyond the limit.
-    counted = question.pattern.where is None or question.policy != "skip_till_any"
-    return str(too_many(total, question.max_matches, complete=counted))
-
-
-def candidates(text: str | None, hits: pa.ListArray) -> dict[str, Any]:
-    """What an exact answer has to read back; nothing without a question.
-
-    Reading more than that does not change the answer (see `candidates.candidate_ranges`).
-
-    Returns
-    -------
-    ``blocks`` of positions; ``names`` that an event must have one of, unless ``any_name``.
-    """
-    if text is None:
-        return {"any_name": False, "names": [], "blocks": []}
-    question = compile_question(text)
-    names, last = list(question.pattern.names), block_of(question.events)
-    whole = {"names": names, "blocks": list(range(last + 1))}
+def candidates(question: Question, hits: pa.Array) -> Candidates:
+    """What an exact answer has to read back, given an array of `gathering.HITS_TYPE`."""
+    names, last = question.pattern.names, block_of(question.events)
     if question.every_key:
         every = needs_every_event(question.pattern, question.policy, partitioned=True)
-        return whole | {"any_name": every}
+        return Candidates(None if every else tuple(names), tuple(range(last + 1)))
     found, offsets, _ = gathered(question, hits)
     found, _ = _with_dropped(question, found, offsets)
     wanted = candidate_ranges(
         question.pattern, found, policy=question.policy, partitioned=question.one_key, window=question.window
     )
-    if wanted.ranges is None:
-        return whole | {"any_name": wanted.every_event}
-    return {"any_name": wanted.every_event, "names": names, "blocks": _touched(wanted.ranges)}
+    blocks = range(last + 1) if wanted.ranges is None else _touched(wanted.ranges)
+    return Candidates(None if wanted.every_event else tuple(names), tuple(blocks))
 
 
-def exists(text: str | None, error: str | None, hits: pa.ListArray) -> dict[str, Any]:
-    """Whether the pattern occurs: ``found`` is None where only aged, coarse or dropped ranges could hold it."""
-    if text is None or error is not None:
-        return {"error": error or "there is no question to answer"}
-    question = compile_question(text)
-    try:
-        found, offsets, _ = gathered(question, hits)
-        if len(_matches(question, found, offsets, limit=1)):
-            return {"found": True}
-        if not question.floors:
-            return {"found": False}
-        split, offsets = _split(*_with_dropped(question, found, offsets), len(question.pattern.slots))
-        return {"found": None if len(_matches(question, split, offsets, limit=1)) else False}
-    except PatternLakeError as failed:
-        return {"error": str(failed)}
+@dataclass(frozen=True)
+class Existence:
+    """For which keys a pattern occurs; None: only aged, coarse or dropped ranges could hold it.
+
+    Attributes
+    ----------
+    of
+        By key, of those that nodes may hold; the key None where no key is asked for, or for events without one.
+    others
+        Of every other key.
+    """
+
+    of: Mapping[str | None, bool | None]
+    others: bool | None
+
+    @property
+    def anywhere(self) -> bool | None:
+        """Whether it occurs for any key."""
+        said = {*self.of.values(), self.others}
+        return True if True in said else (None if None in said else False)
 
 
-def _matches(question: Question, hits: Hits, offsets: NDArray[np.int64], limit: int) -> Matches:
+def exists(question: Question, hits: pa.Array) -> Existence:
+    """Whether the pattern occurs, given an array of `gathering.HITS_TYPE`."""
+    found, offsets, keys = gathered(question, hits)
+    sure = _occurring(question, found, offsets)
+    if not question.floors:
+        return Existence({key: bool(one) for key, one in zip(keys, sure, strict=True)}, False)
+    split, offsets = _split(*_with_dropped(question, found, offsets), len(question.pattern.slots))
+    perhaps = _occurring(question, split, offsets)
+    said = {key: True if one else (None if more else False) for key, one, more in zip(keys, sure, perhaps, strict=False)}
+    # One more key stands for those that nothing is known of.
+    return Existence(said, None if len(perhaps) > len(keys) and perhaps[-1] else False)
+
+
+def _occurring(question: Question, hits: Hits, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool[keys]: which keys have a match."""
+    found = np.zeros(len(offsets) - 1, np.bool_)
+    if question.policy != "skip_till_any":
+        # No more matches than nodes to begin at.
+        found[_matches(question, hits, offsets, max(1, len(hits)), True).key] = True
+        return found
+    for key in range(len(found)):
+        mine = hits.take(np.arange(offsets[key], offsets[key + 1]))
+        found[key] = len(_matches(question, mine, np.array([0, len(mine)]), 1, True)) > 0
+    return found
+
+
+def _matches(question: Question, hits: Hits, offsets: NDArray[np.int64], limit: int, truncate: bool) -> Matches:
     return match_nodes_by_key(
         question.pattern,
         hits,
@@ -152,11 +151,12 @@ def _matches(question: Question, hits: Hits, offsets: NDArray[np.int64], limit: 
         policy=question.policy,
         after_match=question.after_match,
         max_matches=limit,
-        truncate=question.truncate or limit == 1,
+        truncate=truncate,
     )
 
 
-def _rows(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.StructArray:
+def rows_of(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.Table:
+    """Matches as rows of `ROWS`, given the keys that `Matches.key` counts."""
     count, steps = matches.operand.shape
     labels = pa.array(question.pattern.labels, pa.string())
     step = pa.StructArray.from_arrays(
@@ -169,25 +169,21 @@ def _rows(question: Question, matches: Matches, keys: Sequence[str | None]) -> p
     )
     step_lists = pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(steps)), step)
     shown = list(keys) if question.every_key else [question.key]
-    key = pa.array(shown, pa.string()).take(pa.array(matches.key)) if count else pa.array([], pa.string())
+    key = pa.array(shown, pa.string()).take(pa.array(matches.key))
     columns = [
-        pa.array(np.arange(1, count + 1)),
+        pa.array(ranks(matches.key) + 1),
         key,
         pa.array(matches.first_position),
         pa.array(matches.last_position),
-        pa.array(matches.first_time).cast(ROW_TYPE.field("first_time").type),
-        pa.array(matches.last_time).cast(ROW_TYPE.field("last_time").type),
+        pa.array(matches.first_time).cast(ROWS.field("first_time").type),
+        pa.array(matches.last_time).cast(ROWS.field("last_time").type),
         step_lists,
         pa.array(matches.level.astype(np.int32)),
         pa.array(np.full(count, question.verify)),
         pa.array(matches.fp_bound),
         pa.array(np.full(count, matches.truncated or (not question.verify and question.dropped is not None))),
     ]
-    return pa.StructArray.from_arrays(columns, fields=list(ROW_TYPE))
-
-
-def _failure(message: str) -> pa.Array:
-    return pa.array([{"error": message, "chunks": None}], ANSWER_TYPE)
+    return pa.Table.from_arrays(columns, schema=ROWS)
 
 
 def _touched(ranges: NDArray[np.int64]) -> list[int]:

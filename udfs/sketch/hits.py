@@ -12,9 +12,6 @@ from patternlake.udfs.errors import ArgumentError
 POLICIES = ("strict", "skip_till_next", "skip_till_any")
 AFTER_MATCH = ("past_last", "next")
 
-MAX_MATCHES = 1_000_000
-"""The limit of rows where none is given."""
-
 
 @dataclass(frozen=True)
 class Hits:
@@ -120,16 +117,3 @@ def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
         raise ArgumentError(f"after_match must be one of {', '.join(AFTER_MATCH)}, not {after_match!r}")
     if max_matches < 1:
         raise ArgumentError(f"max_matches must be 1 or more, not {max_matches}")
-
-
-class TooManyMatchesError(ArgumentError):
-    """A partition, or an answer without partitions, has more rows than `max_matches`."""
-
-
-def too_many(total: int, max_matches: int, *, complete: bool = True) -> TooManyMatchesError:
-    """The error for an answer of more rows than allowed."""
-    count = f"{total:,}" if complete and total < 1 << 62 else f"at least {total:,}"
-    return TooManyMatchesError(
-        f"the pattern has {count} matches, more than max_matches = {max_matches:,}; "
-        "raise max_matches, narrow the question, or ask with truncate => true for the first rows"
-    )

@@ -21,7 +21,8 @@ from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.scopes import Scope
 from patternlake.udfs.sketch.conditions import conditions
 from patternlake.udfs.sketch.hashing import encode_keyed_token, encode_token, hash_tokens
-from patternlake.udfs.sketch.hits import MAX_MATCHES, check_arguments
+from patternlake.udfs.limits import MAX_MATCHES
+from patternlake.udfs.sketch.hits import check_arguments
 from patternlake.udfs.sketch.pattern import SketchPattern, compile_pattern
 from patternlake.udfs.sketch.windows import Window
 
@@ -58,8 +59,8 @@ class Question:
         The key asked for; whether one is; whether each key is asked for itself.
     window
         Inclusive bounds of positions and times.
-    uniform, height, fanout, segment_events, expressions, seed, events
-        Of the sketch; `events` is the number of events that it knows.
+    uniform, height, fanout, segment_events, expressions, tokens_are_names, seed, events
+        Of the sketch; `tokens_are_names`: an event has its name as its only token; `events`: how many it knows.
     floors
         What ageing has removed, oldest segments first.
     """
@@ -83,6 +84,7 @@ class Question:
     fanout: int
     segment_events: int
     expressions: int
+    tokens_are_names: bool
     seed: int
     events: int
     floors: tuple[Floor, ...]
@@ -202,6 +204,7 @@ def compile_question(text: str) -> Question:
         fanout=configuration["fanout"],
         segment_events=configuration["events_per_leaf"] * configuration["fanout"] ** (height - 1),
         expressions=len(stream.get("tokens") or ["name"]),
+        tokens_are_names=(stream.get("tokens") or ["name"]) == ["name"],
         seed=configuration["seed"],
         events=state["events"],
         floors=tuple(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.exact_parts import refused
 from patternlake.udfs.language.event_columns import event_columns
-from patternlake.udfs.sketch.answering import exact
+from patternlake.udfs.limits import by_partition
+from patternlake.udfs.sketch.answering import rows_of
 from patternlake.udfs.sketch.exact import Events, match_events, presence
 from patternlake.udfs.sketch.question import Question
 
 
-def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> pa.StructScalar:
+def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
     """Match the events of one part.
 
     Parameters
@@ -25,46 +24,61 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> pa.Struct
     question
         The question.
     columns
-        ``position``, ``time``, ``step``, ``key``, ``name``, ``probability``, ``tokens`` and ``attributes`` of
-        `events`, n rows in any order; ``tokens`` is never NULL, but the name in a list where `events` has none.
+        ``position``, ``time``, ``name`` and ``tokens`` of n `events` in any order; ``key``, ``step``, ``probability``
+        and ``attributes`` where the question or its conditions read them.
 
     Returns
     -------
-    What `answering.exact` makes of the matches, or `exact_parts.refused` of the error.
+    Rows of `answering.ROWS`, those of a partition in one table.
+
+    Raises
+    ------
+    PatternLakeError
+        A partition, or the answer where there is none, has more rows than asked for; what matching itself raises.
     """
     keys: list[str | None] = [question.key]
     positions = columns["position"].to_numpy(zero_copy_only=False).astype(np.int64)
-    offsets: NDArray[np.int64] | None = None
     if question.every_key:
         codes, keys = _ranked(columns["key"])
         order = np.lexsort((positions, codes))
         offsets = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     else:
         order = np.argsort(positions)
-        offsets = np.array([0, len(order)], np.int64) if question.one_key else None
-    taken = pa.array(order)
-    rows = {name: column.take(taken) for name, column in columns.items()}
-    try:
-        events = Events(
-            positions=positions[order],
-            times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
-            present=presence(question.pattern.names, _token_columns(question, rows["tokens"])),
-            columns=event_columns(rows, question.pattern.columns, question.types),
-            offsets=offsets,
-        )
+        offsets = np.array([0, len(order)], np.int64)
+    rows = {name: column.take(pa.array(order)) for name, column in columns.items()}
+    events = Events(
+        positions=positions[order],
+        times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
+        present=presence(question.pattern.names, _token_columns(question, rows)),
+        columns=event_columns(rows, question.pattern.columns, question.types),
+        offsets=offsets if question.every_key or question.one_key else None,
+    )
+
+    def run(first: int, last: int) -> pa.Table:
         matches = match_events(
             question.pattern,
-            events,
+            events if len(keys) == 1 else _of_keys(events, offsets, first, last),
             policy=question.policy,
             after_match=question.after_match,
             max_matches=question.max_matches,
-            # Only all parts together tell whether there are too many.
-            truncate=True,
+            truncate=question.truncate and last - first <= 1,
             window=question.window,
         )
-    except PatternLakeError as failed:
-        return refused(str(failed))
-    return exact(question, matches, keys)
+        return rows_of(question, matches, keys[first:last])
+
+    yield from by_partition(0, len(keys), run)
+
+
+def _of_keys(events: Events, offsets: NDArray[np.int64], first: int, last: int) -> Events:
+    """The events of some keys."""
+    begin, end = int(offsets[first]), int(offsets[last])
+    return Events(
+        positions=events.positions[begin:end],
+        times=events.times[begin:end],
+        present=events.present[begin:end],
+        columns={name: column.rows(begin, end) for name, column in events.columns.items()},
+        offsets=offsets[first : last + 1] - begin,
+    )
 
 
 def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
@@ -80,8 +94,10 @@ def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
     return rank[codes], [*([None] if nameless else []), *(known[place] for place in order)]
 
 
-def _token_columns(question: Question, tokens: pa.Array) -> list[NDArray[np.object_]]:
-    flat = _objects(pc.list_flatten(tokens)).reshape(len(tokens), question.expressions)
+def _token_columns(question: Question, rows: Mapping[str, pa.Array]) -> list[NDArray[np.object_]]:
+    if rows["tokens"].null_count:  # of a stream whose only token is the name
+        return [_objects(rows["name"])]
+    flat = _objects(pc.list_flatten(rows["tokens"])).reshape(len(rows["tokens"]), question.expressions)
     return [flat[:, column] for column in range(question.expressions)]
 
 

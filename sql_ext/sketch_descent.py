@@ -1,0 +1,144 @@
+"""What `match_seq` and `match_exists` read of a sketch: from the tops of its segments to the nodes that may hold a match.
+
+Sizes stand in the table's log: what is small is walked in the driver's process, the rest by Spark's tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.delta_tables.state_reader import Condition, among, shown_at
+from patternlake.udfs.sketch.asking import SketchRead
+from patternlake.udfs.sketch.descent import node_hits, top_hits
+from patternlake.udfs.sketch.gathering import HITS_TYPE
+from patternlake.udfs.sketch.question import Question, compile_question
+from patternlake.udfs.sketch.segments import TOP_BUCKET
+
+if TYPE_CHECKING:
+    from patternlake.sql_ext.lake import Lake
+
+_NODE = ("level", "k", "node", "ones", "pos_lo", "pos_hi", "time_lo", "time_hi", "topmost", "keys", "bits")
+_COLUMNS = ("segment", *_NODE)
+_TOPS = pa.schema([("segment", pa.int64()), ("keys", pa.list_(pa.string()))])
+_HIT = pa.schema([("hit", HITS_TYPE)])
+_TOP_ROW = "segment BIGINT, keys ARRAY<STRING>"
+_HIT_ROW = (
+    "hit STRUCT<segment: BIGINT, level: INT, confirmed: BOOLEAN, keys: ARRAY<STRING>, key: ARRAY<INT>, node: ARRAY<INT>, "
+    "pos_lo: ARRAY<BIGINT>, pos_hi: ARRAY<BIGINT>, time_lo: ARRAY<BIGINT>, time_hi: ARRAY<BIGINT>, "
+    "present: ARRAY<BIGINT>, fp: ARRAY<DOUBLE>>"
+)
+
+
+def descend(lake: Lake, read: SketchRead, question: Question | None = None, *, keys: Sequence[str | None] = ()) -> pa.Array:
+    """The nodes that may hold a question's names.
+
+    Parameters
+    ----------
+    lake
+        Where the sketch is.
+    read
+        The call.
+    question
+        What to ask, if it is not the call's own.
+    keys
+        Of a question about every key: only these; none: all.
+
+    Returns
+    -------
+    Array of `gathering.HITS_TYPE`.
+    """
+    asked = read.question if question is None else question
+    mine = [Condition("stream_id", "=", read.number), *shown_at(read.base, read.batch)]
+    tops = _mapped(lake, [*mine, Condition("bucket", "=", TOP_BUCKET)], _TOPS, _TOP_ROW, _Tops(read.text, question, keys))
+    segments = tops["segment"].to_numpy()
+    tiers = asked.tiers()
+    buckets = {TOP_BUCKET} if "top" in tiers else set()
+    if "body" in tiers:
+        buckets |= set((segments // read.segments_together).tolist())
+    tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True)) if asked.every_key else None
+    nodes = _Nodes(read.text, question, tested)
+    return _mapped(lake, [*mine, among("bucket", sorted(buckets))], _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
+
+
+def _mapped(
+    lake: Lake, where: Sequence[Condition], schema: pa.Schema, ddl: str, walk: Callable[[pa.Table], pa.Table]
+) -> pa.Table:
+    """What a function gives for rows of the sketch's table, here or in Spark's tasks."""
+    if lake.small("sketch_nodes", where):
+        return walk(lake.reader.rows("sketch_nodes", _COLUMNS, where))
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # A segment's rows, one for each level, lie in one file, and are walked together where they come together.
+        held = [batch for batch in batches if batch.num_rows]
+        if held:
+            yield from walk(pa.Table.from_batches(held)).to_batches()
+
+    rows = lake.apart().frame("sketch_nodes", where).select(*_COLUMNS)
+    found = rows.mapInArrow(run, ddl).toArrow()
+    return found.cast(schema) if found.num_rows else schema.empty_table()
+
+
+class _Walk:
+    """A function of rows that Spark can hand on: it knows its question by the text."""
+
+    def __init__(self, text: str, question: Question | None) -> None:
+        self._text, self._question = text, question
+
+    @property
+    def question(self) -> Question:
+        """What is asked."""
+        return compile_question(self._text) if self._question is None else self._question
+
+
+class _Tops(_Walk):
+    """From top rows to the segments that may hold a name, with the keys for which they may."""
+
+    def __init__(self, text: str, question: Question | None, keys: Sequence[str | None]) -> None:
+        super().__init__(text, question)
+        self._keys = tuple(keys)
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        question = self.question
+        if self._keys and question.every_key:
+            rows = _of_keys(rows, self._keys)
+        found = top_hits(question, _node_rows(rows))
+        hit = found.field("hit")
+        segments = rows["segment"].combine_chunks().filter(hit)
+        return pa.Table.from_arrays([segments, found.field("keys").filter(hit)], schema=_TOPS)
+
+
+class _Nodes(_Walk):
+    """From rows of nodes to hits, given for each segment the keys to test where every key is asked for."""
+
+    def __init__(self, text: str, question: Question | None, tested: dict[int, list[str | None]] | None) -> None:
+        super().__init__(text, question)
+        self._tested = tested
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        segments = rows["segment"].to_numpy()
+        listed = [None if self._tested is None else self._tested.get(segment) for segment in segments.tolist()]
+        keys = pa.array(listed, pa.list_(pa.string()))
+        found = node_hits(self.question, segments, _node_rows(rows), keys)
+        return pa.Table.from_arrays([found.filter(found.is_valid())], schema=_HIT)
+
+
+def _node_rows(rows: pa.Table) -> pa.StructArray:
+    columns = [rows[name].combine_chunks() for name in _NODE]
+    return pa.StructArray.from_arrays(columns, names=list(_NODE))
+
+
+def _of_keys(rows: pa.Table, keys: Sequence[str | None]) -> pa.Table:
+    """Top rows with those of their keys that are asked for."""
+    wanted = np.array(sorted({key for key in keys if key is not None}), object)
+    nameless = None in keys
+    lists = []
+    for held in rows["keys"].to_pylist():
+        known = np.array([key for key in held or () if key is not None], object)
+        mine = np.intersect1d(known, wanted).tolist() if len(known) and len(wanted) else []
+        lists.append(([None] if nameless and None in (held or ()) else []) + mine)
+    place = rows.column_names.index("keys")
+    return rows.set_column(place, "keys", pa.array(lists, pa.list_(pa.string())))

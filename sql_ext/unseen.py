@@ -1,0 +1,30 @@
+"""Tells whoever asks that a name of the pattern never occurred in the stream: most such names are typed wrong."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from patternlake.udfs.unseen_names import unseen_names, unseen_text
+
+logger = logging.getLogger(__name__)
+
+
+def tell_unseen(names: Iterable[str], counts: Sequence[Mapping[str, Any]], *, names_are_tokens: bool = True) -> None:
+    """Warn, in the log and in Python's warnings.
+
+    Parameters
+    ----------
+    names
+        Names that a pattern asks for.
+    counts
+        As `Snapshot.name_counts` gives them.
+    names_are_tokens
+        As of `unseen_names`.
+    """
+    for name, nearest in unseen_names(names, [row["name"] for row in counts], names_are_tokens=names_are_tokens):
+        text = unseen_text(name, nearest)
+        logger.warning("%s", text)
+        warnings.warn(text, stacklevel=4)

@@ -1,0 +1,66 @@
+"""Limits of an answer: how many rows a partition may have, and how many events one task holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from patternlake.udfs.errors import ArgumentError
+
+MAX_MATCHES = 1_000_000
+"""Rows of a partition, or of an answer without partitions, if nothing else is asked for."""
+
+WHOLE_EVENTS = 4_000_000
+"""Greatest number of events that one task takes in where nothing divides them."""
+
+Answer = TypeVar("Answer")
+
+
+class TooManyMatchesError(ArgumentError):
+    """A partition, or an answer without partitions, has more rows than asked for."""
+
+
+def too_many(total: int, max_matches: int, *, complete: bool = True) -> TooManyMatchesError:
+    """The error for more rows than allowed.
+
+    Parameters
+    ----------
+    total
+        Their number, or how many were counted so far.
+    max_matches
+        How many are allowed.
+    complete
+        Whether all were counted.
+    """
+    count = f"{total:,}" if complete and total < 1 << 62 else f"at least {total:,}"
+    return TooManyMatchesError(
+        f"the pattern has {count} matches, more than max_matches = {max_matches:,}; "
+        "raise max_matches, narrow the question, or ask with truncate => true for the first rows"
+    )
+
+
+def by_partition(first: int, last: int, run: Callable[[int, int], Answer]) -> Iterator[Answer]:
+    """Answer partitions together where all of them have no more rows than one may have, else half by half.
+
+    Parameters
+    ----------
+    first, last
+        Numbers of the first partition, and of the one behind the last.
+    run
+        Answers partitions `first` to `last` (exclusive); raises `TooManyMatchesError`, of one partition too, unless
+        it may be cut.
+
+    Yields
+    ------
+    What `run` gives, in the order of the partitions.
+    """
+    try:
+        answer = run(first, last)
+    except TooManyMatchesError:
+        if last - first <= 1:
+            raise
+        middle = (first + last) // 2
+        yield from by_partition(first, middle, run)
+        yield from by_partition(middle, last, run)
+        return
+    yield answer
