@@ -67,6 +67,11 @@ class DirectReader:
         self._logs: dict[str, _Log] = {}
         self._opening = threading.Lock()
 
+    @property
+    def place(self) -> tuple[str, dict[str, str]]:
+        """Location and storage options: what another process needs to read the same."""
+        return self._location, self._options
+
     def version(self, table: str) -> int:
         """Return the number of a table's current version."""
         return self._current(table).version

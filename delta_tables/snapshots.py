@@ -45,6 +45,34 @@ class Published:
 NOTHING = Published(None, None, None, None)
 
 
+class Publications:
+    """All publications of a database, or those of one job; can be handed on to another process.
+
+    Parameters
+    ----------
+    rows
+        Columns of the table, as `Snapshot` reads them.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def of_job(self, job: str) -> Publications:
+        """Those of one job."""
+        return Publications(self._rows.filter(pc.equal(self._rows["job"], job)))
+
+    def names(self, job: str) -> list[str]:
+        """Names of all objects of a job, whenever they were published; sorted."""
+        mine = self._rows.filter(pc.equal(self._rows["job"], job))
+        return sorted(pc.unique(mine["object"]).to_pylist())
+
+    def published(self, job: str, name: str, as_of: int | None) -> Published:
+        """What a job has published of an object at a moment; `NOTHING` of one that it never heard of."""
+        rows = self._rows
+        mine = rows.filter(pc.and_(pc.equal(rows["job"], job), pc.equal(rows["object"], name)))
+        return _published(mine, as_of) if mine.num_rows else NOTHING
+
+
 class Snapshot:
     """The published state of a database at one moment.
 
@@ -59,18 +87,15 @@ class Snapshot:
     def __init__(self, reader: StateReader, as_of: int | None) -> None:
         self.reader = reader
         self.as_of = as_of
-        self._publications = reader.rows("publications", _COLUMNS)
+        self.publications = Publications(reader.rows("publications", _COLUMNS))
 
     def names(self, job: str) -> list[str]:
         """Names of all objects of a job, whenever they were published; sorted."""
-        mine = self._publications.filter(pc.equal(self._publications["job"], job))
-        return sorted(pc.unique(mine["object"]).to_pylist())
+        return self.publications.names(job)
 
     def published(self, job: str, name: str) -> Published:
         """What a job has published of an object; `NOTHING` of one that it never heard of."""
-        table = self._publications
-        mine = table.filter(pc.and_(pc.equal(table["job"], job), pc.equal(table["object"], name)))
-        return _published(mine, self.as_of) if mine.num_rows else NOTHING
+        return self.publications.published(job, name, self.as_of)
 
     def of_job(self, job: str) -> dict[str, Published]:
         """What a job has published of each of its objects."""

@@ -84,6 +84,30 @@ class SqlArguments:
             for parameter in parameters
         }
 
+    def values_or_columns(
+        self, function: str, parameters: Sequence[Parameter], expressions: JavaObject
+    ) -> tuple[dict[str, Any], dict[str, JavaObject]]:
+        """The values of arguments that are constants, and the expressions, of the right type, of those that are not.
+
+        Raises
+        ------
+        ArgumentError
+            As of `values`, but for arguments that are not constants.
+        """
+        positional, named = split(function, expressions)
+        found = bound(function, parameters, positional, named)
+        given = {id(expression) for expression in [*positional, *named.values()]}
+        values, columns = {}, {}
+        for parameter in parameters:
+            expression = found[parameter.name]
+            if id(expression) not in given:
+                values[parameter.name] = expression
+            elif self._constant(expression):
+                values[parameter.name] = self.value(function, parameter, expression)
+            else:
+                columns[parameter.name] = self._cast(expression, parameter.type)
+        return values, columns
+
     def value(self, function: str, parameter: Parameter, expression: JavaObject) -> Any:
         """The value of one expression."""
         if not self._constant(expression):

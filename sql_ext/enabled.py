@@ -127,6 +127,11 @@ class _Fallback:
     def __init__(self, direct: DirectReader, through_spark: Callable[[], SparkReader]) -> None:
         self._direct, self._through_spark = direct, through_spark
 
+    @property
+    def place(self) -> tuple[str, dict[str, str]]:
+        """As of `DirectReader`."""
+        return self._direct.place
+
     def version(self, table: str) -> int:
         return self._read(lambda reader: reader.version(table))
 

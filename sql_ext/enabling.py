@@ -21,7 +21,6 @@ from patternlake.sql_ext import (
     match_subscription,
     planned_functions,
     predict_match,
-    sketch_udfs,
     workers,
 )
 
@@ -30,13 +29,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FUNCTIONS = (
-    match_seq.function,
-    match_exists.function,
-    predict_match.function,
-)
+FUNCTIONS = (predict_match.function,)
 """What makes each SQL function, given the database."""
 PLANNED = (
+    match_seq.FUNCTION,
+    match_exists.FUNCTION,
     match_pattern.FUNCTION,
     explain_pattern.FUNCTION,
     match_groups.FUNCTION,
@@ -84,7 +81,6 @@ def enable(
     """
     db = Database.open(spark, database, location)
     workers.check(spark)
-    sketch_udfs.register(spark)
     machine_udfs.register(spark)
     for make in FUNCTIONS:
         make(db).create(spark)

@@ -1,59 +1,225 @@
-"""The SQL function `match_exists`: whether a sequence occurs, for one stream or for each row of a table.
+"""The function `match_exists`: whether a sequence occurs, for one stream or for each row of a table.
 
-It may be called per row, with other arguments in each, so what it reads cannot be chosen by what the tops of the tree
-say: it reads the stream's tops and leaves inside the bounds of the call.
+A call whose arguments are constants is answered while its query is planned. Where some are columns, a Python function
+answers the rows of a table: it reads the sketch for itself, and asks for all keys of some rows at once.
 """
 
 from __future__ import annotations
 
-from patternlake.delta_tables.database import Database
-from patternlake.sql_ext.registration import Parameter, SqlFunction
-from patternlake.sql_ext.steps import NODE, named_arguments, numbered, publication, visible
-from patternlake.udfs.sketch.segments import TOP_BUCKET
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-PARAMETERS = (
-    Parameter("stream", "STRING"),
-    Parameter("pattern", "STRING"),
-    Parameter("policy", "STRING", "'skip_till_next'"),
-    Parameter("key", "STRING", "NULL"),
-    Parameter("from_position", "BIGINT", "NULL"),
-    Parameter("to_position", "BIGINT", "NULL"),
-    Parameter("from_time", "TIMESTAMP", "NULL"),
-    Parameter("to_time", "TIMESTAMP", "NULL"),
-    Parameter("as_of", "TIMESTAMP", "NULL"),
+import pyarrow as pa
+
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.snapshots import Publications
+from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import said
+from patternlake.sql_ext.sketch_descent import Place, descend
+from patternlake.sql_ext.table_function import Parameter, ScalarFunction
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.sketch.answering import exists
+from patternlake.udfs.sketch.asking import ask
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
+"""What a row of a table is told."""
+
+_CACHE = TableCache()
+"""Of a worker: the files that its tasks have read."""
+
+
+def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
+    publications = lake.snapshot(arguments["as_of"]).publications.of_job("sketch")
+    return _occurs(lake, publications, arguments)
+
+
+def _occurs(place: Place, publications: Publications, arguments: Mapping[str, Any]) -> bool | None:
+    """Whether the pattern of one call occurs."""
+    published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
+    read = ask(arguments, published.as_mapping(), publications.names("sketch"))
+    return exists(read.question, descend(place, read)).anywhere
+
+
+def _occurs_by_key(
+    place: Place, publications: Publications, arguments: Mapping[str, Any], keys: Sequence[str]
+) -> dict[str, bool | None]:
+    """The same for each of several keys, in one walk through the sketch."""
+    published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
+    read = ask({**arguments, "key": keys[0]}, published.as_mapping(), publications.names("sketch"))
+    every = replace(read.question, key=None, one_key=False, every_key=True)
+    found = exists(every, descend(place, read, every, keys=keys))
+    return {key: found.of.get(key, found.others) for key in keys}
+
+
+@dataclass(frozen=True)
+class RowAnswers:
+    """Answers rows of a table, in Spark's tasks.
+
+    Attributes
+    ----------
+    place
+        Location and storage options of the database.
+    publications
+        Of all sketches.
+    constants
+        Arguments that are the same in each row, by name.
+    """
+
+    place: tuple[str, dict[str, str]]
+    publications: Publications
+    constants: Mapping[str, Any]
+
+    def __call__(self, rows: pa.StructArray) -> pa.Array:
+        """`ANSWER` of each row, whose fields are the other arguments."""
+        given = [{**self.constants, **row} for row in _values(rows)]
+        here = _Here(DirectReader(self.place[0], _CACHE, self.place[1]))
+        answers: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for arguments, keys in _alike(given):
+            answers |= self._answers(here, arguments, keys)
+        return pa.array([answers[_identity(arguments)] for arguments in given], ANSWER)
+
+    def _answers(
+        self, here: _Here, arguments: Mapping[str, Any], keys: Sequence[str | None]
+    ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+        named = sorted({key for key in keys if key is not None})
+        told: dict[str | None, dict[str, Any]]
+        try:
+            found: dict[str | None, bool | None] = {}
+            if None in keys:
+                found[None] = _occurs(here, self.publications, arguments)
+            if named:
+                found.update(_occurs_by_key(here, self.publications, arguments, named))
+            told = {key: {"found": one, "error": None} for key, one in found.items()}
+        except PatternLakeError as error:
+            told = {key: {"found": None, "error": str(error)} for key in keys}
+        return iter([(_identity({**arguments, "key": key}), answer) for key, answer in told.items()])
+
+
+class _Here:
+    """A task that reads the sketch for itself, whatever its size."""
+
+    def __init__(self, reader: StateReader) -> None:
+        self._reader = reader
+
+    @property
+    def reader(self) -> StateReader:
+        """Reads its rows."""
+        return self._reader
+
+    def small(self, table: str, where: Sequence[Condition]) -> bool:
+        """True: a task has no Spark session."""
+        return True
+
+    def apart(self) -> Lake:
+        """Nothing is too large for the task."""
+        raise AssertionError
+
+
+def _values(rows: pa.StructArray) -> list[dict[str, Any]]:
+    """Rows as arguments: moments as microseconds."""
+    columns = {}
+    for field in rows.type:
+        column = rows.field(field.name)
+        columns[field.name] = (column.cast(pa.int64()) if pa.types.is_timestamp(field.type) else column).to_pylist()
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _identity(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(arguments[name] for name in _NAMES)
+
+
+def _alike(given: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str | None]]]:
+    """Calls that differ in their key alone: the other arguments, and the keys."""
+    found: dict[tuple[Any, ...], list[str | None]] = {}
+    for arguments in given:
+        found.setdefault(_identity({**arguments, "key": None}), []).append(arguments["key"])
+    for identity, keys in found.items():
+        yield dict(zip(_NAMES, identity, strict=True)), keys
+
+
+def _per_row(lake: Lake, constants: Mapping[str, Any]) -> RowAnswers:
+    reader = lake.reader
+    place = getattr(reader, "place", None)
+    if place is None:
+        raise ArgumentError(
+            "match_exists with a column as an argument reads the sketch in Spark's tasks, which can't open "
+            f"{lake.database.location} without Spark; give constants, or join with match_seq(… PARTITION BY …)"
+        )
+    return RowAnswers(place, lake.snapshot(None).publications.of_job("sketch"), constants)
+
+
+FUNCTION = ScalarFunction(
+    name="match_exists",
+    parameters=(
+        Parameter("stream", "STRING"),
+        Parameter("pattern", "STRING"),
+        Parameter("policy", "STRING", "skip_till_next"),
+        Parameter("key", "STRING", None),
+        Parameter("from_position", "BIGINT", None),
+        Parameter("to_position", "BIGINT", None),
+        Parameter("from_time", "TIMESTAMP", None),
+        Parameter("to_time", "TIMESTAMP", None),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    type="BOOLEAN",
+    comment="Whether a sequence occurs in a stream",
+    value=_value,
+    per_row=_per_row,
 )
+_NAMES = tuple(parameter.name for parameter in FUNCTION.parameters)
 
 
-def function(db: Database) -> SqlFunction:
-    """`match_exists` over the tables of a database."""
-    return SqlFunction("match_exists", PARAMETERS, "BOOLEAN", _body(db), "Whether a sequence occurs in a stream")
+def match_exists(
+    spark: SparkSession,
+    stream: str,
+    pattern: str,
+    policy: str = "skip_till_next",
+    key: str | None = None,
+    from_position: int | None = None,
+    to_position: int | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    as_of: datetime | str | None = None,
+) -> bool | None:
+    """Say whether a sequence occurs in a stream; for each row of a table, call it in SQL.
 
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of the stream.
+    pattern
+        Text of the pattern.
+    policy
+        ``strict``, ``skip_till_next`` or ``skip_till_any``.
+    key
+        Only events of this key.
+    from_position, to_position, from_time, to_time
+        Bounds of the events, both included; moments without a zone are in the session's.
+    as_of
+        Moment whose state answers.
 
-def _body(db: Database) -> str:
-    # Only top rows list their segment's keys.
-    return f"""(
-SELECT CASE WHEN r.error IS NOT NULL THEN CAST(raise_error(r.error) AS BOOLEAN) ELSE r.found END
-FROM (
-  SELECT _patternlake_sketch_exists(text, error, hits) AS r
-  FROM (
-    SELECT max(q.text) AS text, max(q.error) AS error, collect_list(h) FILTER (WHERE h IS NOT NULL) AS hits
-    FROM (
-      SELECT q, _patternlake_sketch_nodes(q.text, segment, {NODE}, segment_keys) AS h
-      FROM (
-        SELECT q, n.*, t.keys AS segment_keys
-        FROM (
-          SELECT _patternlake_sketch_question({named_arguments("match_exists", PARAMETERS)}, p, known) AS q
-          FROM (
-{publication(db, "match_exists")}
-          )
-        ) LEFT JOIN {db.log("sketch_nodes")} n
-        ON {numbered("n.stream_id", "match_exists.stream", "q.number")} AND array_contains(q.tiers, n.tier)
-          AND {visible("q")}
-        LEFT JOIN (
-          SELECT stream_id, segment, from_batch, keys FROM {db.log("sketch_nodes")} WHERE bucket = {TOP_BUCKET}
-        ) t
-        ON q.by_key AND t.stream_id = n.stream_id AND t.segment = n.segment AND t.from_batch = n.from_batch
-      )
-    )
-  )
-))"""
+    Returns
+    -------
+    bool or None
+        False is certain. True may be false where filters err. None: only aged, coarse or dropped ranges could hold it.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {
+        "stream": stream, "pattern": pattern, "policy": policy, "key": key, "from_position": from_position,
+        "to_position": to_position, "from_time": from_time, "to_time": to_time, "as_of": as_of,
+    }  # fmt: skip
+    answer: bool | None = said(FUNCTION, spark, given)
+    return answer

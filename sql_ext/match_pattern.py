@@ -22,11 +22,10 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import Parameter, TableFunction
 from patternlake.sql_ext.tasks import PORTION
-from patternlake.udfs.limits import WHOLE_EVENTS
 from patternlake.udfs.kleene.asking import KleeneAsked, ask, asked
 from patternlake.udfs.kleene.parts import match_part
 from patternlake.udfs.language.scopes import BUILT_IN
-from patternlake.udfs.limits import MAX_MATCHES, too_many
+from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

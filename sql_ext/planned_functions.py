@@ -8,16 +8,19 @@ session that is made afterwards: newSession, JDBC, Connect.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import java_gateway
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column
 
 from patternlake.sql_ext.arguments import SqlArguments, bound, plain_values
 from patternlake.sql_ext.enabled import lake_of
-from patternlake.sql_ext.table_function import TableFunction
+from patternlake.sql_ext.table_function import ScalarFunction, TableFunction
 from patternlake.udfs.errors import PatternLakeError
 
 if TYPE_CHECKING:
@@ -52,7 +55,13 @@ def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) ->
     return function.plan(lake_of(spark), plain_values(spark, function.name, function.parameters, arguments))
 
 
-def register(spark: SparkSession, functions: Iterable[TableFunction]) -> None:
+def said(function: ScalarFunction, spark: SparkSession, given: dict[str, Any]) -> Any:
+    """The value of a call from Python; parameters and errors as of `call`."""
+    arguments = bound(function.name, function.parameters, (), given)
+    return function.value(lake_of(spark), plain_values(spark, function.name, function.parameters, arguments))
+
+
+def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunction]) -> None:
     """Let a session, and all that are made after it in its application, call the functions in SQL; idempotent."""
     gateway: Any = spark.sparkContext._gateway
     start: Any = java_gateway.ensure_callback_server_started
@@ -64,18 +73,26 @@ def register(spark: SparkSession, functions: Iterable[TableFunction]) -> None:
     session: Any = spark._jsparkSession
     identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
     inject = spark.sparkContext.applicationId not in _INJECTED
+    state, extensions = session.sessionState(), session.extensions()
     for function in functions:
-        builder = _Builder(spark, function)
         info = _info(jvm, function)
         # Where Spark looks for its own functions of this name.
         place = identifier(function.name, jvm.scala.Some("session"), jvm.scala.Some("system"))
-        session.sessionState().tableFunctionRegistry().registerFunction(place, info, builder)
+        builder: _Builder
+        if isinstance(function, TableFunction):
+            builder = _TableBuilder(spark, function)
+            state.tableFunctionRegistry().registerFunction(place, info, builder)
+            put = extensions.injectTableFunction
+        else:
+            builder = _ScalarBuilder(spark, function)
+            state.functionRegistry().registerFunction(place, info, builder)
+            put = extensions.injectFunction
         if inject:
-            session.extensions().injectTableFunction(jvm.scala.Tuple3(identifier(function.name), info, builder))
+            put(jvm.scala.Tuple3(identifier(function.name), info, builder))
     _INJECTED.add(spark.sparkContext.applicationId)
 
 
-def _info(jvm: Any, function: TableFunction) -> JavaObject:
+def _info(jvm: Any, function: TableFunction | ScalarFunction) -> JavaObject:
     info = jvm.org.apache.spark.sql.catalyst.expressions.ExpressionInfo
     return info(
         "patternlake", None, function.name, f"{function.usage} - {function.comment}.", "", "", "", "", "", "", ""
@@ -94,33 +111,83 @@ def _ours(record: logging.LogRecord) -> bool:
 class _Builder:
     """Plans the calls of one function; Spark's analyser calls it, perhaps more than once for a query."""
 
-    def __init__(self, spark: SparkSession, function: TableFunction) -> None:
+    def __init__(self, spark: SparkSession, name: str) -> None:
         self._context = spark.sparkContext
         self._jvm: Any = spark._jvm
-        self._function = function
+        self._name = name
 
     def apply(self, expressions: JavaObject) -> JavaObject:
-        function = self._function
         try:
-            spark = SparkSession(self._context, self._jvm.org.apache.spark.sql.classic.SparkSession.active())
-            arguments = SqlArguments(spark).values(function.name, function.parameters, expressions)
-            frame: Any = function.plan(lake_of(spark), arguments)
-            return frame._jdf.queryExecution().analyzed()
+            session = self._jvm.org.apache.spark.sql.classic.SparkSession.active()
+            return self.planned(SparkSession(self._context, session), expressions)
         except PatternLakeError as error:
             raise self._as_sparks(str(error)) from None
         except Exception as error:
-            logger.exception("planning %s failed", function.name)
-            raise self._as_sparks(f"{function.name} failed: {type(error).__name__}: {error}") from None
+            logger.exception("planning %s failed", self._name)
+            raise self._as_sparks(f"{self._name} failed: {type(error).__name__}: {error}") from None
+
+    def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
+        """What stands in the place of a call."""
+        raise NotImplementedError
 
     def _as_sparks(self, message: str) -> _PlanningError:
         jvm = self._jvm
         parameters = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({"errorMessage": message})
         nowhere = self._context._gateway.new_array(jvm.org.apache.spark.QueryContext, 0)  # type: ignore[union-attr]
-        return _PlanningError(
-            message, jvm.org.apache.spark.SparkRuntimeException(_RAISED, parameters, None, nowhere, "")
-        )
+        error = jvm.org.apache.spark.SparkRuntimeException(_RAISED, parameters, None, nowhere, "")
+        return _PlanningError(message, error)
 
     class Java:
         """What py4j reads."""
 
         implements: ClassVar[list[str]] = ["scala.Function1"]
+
+
+class _TableBuilder(_Builder):
+    """A call becomes the plan of its rows."""
+
+    def __init__(self, spark: SparkSession, function: TableFunction) -> None:
+        super().__init__(spark, function.name)
+        self._function = function
+
+    def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
+        function = self._function
+        arguments = SqlArguments(spark).values(function.name, function.parameters, expressions)
+        frame: Any = function.plan(lake_of(spark), arguments)
+        return frame._jdf.queryExecution().analyzed()
+
+
+class _ScalarBuilder(_Builder):
+    """A call becomes its value, or, where arguments are columns, a Python function of them."""
+
+    def __init__(self, spark: SparkSession, function: ScalarFunction) -> None:
+        super().__init__(spark, function.name)
+        self._function = function
+
+    def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
+        function, jvm = self._function, self._jvm
+        values, columns = SqlArguments(spark).values_or_columns(function.name, function.parameters, expressions)
+        lake = lake_of(spark)
+        if columns:
+            utilities = jvm.org.apache.spark.sql.classic.ExpressionUtils
+            given = F.struct(*(Column(utilities.column(one)).alias(name) for name, one in columns.items()))
+            answer = _row_function(function.per_row(lake, values), function.type)(given)
+            refused = F.raise_error(answer["error"]).cast(function.type)
+            said = F.when(answer["error"].isNotNull(), refused).otherwise(answer["found"])
+        else:
+            said = F.lit(function.value(lake, values)).cast(function.type)
+        # Spark would name the column of a query by what stands in the call's place.
+        shown = ", ".join(expressions.apply(number).sql() for number in range(expressions.size()))
+        said = said.alias(f"{function.name}({shown})")
+        converter = getattr(jvm.org.apache.spark.sql.classic, "ColumnNodeToExpressionConverter$")
+        return getattr(converter, "MODULE$").apply(said._jc.node())
+
+
+def _row_function(answers: Callable[[pa.StructArray], pa.Array], type_: str) -> Any:
+    def function(rows: pa.Array) -> pa.Array:
+        return answers(rows)
+
+    arrow_udf: Any = F.arrow_udf  # type: ignore[attr-defined]  # its stubs want the kind spelt out
+    # Spark tells the kind of function from its annotations.
+    function.__annotations__ = {"rows": pa.Array, "return": pa.Array}
+    return arrow_udf(function, f"found {type_}, error STRING")

@@ -1,4 +1,4 @@
-"""What `match_seq` and `match_exists` read of a sketch: from the tops of its segments to the nodes that may hold a match.
+"""What the functions over a sketch read of it: from the tops of its segments to the nodes that may hold a match.
 
 Sizes stand in the table's log: what is small is walked in the driver's process, the rest by Spark's tasks.
 """
@@ -6,12 +6,12 @@ Sizes stand in the table's log: what is small is walked in the driver's process,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from patternlake.delta_tables.state_reader import Condition, among, shown_at
+from patternlake.delta_tables.state_reader import Condition, StateReader, among, shown_at
 from patternlake.udfs.sketch.asking import SketchRead
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE
@@ -27,13 +27,29 @@ _TOPS = pa.schema([("segment", pa.int64()), ("keys", pa.list_(pa.string()))])
 _HIT = pa.schema([("hit", HITS_TYPE)])
 _TOP_ROW = "segment BIGINT, keys ARRAY<STRING>"
 _HIT_ROW = (
-    "hit STRUCT<segment: BIGINT, level: INT, confirmed: BOOLEAN, keys: ARRAY<STRING>, key: ARRAY<INT>, node: ARRAY<INT>, "
-    "pos_lo: ARRAY<BIGINT>, pos_hi: ARRAY<BIGINT>, time_lo: ARRAY<BIGINT>, time_hi: ARRAY<BIGINT>, "
+    "hit STRUCT<segment: BIGINT, level: INT, confirmed: BOOLEAN, keys: ARRAY<STRING>, key: ARRAY<INT>, "
+    "node: ARRAY<INT>, pos_lo: ARRAY<BIGINT>, pos_hi: ARRAY<BIGINT>, time_lo: ARRAY<BIGINT>, time_hi: ARRAY<BIGINT>, "
     "present: ARRAY<BIGINT>, fp: ARRAY<DOUBLE>>"
 )
 
 
-def descend(lake: Lake, read: SketchRead, question: Question | None = None, *, keys: Sequence[str | None] = ()) -> pa.Array:
+class Place(Protocol):
+    """Where a sketch is read: a lake, or a task that reads for itself."""
+
+    @property
+    def reader(self) -> StateReader:
+        """Reads its rows."""
+
+    def small(self, table: str, where: Sequence[Condition]) -> bool:
+        """Whether this process may read these rows."""
+
+    def apart(self) -> Lake:
+        """The lake, for Spark's tasks to read what this process may not."""
+
+
+def descend(
+    lake: Place, read: SketchRead, question: Question | None = None, *, keys: Sequence[str | None] = ()
+) -> pa.Array:
     """The nodes that may hold a question's names.
 
     Parameters
@@ -53,7 +69,8 @@ def descend(lake: Lake, read: SketchRead, question: Question | None = None, *, k
     """
     asked = read.question if question is None else question
     mine = [Condition("stream_id", "=", read.number), *shown_at(read.base, read.batch)]
-    tops = _mapped(lake, [*mine, Condition("bucket", "=", TOP_BUCKET)], _TOPS, _TOP_ROW, _Tops(read.text, question, keys))
+    top = [*mine, Condition("bucket", "=", TOP_BUCKET)]
+    tops = _mapped(lake, top, _TOPS, _TOP_ROW, _Tops(read.text, question, keys))
     segments = tops["segment"].to_numpy()
     tiers = asked.tiers()
     buckets = {TOP_BUCKET} if "top" in tiers else set()
@@ -65,7 +82,7 @@ def descend(lake: Lake, read: SketchRead, question: Question | None = None, *, k
 
 
 def _mapped(
-    lake: Lake, where: Sequence[Condition], schema: pa.Schema, ddl: str, walk: Callable[[pa.Table], pa.Table]
+    lake: Place, where: Sequence[Condition], schema: pa.Schema, ddl: str, walk: Callable[[pa.Table], pa.Table]
 ) -> pa.Table:
     """What a function gives for rows of the sketch's table, here or in Spark's tasks."""
     if lake.small("sketch_nodes", where):

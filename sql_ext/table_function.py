@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -63,6 +65,36 @@ class TableFunction:
     def schema(self) -> str:
         """The columns as DDL."""
         return ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+
+    @property
+    def usage(self) -> str:
+        """The signature on one line."""
+        return f"{self.name}({', '.join(map(_shown, self.parameters))})"
+
+
+@dataclass(frozen=True)
+class ScalarFunction:
+    """A function that gives one value, for a query or for each row of a table.
+
+    Attributes
+    ----------
+    name, parameters, comment
+        As of `TableFunction`.
+    type
+        Spark type of the value, as DDL.
+    value
+        From a lake and all arguments by name to the value.
+    per_row
+        From a lake and the arguments that are constants to what answers rows of a table: given a struct array of the
+        other arguments, it gives a struct array of ``found`` and ``error``. It is pickled.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    type: str
+    comment: str
+    value: Callable[[Lake, dict[str, Any]], Any]
+    per_row: Callable[[Lake, Mapping[str, Any]], Callable[[pa.StructArray], pa.Array]]
 
     @property
     def usage(self) -> str:

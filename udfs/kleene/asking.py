@@ -10,7 +10,6 @@ from typing import Any
 
 from patternlake.udfs.asking import check_bounds, check_key, given, stream_configuration
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.limits import WHOLE_EVENTS
 from patternlake.udfs.kleene.costs import Statistics
 from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
 from patternlake.udfs.kleene.planning import PlanLine, Planned, explained, planned
@@ -19,7 +18,7 @@ from patternlake.udfs.kleene.selectivity import AttributeCounts, selectivities
 from patternlake.udfs.language.columns import value_type
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.limits import MAX_MATCHES
+from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.sketch.hits import check_arguments
 from patternlake.udfs.unseen_names import unseen_names, unseen_text
 

@@ -125,7 +125,9 @@ def exists(question: Question, hits: pa.Array) -> Existence:
         return Existence({key: bool(one) for key, one in zip(keys, sure, strict=True)}, False)
     split, offsets = _split(*_with_dropped(question, found, offsets), len(question.pattern.slots))
     perhaps = _occurring(question, split, offsets)
-    said = {key: True if one else (None if more else False) for key, one, more in zip(keys, sure, perhaps, strict=False)}
+    said = {
+        key: True if one else (None if more else False) for key, one, more in zip(keys, sure, perhaps, strict=False)
+    }
     # One more key stands for those that nothing is known of.
     return Existence(said, None if len(perhaps) > len(keys) and perhaps[-1] else False)
 

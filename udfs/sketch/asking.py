@@ -80,7 +80,7 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
 
 
 def _sketch(at: Mapping[str, Any], newest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a question needs of a publication, with what ageing has removed by now: nodes gone are gone at any `as_of`."""
+    """What a question needs of a publication, and what ageing has removed by now: it is gone at any `as_of`."""
     state = newest["state"] if newest["base_batch"] == at["base_batch"] else at["state"]
     floors = json.loads(state).get("floors", [])
     return {"state": at["state"], "configuration": at["configuration"], "floors": floors}

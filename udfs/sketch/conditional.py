@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numba import njit
 
+from patternlake.udfs.limits import too_many
 from patternlake.udfs.sketch.combinations import MOST, stops
 from patternlake.udfs.sketch.conditions import Columns, Condition
-from patternlake.udfs.limits import too_many
 from patternlake.udfs.sketch.narrowing import Candidates
 from patternlake.udfs.sketch.partials import MOST_ROWS, Partial, concatenated, once, ragged
 from patternlake.udfs.sketch.pattern import Alternative, IntArray, Layout

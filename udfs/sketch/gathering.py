@@ -36,15 +36,14 @@ side; `fp` is that of one probe.
 _WORD = 62
 
 
-def gathered(question: Question, found: pa.ListArray) -> tuple[Hits, NDArray[np.int64], list[str | None]]:
-    """All hits of a question, sorted by (key, position).
+def gathered(question: Question, found: pa.StructArray) -> tuple[Hits, NDArray[np.int64], list[str | None]]:
+    """All hits of a question, an array of `HITS_TYPE`, sorted by (key, position).
 
     Returns
     -------
     The hits, int64[keys + 1] offsets of each key's hits, and the keys; one nameless key unless every key is asked for.
     """
-    flat = found.flatten()
-    flat = flat.filter(flat.is_valid())
+    flat = found.filter(found.is_valid())
     counts = pa.compute.list_value_length(flat.field("pos_lo")).to_numpy(zero_copy_only=False).astype(np.int64)
     names, words = len(question.pattern.names), _words(question)
     pos_lo, pos_hi, time_lo, time_hi, words_of, fp, node = (

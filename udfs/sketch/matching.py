@@ -16,9 +16,9 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.limits import too_many
 from patternlake.udfs.sketch.combinations import all_matches
 from patternlake.udfs.sketch.greedy import matches_per_start
-from patternlake.udfs.limits import too_many
 from patternlake.udfs.sketch.hits import Hits, Matches, check_arguments
 from patternlake.udfs.sketch.pattern import Alternative, IntArray, Layout, SketchPattern
 from patternlake.udfs.sketch.search import BoolArray, Rows, greatest, least
