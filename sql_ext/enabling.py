@@ -13,7 +13,6 @@ from patternlake.sql_ext import (
     cet_trends,
     enabled,
     explain_pattern,
-    machine_udfs,
     match_exists,
     match_groups,
     match_pattern,
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FUNCTIONS = (predict_match.function,)
-"""What makes each SQL function, given the database."""
-PLANNED = (
+FUNCTIONS = (
     match_seq.FUNCTION,
     match_exists.FUNCTION,
     match_pattern.FUNCTION,
@@ -40,8 +37,9 @@ PLANNED = (
     cet_count.FUNCTION,
     cet_trends.FUNCTION,
     match_subscription.FUNCTION,
+    predict_match.FUNCTION,
 )
-"""Functions that are planned in Python."""
+"""All functions."""
 
 _DEFAULT = "default"
 
@@ -81,9 +79,6 @@ def enable(
     """
     db = Database.open(spark, database, location)
     workers.check(spark)
-    machine_udfs.register(spark)
-    for make in FUNCTIONS:
-        make(db).create(spark)
     if db.made and not create:
         _warn(
             f"there was no database at {db.location}, so an empty one was made and is registered as '{database}'. "
@@ -91,7 +86,7 @@ def enable(
             f"If the location is mistyped: DROP DATABASE {identifier(database)} CASCADE, then enable the right one"
         )
     before = enabled.use(db)
-    planned_functions.register(spark, PLANNED)
+    planned_functions.register(spark, FUNCTIONS)
     if before is not None and before != (db.name, db.location):
         _warn(
             f"the SQL functions of this session answered from database {_shown(*before)}; from here on they answer "
@@ -99,7 +94,7 @@ def enable(
         )
     if spark.catalog.currentDatabase() in (_DEFAULT, before and before[0]):
         spark.catalog.setCurrentDatabase(database)
-    logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS) + len(PLANNED), database, db.location)
+    logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS), database, db.location)
     return spark
 
 

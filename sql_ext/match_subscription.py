@@ -14,7 +14,6 @@ from patternlake.delta_tables.state_reader import Condition, between, shown_at
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Parameter, TableFunction
-from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.machines.asking import ask
 from patternlake.udfs.partitions import shown
 
@@ -26,10 +25,7 @@ _STORED = ("part", "first_position", "last_position", "first_time", "last_time",
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
     snapshot = lake.snapshot(arguments["as_of"])
-    published = [{"object": name, **found.as_mapping()} for name, found in snapshot.of_job("predict").items()]
-    question = ask(arguments, published)
-    if question.get("error"):
-        raise ArgumentError(question["error"])
+    question = ask(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
     where = [
         Condition("stream_id", "=", question["number"]),
         Condition("subscription", "=", arguments["subscription"]),

@@ -170,7 +170,8 @@ class _ScalarBuilder(_Builder):
         lake = lake_of(spark)
         if columns:
             utilities = jvm.org.apache.spark.sql.classic.ExpressionUtils
-            given = F.struct(*(Column(utilities.column(one)).alias(name) for name, one in columns.items()))
+            column: Any = Column  # to its stubs it is abstract
+            given = F.struct(*(column(utilities.column(one)).alias(name) for name, one in columns.items()))
             answer = _row_function(function.per_row(lake, values), function.type)(given)
             refused = F.raise_error(answer["error"]).cast(function.type)
             said = F.when(answer["error"].isNotNull(), refused).otherwise(answer["found"])

@@ -1,93 +1,128 @@
-"""The SQL function `predict_match`: how likely live partial matches of a subscription are to be completed."""
+"""The function `predict_match`: how likely live partial matches of a subscription are to be completed."""
 
 from __future__ import annotations
 
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.parts import shown_text
-from patternlake.sql_ext.machine_steps import asked, mine, refused
-from patternlake.sql_ext.registration import Parameter, SqlFunction
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-PARAMETERS = (
-    Parameter("subscription", "STRING"),
-    Parameter("lookahead", "INT", "NULL"),
-    Parameter("threshold", "DOUBLE", "NULL"),
-    Parameter("key", "STRING", "NULL"),
-    Parameter("as_of", "TIMESTAMP", "NULL"),
-)
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
 
-RETURNS = {
-    "key": "STRING",
-    "state": "STRING",
-    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-    "alpha": "DOUBLE",
-    "probability": "DOUBLE",
-    "trained_on": "BIGINT",
-    "is_best": "BOOLEAN",
+from patternlake.delta_tables.state_reader import Condition, among, shown_at
+from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.udfs.machines.asking import ask, forecast
+from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASK_BYTES = 16 << 20
+"""Bytes of instances' files for one portion, about; the instances of a partition are never divided."""
+MOST_PORTIONS = 1000
+_MOVES = {
+    "left_state": "state",
+    "age": "age",
+    "following_state": "next_state",
+    "following_age": "next_age",
+    "moves": "moves",
 }
 
 
-def function(db: Database) -> SqlFunction:
-    """`predict_match` over the tables of a database."""
-    return SqlFunction("predict_match", PARAMETERS, RETURNS, _body(db), "Forecasts for live partial matches")
+def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+    snapshot = lake.snapshot(arguments["as_of"])
+    question = ask(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
+    mine = [Condition("stream_id", "=", question["number"]), *shown_at(question["base"], question["batch"])]
+    of_subscription = [*mine, Condition("subscription", "=", arguments["subscription"])]
+    moves = lake.reader.rows("machine_transitions", tuple(_MOVES), of_subscription)
+    moves = moves.filter(pc.is_valid(moves["left_state"])).rename_columns(list(_MOVES.values()))
+    states = forecast(question["text"], moves.to_pylist())
+    where = [*mine, among("state_id", [one["state_id"] for one in states])]
+    operands, threshold, key = question["operands"], question["threshold"], arguments["key"]
+    if lake.small("machine_instances", where):
+        rows = lake.reader.rows("machine_instances", INSTANCE_COLUMNS, where)
+        if key is not None and rows.num_rows:
+            part = rows[PART].combine_chunks()
+            rows = rows.filter(event_rows.of_key(part, len(part[0]), key))
+        found = live_rows(event_rows.columns_of(rows), states, operands, threshold)
+        return lake.local(found, FUNCTION.schema)
+    instances = lake.frame("machine_instances", where).select(*INSTANCE_COLUMNS)
+    if key is not None:
+        instances = event_rows.with_key(instances, key)
+    portions = max(1, min(MOST_PORTIONS, -(-lake.reader.size("machine_instances", where) // TASK_BYTES)))
+    portion = F.pmod(F.hash(PART), F.lit(portions)).cast("int")
+
+    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        yield live_rows(columns, states, operands, threshold)
+
+    return tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, FUNCTION.schema)
 
 
-def _body(db: Database) -> str:
-    # Of each partition, join values and set of bound operands the smallest assignment is shown: operands in text order
-    # by (time, position), untaken ones last.
-    f = "predict_match"
-    return f"""
-WITH
-{asked(db, f, PARAMETERS)},
-moves AS (
-  SELECT collect_list(struct(m.left_state AS state, m.age, m.following_state AS next_state, m.following_age AS next_age,
-    m.moves)) FILTER (WHERE m.left_state IS NOT NULL) AS moves
-  FROM {db.log("machine_transitions")} m JOIN (SELECT q FROM asked WHERE q.error IS NULL) ON {mine("m")}
-  WHERE m.subscription = {f}.subscription
-),
-states AS (
-  SELECT q, s.* FROM (
-    SELECT q, _patternlake_machines_forecast(q.text, moves) AS forecasts FROM asked CROSS JOIN moves
-    WHERE q.error IS NULL
-  ), LATERAL inline(forecasts) AS s
-),
-live AS (
-  SELECT i.part, s.state_id, s.q.operands AS names, i.joins, i.operands, coalesce(i.age, 0) AS age,
-    map_from_arrays(i.operands, i.positions) AS position_of,
-    map_from_arrays(i.operands, arrays_zip(i.times, i.positions)) AS event_of
-  FROM {db.log("machine_instances")} i JOIN states s ON i.state_id = s.state_id AND {mine("i", "s.q")}
-),
-ordered AS (
-  SELECT *,
-    transform(sequence(0, size(names) - 1), o -> struct(event_of[o] IS NULL AS last, event_of[o] AS at)) AS place
-  FROM live
-),
-smallest AS (
-  SELECT part, state_id, sort_array(collect_set(age)) AS ages, min(place) AS place,
-    min_by(struct(names, position_of), place) AS shown
-  FROM ordered GROUP BY part, joins, operands, state_id
-),
-foreseen AS (
-  SELECT m.state_id, m.ages, s.state, s.trained_on, s.q.threshold AS threshold,
-    _patternlake_machines_row(m.ages, s.ages, s.hazards) AS f
-  FROM (SELECT DISTINCT state_id, ages FROM smallest) m JOIN states s ON m.state_id = s.state_id
-),
-forecast AS (
-  SELECT m.part, m.place, m.shown, f.state, f.trained_on, f.threshold, f.f
-  FROM smallest m JOIN foreseen f ON m.state_id = f.state_id AND m.ages = f.ages
-),
-ranked AS (
-  SELECT part, place, shown, state, trained_on, threshold, f.alpha AS alpha, f.probability AS probability,
-    row_number() OVER (PARTITION BY part ORDER BY f.probability DESC, place) = 1 AS is_best FROM forecast
-),
-found AS (
-  SELECT {shown_text("part")} AS key, state,
-    map_from_arrays(shown.names, transform(sequence(0, size(shown.names) - 1), o ->
-      CASE WHEN shown.position_of[o] IS NULL THEN CAST(array() AS ARRAY<BIGINT>) ELSE array(shown.position_of[o]) END)
-    ) AS bindings,
-    alpha, probability, trained_on, is_best
-  FROM ranked WHERE probability > threshold
+FUNCTION = TableFunction(
+    name="predict_match",
+    parameters=(
+        Parameter("subscription", "STRING"),
+        Parameter("lookahead", "INT", None),
+        Parameter("threshold", "DOUBLE", None),
+        Parameter("key", "STRING", None),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    columns={
+        "key": "STRING",
+        "state": "STRING",
+        "bindings": "MAP<STRING, ARRAY<BIGINT>>",
+        "alpha": "DOUBLE",
+        "probability": "DOUBLE",
+        "trained_on": "BIGINT",
+        "is_best": "BOOLEAN",
+    },
+    comment="Forecasts for live partial matches",
+    plan=_plan,
 )
-SELECT * FROM found WHERE {f}.key IS NULL OR key = {f}.key
-UNION ALL
-{refused(len(RETURNS))}
-"""
+
+
+def predict_match(
+    spark: SparkSession,
+    subscription: str,
+    lookahead: int | None = None,
+    threshold: float | None = None,
+    key: str | None = None,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Say how likely live partial matches of a subscription are to be completed.
+
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    subscription
+        Its name.
+    lookahead
+        Events to look ahead; None: the subscription's own.
+    threshold
+        Only rows with a greater probability; None: the subscription's own.
+    key
+        Only this partition.
+    as_of
+        Moment whose state answers; without a zone it is in the session's.
+
+    Returns
+    -------
+    DataFrame
+        ``key STRING, state STRING, bindings MAP<STRING, ARRAY<BIGINT>>, alpha DOUBLE, probability DOUBLE, trained_on
+        BIGINT, is_best BOOLEAN``.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {
+        "subscription": subscription, "lookahead": lookahead, "threshold": threshold, "key": key, "as_of": as_of,
+    }  # fmt: skip
+    return call(FUNCTION, spark, given)

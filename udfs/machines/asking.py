@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from patternlake.udfs.asking import check_bounds, check_moment, given
-from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.machines.configured import Group, groups_of
 from patternlake.udfs.machines.cuts import START, Cut, complete, state_name
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
@@ -27,59 +26,28 @@ DEAD_NAME = "dead"
 ROUGHLY = " (each instance by its own way)"
 """Follows the name of a state where there are more than `forecasting.MOST_FRONTS` fronts."""
 
-QUESTION_TYPE = pa.struct(
-    [
-        ("error", pa.string()),
-        ("text", pa.string()),
-        ("number", pa.int32()),
-        ("base", pa.int64()),
-        ("batch", pa.int64()),
-        ("partitioned", pa.bool_()),
-        ("operands", pa.list_(pa.string())),
-        ("threshold", pa.float64()),
-    ]
-)
-"""A question, or the error; the stream's number and batches, the subscription's operands, the threshold that holds."""
 
-FORECAST_TYPE = pa.list_(
-    pa.struct(
-        [
-            ("state_id", pa.string()),
-            ("state", pa.string()),
-            ("ages", pa.list_(pa.int32())),
-            ("hazards", pa.list_(pa.list_(pa.float64()))),
-            ("trained_on", pa.int64()),
-        ]
-    )
-)
-"""What every state of a subscription forecasts: `Forecaster.hazard` of each age at which it was left."""
-
-ROW_TYPE = pa.struct([("alpha", pa.float64()), ("probability", pa.float64())])
-"""What a row forecasts: matched at exactly the last event, and within all."""
-
-
-def ask(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+def ask(arguments: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
     Parameters
     ----------
     arguments
-        The SQL function's arguments by name; times in microseconds since the epoch.
+        The function's arguments by name; times in microseconds since the epoch.
     published
-        For each stream with subscriptions ``object``; ``at``: what `predict` published of it at `as_of`, or None;
-        ``first`` and ``horizon``: microseconds or None.
+        By stream with subscriptions ``at``: what `predict` published of it at `as_of`, or None; ``first`` and
+        ``horizon``: microseconds or None.
 
     Returns
     -------
-    The fields of `QUESTION_TYPE`.
+    ``text``: for `forecast`; ``number``: of the stream; ``base``, ``batch``: of its state; ``operands``: names, in text
+    order; ``threshold``: that holds.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
     """
-    try:
-        return _question(arguments, published or [])
-    except PatternLakeError as error:
-        return {"error": str(error)}
-
-
-def _question(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     name = arguments.get("subscription")
     if name is None:
         raise ArgumentError("subscription is NULL; give the name of a subscription")
@@ -111,13 +79,12 @@ def _question(arguments: Mapping[str, Any], published: Sequence[Mapping[str, Any
         "number": standing["at"]["object_id"],
         "base": standing["at"]["base_batch"],
         "batch": standing["at"]["batch_id"],
-        "partitioned": bool(subscription.partition),
         "operands": [primitive.name for primitive in subscription.primitives],
         "threshold": given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD)),
     }
 
 
-def _standing(name: str, as_of: int | None, published: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _standing(name: str, as_of: int | None, published: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """What was published of the stream that has a subscription of this name.
 
     Raises
@@ -126,17 +93,17 @@ def _standing(name: str, as_of: int | None, published: Sequence[Mapping[str, Any
         There was none.
     """
     known: list[str] = []
-    for one in published:
+    for stream, one in published.items():
         if one["at"] is None:
             continue
         names = json.loads(one["at"]["configuration"])["subscriptions"]
         if name in names:
-            check_moment(f"the subscriptions of {one['object']!r}", as_of, one)
+            check_moment(f"the subscriptions of {stream!r}", as_of, one)
             return one
         known += names
     if not known:
-        for one in published:
-            check_moment(f"the subscriptions of {one['object']!r}", as_of, one)
+        for stream, one in published.items():
+            check_moment(f"the subscriptions of {stream!r}", as_of, one)
     near = difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     shown = ", ".join(map(repr, sorted(known)[:_SHOWN_NAMES])) or "none yet; run `predict`"
@@ -163,7 +130,8 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
 
     Returns
     -------
-    Values of `FORECAST_TYPE`, of the states that partial matches can be in.
+    Of each state that partial matches can be in ``state_id``, ``state`` (its name), ``ages`` at which it was left,
+    ``hazards`` (`Forecaster.hazard` of each of these ages) and ``trained_on``.
     """
     entry = json.loads(text)["entry"]
     group = _group(text)
@@ -204,11 +172,11 @@ def row_forecast(ages: Sequence[int], trained: Sequence[int], hazards: Sequence[
     ages
         Theirs.
     trained, hazards
-        Of the state, as in `FORECAST_TYPE`.
+        Of the state, as `forecast` gives them: ``ages`` and ``hazards``.
 
     Returns
     -------
-    A value of `ROW_TYPE`.
+    ``alpha``: matched at exactly the last event; ``probability``: within all.
     """
     known = np.array(trained, np.int64)
     within = any_of(np.array([hazards[nearest(known, age)] for age in telling(ages)]))

@@ -1,0 +1,177 @@
+"""Rows of `predict_match`: what live partial matches stand for, and how likely each is to be completed.
+
+A row stands for the instances of one partition, join values and set of bound operands in one state (SPEC section 6). It
+is shown by the smallest of them: operands in text order by (time, position), those that are not bound last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from patternlake.udfs.machines.asking import row_forecast
+from patternlake.udfs.partitions import partitions
+
+IntArray = NDArray[np.int64]
+
+ROWS = pa.schema(
+    [
+        ("key", pa.string()),
+        ("state", pa.string()),
+        ("bindings", pa.map_(pa.string(), pa.list_(pa.int64()))),
+        ("alpha", pa.float64()),
+        ("probability", pa.float64()),
+        ("trained_on", pa.int64()),
+        ("is_best", pa.bool_()),
+    ]
+)
+INSTANCE_COLUMNS = ("part", "state_id", "operands", "positions", "times", "joins", "age")
+
+_NONE = np.iinfo(np.int64).max
+"""Stands for the time and the position of an operand that is not bound."""
+
+
+def live_rows(
+    instances: Mapping[str, pa.Array], forecasts: Sequence[Mapping[str, Any]], operands: Sequence[str], threshold: float
+) -> pa.Table:
+    """The rows of some partitions, best first in each.
+
+    Parameters
+    ----------
+    instances
+        `INSTANCE_COLUMNS` of n instances; all of a partition.
+    forecasts
+        Of the subscription's states, as `asking.forecast` gives them; instances of other states are left out.
+    operands
+        Names of the operands, in text order.
+    threshold
+        Only rows with a greater probability.
+
+    Returns
+    -------
+    Rows of `ROWS`.
+    """
+    number = {one["state_id"]: at for at, one in enumerate(forecasts)}
+    known = pc.index_in(instances["state_id"], pa.array(list(number), pa.string()))
+    kept = pa.array(np.flatnonzero(known.is_valid().to_numpy(zero_copy_only=False)))
+    state = known.take(kept).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = {name: column.take(kept) for name, column in instances.items()}
+    width = len(operands)
+    part, shown = partitions(rows["part"], _width(rows["part"]))
+    joins, _ = partitions(rows["joins"], _width(rows["joins"]))
+    time, position = _places(rows, width)
+    bound = _bound(position)
+    group = _combined(part, state, joins, bound)
+    place = [column for operand in range(width) for column in (time[:, operand], position[:, operand])]
+    order = np.lexsort([*reversed(place), group])
+    first = order[np.flatnonzero(np.diff(group[order], prepend=-1))]
+    ages = pc.fill_null(rows["age"], 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    alpha, probability = _forecast(forecasts, state[first], group, ages)
+    ranked = np.lexsort([*(column[first] for column in reversed(place)), -probability, part[first]])
+    first, alpha, probability = first[ranked], alpha[ranked], probability[ranked]
+    best = np.diff(part[first], prepend=-1) != 0
+    chosen = probability > threshold
+    return _table(
+        first[chosen],
+        part,
+        shown,
+        state,
+        position,
+        (alpha[chosen], probability[chosen], best[chosen]),
+        forecasts,
+        operands,
+    )
+
+
+def _width(lists: pa.ListArray) -> int:
+    return len(lists[0]) if len(lists) else 0
+
+
+def _places(rows: Mapping[str, pa.Array], width: int) -> tuple[IntArray, IntArray]:
+    """int64[n, operands] each: times and positions of bound operands, `_NONE` elsewhere."""
+    count = len(rows["operands"])
+    sizes = pc.list_value_length(rows["operands"]).to_numpy(zero_copy_only=False).astype(np.int64)
+    row = np.repeat(np.arange(count), sizes)
+    operand = pc.list_flatten(rows["operands"]).to_numpy(zero_copy_only=False)
+    time, position = (np.full((count, width), _NONE, np.int64) for _ in range(2))
+    time[row, operand] = pc.list_flatten(rows["times"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    position[row, operand] = pc.list_flatten(rows["positions"]).to_numpy(zero_copy_only=False)
+    return time, position
+
+
+def _bound(position: IntArray) -> IntArray:
+    """int64[n]: a number for each set of bound operands."""
+    if not position.size:
+        return np.zeros(len(position), np.int64)
+    packed = np.packbits(position != _NONE, axis=1)
+    _, codes = np.unique(packed, axis=0, return_inverse=True)
+    return codes.ravel().astype(np.int64)
+
+
+def _combined(*codes: IntArray) -> IntArray:
+    """int64[n]: a number for each combination, in their order."""
+    found = np.zeros(len(codes[0]), np.int64)
+    for code in codes:
+        _, found = np.unique(found * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+    return found.astype(np.int64)
+
+
+def _forecast(
+    forecasts: Sequence[Mapping[str, Any]], state: IntArray, group: IntArray, ages: IntArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """float64[groups] each, α and β: most groups share their state and ages with others."""
+    pairs = np.unique(np.stack([group, ages], axis=1), axis=0) if len(group) else np.zeros((0, 2), np.int64)
+    offsets = np.searchsorted(pairs[:, 0], np.arange(len(state) + 1))
+    made: dict[tuple[int, bytes], tuple[float, float]] = {}
+    alpha, probability = np.zeros(len(state)), np.zeros(len(state))
+    for at, (number, begin, end) in enumerate(
+        zip(state.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    ):
+        mine = pairs[begin:end, 1]
+        known = (number, mine.tobytes())
+        if known not in made:
+            one = forecasts[number]
+            row = row_forecast(mine.tolist(), one["ages"], one["hazards"])
+            made[known] = row["alpha"], row["probability"]
+        alpha[at], probability[at] = made[known]
+    return alpha, probability
+
+
+def _table(
+    instance: IntArray,
+    part: IntArray,
+    shown: Sequence[str | None],
+    state: IntArray,
+    position: IntArray,
+    figures: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]],
+    forecasts: Sequence[Mapping[str, Any]],
+    operands: Sequence[str],
+) -> pa.Table:
+    count, width = len(instance), len(operands)
+    mine = position[instance].ravel()
+    there = mine != _NONE
+    lists = pa.ListArray.from_arrays(
+        pa.array(np.concatenate([[0], np.cumsum(there)]).astype(np.int32)), pa.array(mine[there], pa.int64())
+    )
+    bindings = pa.MapArray.from_arrays(
+        pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width)),
+        pa.array(list(operands) * count, pa.string()),
+        lists,
+    )
+    number = pa.array(state[instance])
+    alpha, probability, best = figures
+    columns = [
+        pa.array(shown, pa.string()).take(pa.array(part[instance])),
+        pa.array([one["state"] for one in forecasts], pa.string()).take(number),
+        bindings,
+        pa.array(alpha),
+        pa.array(probability),
+        pa.array([one["trained_on"] for one in forecasts], pa.int64()).take(number),
+        pa.array(best),
+    ]
+    return pa.Table.from_arrays(columns, schema=ROWS)
