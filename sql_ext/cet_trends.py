@@ -19,6 +19,7 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Parameter, TableFunction
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, trend_call, with_ends
+from patternlake.udfs.digits import number_of
 from patternlake.udfs.trends.asking import asked
 from patternlake.udfs.trends.parts import TREND_ROWS, count_part, list_part
 from patternlake.udfs.trends.sharing import Cell, Share, shares
@@ -52,7 +53,7 @@ def _shares(question: TrendCall) -> tuple[list[Share], bool]:
         elsewhere = replace(question, lake=question.lake.apart())
         rows = counted(elsewhere).select("key", "window", "trends", tasks.PORTION).toArrow()
     cells = [
-        Cell(portion, key, window, int(trends))
+        Cell(portion, key, window, number_of(trends))
         for portion, key, window, trends in zip(
             *(rows[name].to_pylist() for name in (tasks.PORTION, "key", "window", "trends")), strict=True
         )

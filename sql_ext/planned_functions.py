@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RAISED = "USER_RAISED_EXCEPTION"
+_COLUMN: Any = Column  # its stubs take it for a method
 _INJECTED: set[str] = set()
 """Applications whose later sessions have the functions."""
 
@@ -170,8 +171,7 @@ class _ScalarBuilder(_Builder):
         lake = lake_of(spark)
         if columns:
             utilities = jvm.org.apache.spark.sql.classic.ExpressionUtils
-            column: Any = Column  # to its stubs it is abstract
-            given = F.struct(*(column(utilities.column(one)).alias(name) for name, one in columns.items()))
+            given = F.struct(*(_COLUMN(utilities.column(one)).alias(name) for name, one in columns.items()))
             answer = _row_function(function.per_row(lake, values), function.type)(given)
             refused = F.raise_error(answer["error"]).cast(function.type)
             said = F.when(answer["error"].isNotNull(), refused).otherwise(answer["found"])

@@ -89,7 +89,7 @@ def test_counts_of_thousands_of_digits_are_exact() -> None:
     layout = Layout(compiled("PATTERN E+ e[]"), ATTRIBUTES)
     events = [naive.Event(at + 1, at, "E") for at in range(14_400)]
     rows = columns([vertex_rows(layout, table_rows(events))]) | {"block": pa.array([0] * len(events), pa.int64())}
-    (row,) = count_part(TrendsAsked(layout, None, None, -(2**60), 2**60, 1, 10, False), rows).as_py()["rows"]
+    (row,) = count_part(TrendsAsked(layout, None, None, -(2**60), 2**60, 1, 10, False), rows).to_pylist()
     assert number_of(row["trends"]) == 2**14_398
     assert number_of(row["total_length"]) == 2 * 2**14_398 + 14_398 * 2**14_397
     with pytest.raises(ArgumentError, match=r"the query has about 10\^4334 trends, more than max_trends = 10; raise"):
