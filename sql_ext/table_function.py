@@ -114,4 +114,6 @@ def sql_text(value: Any) -> str:
         return "NULL"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
     return f"'{value}'" if isinstance(value, str) else str(value)

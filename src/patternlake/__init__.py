@@ -1,10 +1,12 @@
 """PatternLake: questions about order in time for Spark SQL over Delta tables.
 
-`session` starts a local session with the SQL functions, `enable` adds them to a live one, `run` runs jobs.
+`session` starts a local session with the SQL functions, `enable` adds them to a live one, `run` runs jobs. Each SQL
+function stands here under its name, too: from a session and its arguments to a DataFrame.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,36 @@ if TYPE_CHECKING:
     from patternlake.jobs.configuration import Configuration
     from patternlake.jobs.progress import Progress
     from patternlake.jobs.summary import Summary
+    from patternlake.sql_ext.cet_count import cet_count
+    from patternlake.sql_ext.cet_trends import cet_trends
+    from patternlake.sql_ext.explain_pattern import explain_pattern
+    from patternlake.sql_ext.match_exists import match_exists
+    from patternlake.sql_ext.match_groups import match_groups
+    from patternlake.sql_ext.match_pattern import match_pattern
+    from patternlake.sql_ext.match_seq import match_seq
+    from patternlake.sql_ext.match_subscription import match_subscription
+    from patternlake.sql_ext.predict_match import predict_match
 
-__all__ = ["__version__", "enable", "run", "session"]
+_FUNCTIONS = (
+    "cet_count", "cet_trends", "explain_pattern", "match_exists", "match_groups", "match_pattern", "match_seq",
+    "match_subscription", "predict_match",
+)  # fmt: skip
+
+__all__ = [
+    "__version__",
+    "cet_count",
+    "cet_trends",
+    "enable",
+    "explain_pattern",
+    "match_exists",
+    "match_groups",
+    "match_pattern",
+    "match_seq",
+    "match_subscription",
+    "predict_match",
+    "run",
+    "session",
+]
 
 try:
     __version__ = version("patternlake")
@@ -176,3 +206,10 @@ def _placed(database: str | PathLike[str] | Configuration, location: str | None)
             f"location {location!r} beside a configuration, which says where its database is; leave it out"
         )
     return loaded.database, loaded.location
+
+
+def __getattr__(name: str) -> object:
+    # Nothing happens at import: a function's module, and Spark's with it, is loaded when it is first asked for.
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"patternlake.sql_ext.{name}"), name)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.types import StructType
 from sql.sketch_lake import SketchLake, shared, worked
+
+import patternlake
+from patternlake.sql_ext import cet_count, cet_trends, match_groups, match_subscription, predict_match
+from patternlake.sql_ext.table_function import TableFunction, sql_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,16 +124,15 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sketc
 
 
 def described(lake: SketchLake, function: str) -> list[tuple[str, str, str | None]]:
-    """The parameters that DESCRIBE FUNCTION EXTENDED lists: name, type, default."""
-    lines = [row[0] for row in lake.rows(f"DESCRIBE FUNCTION EXTENDED {function}")]
-    begin = next(number for number, line in enumerate(lines) if line.startswith("Input:"))
+    """The parameters in the usage that DESCRIBE FUNCTION shows: name, type, default."""
+    lines = [row[0] for row in lake.rows(f"DESCRIBE FUNCTION {function}")]
+    usage = next(line for line in lines if line.startswith("Usage:"))
+    inside = re.fullmatch(rf"Usage: {function}\((.*)\) - .*", usage)
+    assert inside is not None, usage
     found = []
-    for line in lines[begin:]:
-        if line.startswith("Returns:"):
-            break
-        text = re.sub(r"^Input:", "", line).strip()
-        match = re.fullmatch(r"(\w+)\s+([A-Z]+(?:<.*?>)?)(?:\s+COLLATE \S+)?(?:\s+DEFAULT (.*))?", text)
-        assert match is not None, line
+    for text in re.split(r", (?![A-Z]+>)", inside[1]):
+        match = re.fullmatch(r"(\w+) ([A-Z]+(?:<.*?>)?)(?: DEFAULT (.*))?", text)
+        assert match is not None, text
         found.append((match[1], match[2], match[3]))
     return found
 
@@ -163,38 +168,88 @@ RETURNS = {
         ("truncated", "boolean"),
     ],
     "explain_pattern('worked', 'A ; B')": [("line", "int"), ("plan", "string"), ("cost", "double"), ("rows", "double")],
-    "match_groups('worked', 'A', within => 1)": [
-        ("key", "string"),
-        ("t_start", "bigint"),
-        ("t_first", "bigint"),
-        ("t_end", "bigint"),
-        ("probability", "double"),
-        ("final", "boolean"),
-    ],
-    "match_subscription('any')": [
-        ("key", "string"),
-        ("first_position", "bigint"),
-        ("last_position", "bigint"),
-        ("first_time", "timestamp"),
-        ("last_time", "timestamp"),
-        ("bindings", "map<string,array<bigint>>"),
-    ],
-    "predict_match('any')": [
-        ("key", "string"),
-        ("state", "string"),
-        ("bindings", "map<string,array<bigint>>"),
-        ("alpha", "double"),
-        ("probability", "double"),
-        ("trained_on", "bigint"),
-        ("is_best", "boolean"),
-    ],
 }
+
+
+MATCH_GROUPS_RETURNS = [
+    ("key", "string"),
+    ("t_start", "bigint"),
+    ("t_first", "bigint"),
+    ("t_end", "bigint"),
+    ("probability", "double"),
+    ("final", "boolean"),
+]
+MATCH_SUBSCRIPTION_RETURNS = [
+    ("key", "string"),
+    ("first_position", "bigint"),
+    ("last_position", "bigint"),
+    ("first_time", "timestamp"),
+    ("last_time", "timestamp"),
+    ("bindings", "map<string,array<bigint>>"),
+]
+PREDICT_MATCH_RETURNS = [
+    ("key", "string"),
+    ("state", "string"),
+    ("bindings", "map<string,array<bigint>>"),
+    ("alpha", "double"),
+    ("probability", "double"),
+    ("trained_on", "bigint"),
+    ("is_best", "boolean"),
+]
+CET_COUNT_RETURNS = [
+    ("key", "string"),
+    ("window_start", "timestamp"),
+    ("window_end", "timestamp"),
+    ("trends", "string"),
+    ("trends_approx", "double"),
+    ("longest", "int"),
+    ("total_length", "string"),
+    ("final", "boolean"),
+]
+CET_TRENDS_RETURNS = [
+    ("key", "string"),
+    ("window_start", "timestamp"),
+    ("window_end", "timestamp"),
+    ("positions", "array<bigint>"),
+    ("length", "int"),
+    ("first_time", "timestamp"),
+    ("last_time", "timestamp"),
+    ("final", "boolean"),
+    ("truncated", "boolean"),
+]
 
 
 @pytest.mark.parametrize(("call", "expected"), RETURNS.items())
 def test_result_columns_are_pinned(lake: SketchLake, call: str, expected: list[tuple[str, str]]) -> None:
+    worked(lake)
     schema = lake.spark.sql(f"SELECT * FROM {call}").schema
     assert [(field.name, field.dataType.simpleString()) for field in schema] == expected
+
+
+PINNED = [
+    (match_groups.FUNCTION, MATCH_GROUPS_RETURNS),
+    (cet_count.FUNCTION, CET_COUNT_RETURNS),
+    (cet_trends.FUNCTION, CET_TRENDS_RETURNS),
+    (match_subscription.FUNCTION, MATCH_SUBSCRIPTION_RETURNS),
+    (predict_match.FUNCTION, PREDICT_MATCH_RETURNS),
+]
+
+
+@pytest.mark.parametrize(("function", "expected"), PINNED, ids=[function.name for function, _ in PINNED])
+def test_result_columns_of_what_is_configured_are_pinned(
+    function: TableFunction, expected: list[tuple[str, str]]
+) -> None:
+    schema = StructType.fromDDL(function.schema)
+    assert [(field.name, field.dataType.simpleString()) for field in schema] == expected
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_each_function_stands_in_python_with_the_same_parameters(name: str) -> None:
+    taken = list(inspect.signature(getattr(patternlake, name)).parameters.values())
+    assert taken[0].name == "spark"
+    defaults = [None if one.default is one.empty else sql_text(one.default) for one in taken[1:]]
+    shown = [(one.name, default) for one, default in zip(taken[1:], defaults, strict=True)]
+    assert shown == [(parameter, default) for parameter, _, default in PARAMETERS[name]]
 
 
 def test_the_type_of_match_exists_is_pinned(lake: SketchLake) -> None:

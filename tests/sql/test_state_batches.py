@@ -132,9 +132,10 @@ def test_an_intent_that_loses_at_read_back_stops_the_run(
 ) -> None:
     append = writes.append
 
-    def rival_first(table: str, rows: DataFrame, **given: Any) -> None:
-        append(table, rows.withColumn("run_id", F.lit("rival")), **given)
-        append(table, rows, **given)
+    def rival_first(table: str, rows: DataFrame, **given: Any) -> bool:
+        if table == lake.log("intents"):
+            append(table, rows.withColumn("run_id", F.lit("rival")), **given)
+        return append(table, rows, **given)
 
     monkeypatch.setattr(writes, "append", rival_first)
     with pytest.raises(ConcurrentRunError, match=r"began batch 1 .* at the same moment"):

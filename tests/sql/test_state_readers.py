@@ -113,6 +113,7 @@ def test_the_view_of_events_has_published_events_with_their_stream(
     view = lake.spark.table(lake.view("events"))
     assert view.columns == [
         "stream", "position", "time", "step", "key", "name", "probability", "attributes", "tokens", "batch_id",
+        "event_id",
     ]  # fmt: skip
     rows = view.where(F.col("stream") == "twice").select("stream", "position", "batch_id").orderBy("position")
     assert [tuple(row) for row in rows.collect()] == [("twice", 1, 1), ("twice", 2, 1), ("twice", 3, 2)]

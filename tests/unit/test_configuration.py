@@ -96,7 +96,7 @@ def test_what_is_left_out_has_its_default() -> None:
         ("key: tailnum", "on_change: maybe", "streams.flights.on_change: 'maybe' is not one of fail, rebuild"),
         ("key: tailnum", "probability_tolerance: 0.1", "streams.flights.probability_tolerance: only of use beside step and probability"),
         ("key: tailnum", "step: x\n    probability: y\n    probability_tolerance: 1", "streams.flights.probability_tolerance: 1 is out of range; less than 1"),
-        ("key: tailnum", "step: x\n    probability: y\n    probability_tolerance: .nan", "streams.flights.probability_tolerance: nan is out of range"),
+        ("key: tailnum", "step: x\n    probability: y\n    probability_tolerance: .nan", "streams.flights.probability_tolerance: nan is not a finite number"),
         ("key: tailnum", "event_id: ''", "streams.flights.event_id: is empty"),
         ("key: tailnum", "quarantine_warning: 10%", "streams.flights.quarantine_warning: '10%' is not a number"),
         ("database: patternlake", "quarantine_warning: 2", "quarantine_warning: 2 is out of range; at most 1"),
