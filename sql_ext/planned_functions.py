@@ -179,9 +179,9 @@ class _ScalarBuilder(_Builder):
             said = F.lit(function.value(lake, values)).cast(function.type)
         # Spark would name the column of a query by what stands in the call's place.
         shown = ", ".join(expressions.apply(number).sql() for number in range(expressions.size()))
-        said = said.alias(f"{function.name}({shown})")
+        named: Any = said.alias(f"{function.name}({shown})")
         converter = getattr(jvm.org.apache.spark.sql.classic, "ColumnNodeToExpressionConverter$")
-        return getattr(converter, "MODULE$").apply(said._jc.node())
+        return getattr(converter, "MODULE$").apply(named._jc.node())
 
 
 def _row_function(answers: Callable[[pa.StructArray], pa.Array], type_: str) -> Any:
