@@ -66,6 +66,10 @@ class Publications:
         mine = self._rows.filter(pc.equal(self._rows["job"], job))
         return sorted(pc.unique(mine["object"]).to_pylist())
 
+    def knows(self, name: str) -> bool:
+        """Whether any job ever published an object of this name."""
+        return bool(pc.any(pc.equal(self._rows["object"], name)).as_py())
+
     def published(self, job: str, name: str, as_of: int | None) -> Published:
         """What a job has published of an object at a moment; `NOTHING` of one that it never heard of."""
         rows = self._rows

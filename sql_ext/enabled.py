@@ -97,6 +97,21 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
     return Lake(opened, _reader(opened, known[name].direct))
 
 
+def lake_of_object(spark: SparkSession, name: object) -> tuple[Lake, object]:
+    """The lake that holds an object, and the object's name in it.
+
+    ``db.name`` is the object of an enabled database, unless the session's own has one that is called so.
+    """
+    lake = lake_of(spark)
+    if not isinstance(name, str) or "." not in name:
+        return lake, name
+    database, rest = name.split(".", 1)
+    known = _APPLICATIONS.get(str(spark.sparkContext.applicationId), {})
+    if database not in known or lake.snapshot(None).publications.knows(name):
+        return lake, name
+    return lake_of(spark, database), rest
+
+
 def _chosen(spark: SparkSession, known: Mapping[str, _Enabled]) -> str | None:
     """The database that a session's functions answer from."""
     own = spark.conf.get(_DATABASE, None)

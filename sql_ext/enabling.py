@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.database import Database
@@ -45,7 +46,12 @@ _DEFAULT = "default"
 
 
 def enable(
-    spark: SparkSession, database: str = "patternlake", location: str | None = None, *, create: bool = False
+    spark: SparkSession,
+    database: str = "patternlake",
+    location: str | None = None,
+    *,
+    create: bool = False,
+    storage_options: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Open a database and register the SQL functions over its tables; idempotent.
 
@@ -60,6 +66,8 @@ def enable(
         Folder or object-store path of the tables; None: the catalog's own place.
     create
         Make an empty database without a warning where there is none.
+    storage_options
+        Of the object store, as delta-rs takes them, for what functions read in the driver's process.
 
     Returns
     -------
@@ -85,7 +93,7 @@ def enable(
             "patternlake.run(spark, configuration) fills it, given a configuration with this database and location. "
             f"If the location is mistyped: DROP DATABASE {identifier(database)} CASCADE, then enable the right one"
         )
-    before = enabled.use(db)
+    before = enabled.use(db, storage_options)
     planned_functions.register(spark, FUNCTIONS)
     if before is not None and before != (db.name, db.location):
         _warn(

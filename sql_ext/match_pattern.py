@@ -22,6 +22,7 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import Parameter, TableFunction
 from patternlake.sql_ext.tasks import PORTION
+from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.kleene.asking import KleeneAsked, ask, asked
 from patternlake.udfs.kleene.parts import match_part
 from patternlake.udfs.language.scopes import BUILT_IN
@@ -47,6 +48,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
         to_time=arguments["to_time"],
     )
     compiled = asked(question["text"])
+    tell_unseen(compiled.pattern.asked_names, facts.counts)
     columns = _columns(compiled, arguments["key"])
     if lake.small("events", where) and event_rows.fit_here(question["partition"]):
         rows = _here(lake.reader.rows("events", columns, where), question, arguments["key"])

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
 from patternlake.sql_ext.arguments import SqlArguments, bound, plain_values
-from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.enabled import lake_of_object
+from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.table_function import ScalarFunction, TableFunction
 from patternlake.udfs.errors import PatternLakeError
 
@@ -52,14 +53,26 @@ def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) ->
     PatternLakeError
         What is wrong with the call.
     """
-    arguments = bound(function.name, function.parameters, (), given)
-    return function.plan(lake_of(spark), plain_values(spark, function.name, function.parameters, arguments))
+    return function.plan(*_placed(spark, function, _plain(spark, function, given)))
 
 
 def said(function: ScalarFunction, spark: SparkSession, given: dict[str, Any]) -> Any:
     """The value of a call from Python; parameters and errors as of `call`."""
+    return function.value(*_placed(spark, function, _plain(spark, function, given)))
+
+
+def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given: dict[str, Any]) -> dict[str, Any]:
     arguments = bound(function.name, function.parameters, (), given)
-    return function.value(lake_of(spark), plain_values(spark, function.name, function.parameters, arguments))
+    return plain_values(spark, function.name, function.parameters, arguments)
+
+
+def _placed(
+    spark: SparkSession, function: TableFunction | ScalarFunction, arguments: dict[str, Any]
+) -> tuple[Lake, dict[str, Any]]:
+    """The lake that a call asks, and its arguments there: the first names an object, perhaps of another database."""
+    first = function.parameters[0].name
+    lake, name = lake_of_object(spark, arguments.get(first))
+    return lake, {**arguments, first: name} if first in arguments else arguments
 
 
 def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunction]) -> None:
@@ -154,7 +167,7 @@ class _TableBuilder(_Builder):
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function = self._function
         arguments = SqlArguments(spark).values(function.name, function.parameters, expressions)
-        frame: Any = function.plan(lake_of(spark), arguments)
+        frame: Any = function.plan(*_placed(spark, function, arguments))
         return frame._jdf.queryExecution().analyzed()
 
 
@@ -168,7 +181,7 @@ class _ScalarBuilder(_Builder):
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function, jvm = self._function, self._jvm
         values, columns = SqlArguments(spark).values_or_columns(function.name, function.parameters, expressions)
-        lake = lake_of(spark)
+        lake, values = _placed(spark, function, values)
         if columns:
             utilities = jvm.org.apache.spark.sql.classic.ExpressionUtils
             given = F.struct(*(_COLUMN(utilities.column(one)).alias(name) for name, one in columns.items()))

@@ -101,6 +101,7 @@ def enable(
     location: str | None = None,
     *,
     create: bool = False,
+    storage_options: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Enable the SQL functions on a live session; idempotent.
 
@@ -116,6 +117,8 @@ def enable(
         Folder or object-store path of the tables; None: the catalog's own place, or the configuration's.
     create
         Make an empty database without a warning where there is none.
+    storage_options
+        Of the object store, as delta-rs takes them: the functions read small state in the driver's process.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def enable(
     from patternlake.sql_ext.enabling import enable as start
 
     name, place = _placed(database, location)
-    return start(spark, database=name, location=place, create=create)
+    return start(spark, database=name, location=place, create=create, storage_options=storage_options)
 
 
 def run(

@@ -1,0 +1,191 @@
+"""Functions that are planned in Python, whatever their engine: arguments, errors, where they stand, where they run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, shared, worked
+
+import patternlake
+from patternlake.jobs.messages import message
+from patternlake.sql_ext import enabled
+from patternlake.sql_ext import lake as lakes
+from patternlake.udfs.errors import ArgumentError, PatternSyntaxError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SketchLake:
+    found = shared(spark, tmp_path_factory)
+    worked(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def keyed(lake: SketchLake) -> Stream:
+    """Leaves of two events, three keys, one of them NULL, in two batches."""
+    rng = random.Random(3)
+    made = [E(n * 1000, rng.choice("ABCD"), rng.choice(["k1", "k2", None])) for n in range(80)]
+    sketch = {"events_per_leaf": 2, "keyed": True}
+    return lake.stream("planned", made[:50], made[50:], sketch=sketch, key="who")
+
+
+def error(spark: SparkSession, query: str) -> str:
+    with pytest.raises(PySparkException) as caught:
+        spark.sql(query).collect()
+    assert "Traceback" not in str(caught.value)
+    return message(caught.value)
+
+
+QUESTIONS = [
+    call("match_seq", "planned", "A ; B"),
+    call("match_seq", "planned", "A ; B", key="k1"),
+    call("match_seq", "planned", "A ; B PARTITION BY key"),
+    call("match_seq", "planned", "A ; B ; C", verify=True),
+    call("match_seq", "planned", "A ; B PARTITION BY key", verify=True, policy="skip_till_any"),
+    call("match_pattern", "planned", "A ; B+ ; C WITHIN 6 SEC"),
+    call("match_pattern", "planned", "A ; B ; C WITHIN 5 EVENTS"),
+    call("match_pattern", "planned", "A ; B PARTITION BY key", key="k2", policy="skip_till_next"),
+    call("explain_pattern", "planned", "A ; B"),
+]
+
+
+@pytest.fixture
+def settings(lake: SketchLake) -> Iterator[None]:
+    yield
+    for name in (lakes.DRIVER_BYTES, enabled.READER):
+        lake.spark.conf.unset(name)
+
+
+@pytest.mark.usefixtures("settings")
+def test_the_driver_and_sparks_tasks_give_the_same_rows(lake: SketchLake, keyed: Stream) -> None:
+    here = [sorted(map(str, rows)) for rows in lake.ask(QUESTIONS)]
+    assert all(here)
+    lake.spark.conf.set(lakes.DRIVER_BYTES, "0")
+    assert [sorted(map(str, rows)) for rows in lake.ask(QUESTIONS)] == here
+
+
+@pytest.mark.usefixtures("settings")
+def test_state_that_spark_reads_gives_the_same_rows(lake: SketchLake, keyed: Stream) -> None:
+    direct = [sorted(map(str, rows)) for rows in lake.ask(QUESTIONS[:2])]
+    lake.spark.conf.set(enabled.READER, "spark")
+    assert [sorted(map(str, rows)) for rows in lake.ask(QUESTIONS[:2])] == direct
+    lake.spark.conf.set(enabled.READER, "telepathy")
+    assert "'telepathy'; one of auto, direct, spark would be right" in error(
+        lake.spark, f"SELECT * FROM {QUESTIONS[0]}"
+    )
+
+
+def test_existence_for_rows_of_a_table_is_that_of_each_call(lake: SketchLake, keyed: Stream) -> None:
+    patterns = ["A ; B", "A , B , C , D", "D ; D ; D"]
+    rows = [(pattern, key) for pattern in patterns for key in ("k1", "k2", "nobody")]
+    values = ", ".join(f"('{pattern}', '{key}')" for pattern, key in rows)
+    found = lake.rows(f"SELECT p, k, match_exists('planned', p, key => k) AS said FROM VALUES {values} AS t (p, k)")
+    calls = [keyed.exists(pattern, key=key) for pattern, key in rows]
+    assert {(row["p"], row["k"]): row["said"] for row in found} == dict(zip(rows, lake.said(calls), strict=True))
+
+
+def test_an_error_is_raised_whatever_is_asked_of_the_rows(lake: SketchLake) -> None:
+    for query in (
+        "SELECT * FROM predict_match('nonsense') WHERE is_best",
+        "SELECT count(*) FROM match_subscription('nonsense')",
+        "SELECT 1 FROM match_seq('nonsense', 'A ; B') WHERE key = 'x' LIMIT 1",
+        "CREATE TEMPORARY VIEW never AS SELECT * FROM match_pattern('nonsense', 'A ; B')",
+    ):
+        assert "'nonsense'" in error(lake.spark, query)
+
+
+def test_arguments_may_be_anything_that_is_the_same_in_each_row(lake: SketchLake) -> None:
+    (plain,) = lake.spans([call("match_seq", "worked", "A ; B", to_position=16)])
+    for text in (
+        "match_seq(concat('wor', 'ked'), 'A ; B', to_position => 4 * 4)",
+        "match_seq('worked', 'A ; B', to_position => '16', key => NULL, as_of => current_timestamp() + INTERVAL 1 DAY)",
+        "match_seq(pattern => 'A ; B', stream => 'worked', to_position => CAST(16 AS TINYINT), params => map('a', 1))",
+    ):
+        assert lake.spans([text]) == [plain], text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("'worked'", "match_seq: pattern is missing; it takes stream, pattern, policy"),
+        ("'worked', 'A ; B', polcy => 'strict'", "match_seq has no parameter polcy; did you mean policy?"),
+        ("'worked', 'A ; B', stream => 'x'", "match_seq: stream is given twice"),
+        ("'worked', 'A ; B', level => 'x'", "match_seq: level => 'x' is no INT"),
+        ("'worked', 'A ; B', from_time => 'noon'", "match_seq: from_time => 'noon' is no TIMESTAMP"),
+        ("'worked', 'A ; B', max_matches => 0", "max_matches must be 1 or more, not 0"),
+        ("(SELECT 'worked'), 'A ; B'", "match_seq: stream must be a constant, not scalarsubquery()"),
+        ("NULL, 'A ; B'", "stream is NULL; give the name of a stream"),
+    ],
+)
+def test_wrong_arguments_are_told(lake: SketchLake, arguments: str, told: str) -> None:
+    assert told in error(lake.spark, f"SELECT * FROM match_seq({arguments})")
+
+
+def test_a_column_as_an_argument_is_told_with_the_way_in_python(lake: SketchLake) -> None:
+    query = "SELECT * FROM VALUES ('A ; B') AS t (p), LATERAL match_seq('worked', t.p)"
+    assert "match_seq: pattern must be a constant, not outer(t.p)" in error(lake.spark, query)
+    assert "patternlake.match_seq(spark, …)" in error(lake.spark, query)
+
+
+def test_functions_stand_in_new_sessions_views_and_other_queries(lake: SketchLake) -> None:
+    later, text = lake.spark.newSession(), call("match_seq", "worked", "A ; B", to_position=16)
+    expected = later.sql(f"SELECT * FROM {text}").count()
+    assert expected == 4
+    later.sql(f"CREATE OR REPLACE TEMPORARY VIEW found AS SELECT * FROM {text}")
+    assert later.table("found").count() == expected
+    joined = f"WITH m AS (SELECT * FROM {text}) SELECT a.match_no FROM m a JOIN m b USING (match_no)"
+    assert later.sql(joined).count() == expected
+    assert "LocalTableScan" in later.sql(f"EXPLAIN SELECT * FROM {text}").collect()[0][0]
+    later.sql(f"CREATE TABLE {DATABASE}.kept USING DELTA AS SELECT * FROM {text}")
+    assert later.table(f"{DATABASE}.kept").count() == expected
+    later.sql(f"DROP TABLE {DATABASE}.kept")
+
+
+def test_many_threads_ask_at_once(lake: SketchLake, keyed: Stream) -> None:
+    expected = [len(rows) for rows in lake.ask(QUESTIONS)]
+    with ThreadPoolExecutor(8) as pool:
+        again = list(pool.map(lambda text: len(lake.rows(f"SELECT * FROM {text}")), QUESTIONS * 3))
+    assert again == expected * 3
+
+
+def test_an_object_of_another_enabled_database_is_named_with_it(lake: SketchLake) -> None:
+    other = lake.spark.newSession()
+    patternlake.enable(other, "planned_elsewhere", f"{lake.folder}/elsewhere", create=True)
+    try:
+        assert "there is no sketch of a stream 'worked'" in error(other, "SELECT * FROM match_seq('worked', 'A ; B')")
+        text = f"SELECT * FROM match_seq('{DATABASE}.worked', 'A ; B', to_position => 16)"
+        assert other.sql(text).count() == 4
+    finally:
+        other.sql("DROP DATABASE planned_elsewhere CASCADE")
+        patternlake.enable(lake.spark, DATABASE, lake.location)
+
+
+def test_python_takes_the_same_arguments_and_gives_the_same_rows(lake: SketchLake, keyed: Stream) -> None:
+    def rows(frame: DataFrame) -> list[str]:
+        return sorted(map(str, frame.collect()))
+
+    moment = datetime(2024, 1, 1, 0, 0, 30, tzinfo=timezone.utc)
+    asked = patternlake.match_seq(lake.spark, "planned", "A ; B", key="k1", to_time=moment, verify=True)
+    text = call("match_seq", "planned", "A ; B", key="k1", to_time=moment, verify=True)
+    assert rows(asked) == rows(lake.spark.sql(f"SELECT * FROM {text}"))
+    said = patternlake.match_seq(lake.spark, "planned", "A ; B", key="k1", to_time="2024-01-01 00:00:30", verify=True)
+    assert rows(said) == rows(asked)
+    assert patternlake.match_exists(lake.spark, "worked", "A ; B") is True
+    with pytest.raises(PatternSyntaxError, match="line 1, column 5"):
+        patternlake.match_seq(lake.spark, "worked", "A ; ; B")
+    with pytest.raises(ArgumentError, match="match_seq: level = 'x' is no INT"):
+        patternlake.match_seq(lake.spark, "worked", "A ; B", level="x")  # type: ignore[arg-type]
+
+
+def test_a_name_that_never_occurred_is_told(lake: SketchLake) -> None:
+    with pytest.warns(UserWarning, match="'Z' never occurred in the stream"):
+        patternlake.match_pattern(lake.spark, "worked", "A ; Z")
