@@ -150,6 +150,10 @@ def test_functions_stand_in_new_sessions_views_and_other_queries(lake: SketchLak
     later.sql(f"DROP TABLE {DATABASE}.kept")
 
 
+def test_no_helper_stands_among_the_users_functions(lake: SketchLake) -> None:
+    assert lake.spark.sql("SHOW USER FUNCTIONS").collect() == []
+
+
 def test_many_threads_ask_at_once(lake: SketchLake, keyed: Stream) -> None:
     expected = [len(rows) for rows in lake.ask(QUESTIONS)]
     with ThreadPoolExecutor(8) as pool:
