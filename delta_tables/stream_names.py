@@ -19,14 +19,6 @@ def candidates(name: str) -> tuple[int, ...]:
     return tuple((first + number) & _BITS for number in range(CANDIDATES))
 
 
-def candidates_text(name: str) -> str:
-    """Return the same as a list of SQL, of the text of an expression that gives the name.
-
-    It is constant where the name is, so that the partitions of a table are chosen before anything is read.
-    """
-    return "(" + ", ".join(f"CAST(crc32({name}) + {number} & {_BITS} AS INT)" for number in range(CANDIDATES)) + ")"
-
-
 def check_name(what: str, name: str) -> None:
     """Refuse a name that is empty or too long.
 
