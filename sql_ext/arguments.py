@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from patternlake.delta_tables.moments import to_micros
-from patternlake.sql_ext.table_function import REQUIRED, Parameter
+from patternlake.sql_ext.table_function import REQUIRED, Parameter, explicit
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class SqlArguments:
 
     def _type(self, type_: str) -> JavaObject:
         if type_ not in self._types:
-            self._types[type_] = self._jvm.org.apache.spark.sql.types.DataType.fromDDL(type_)
+            self._types[type_] = self._jvm.org.apache.spark.sql.types.DataType.fromDDL(explicit(type_))
         return self._types[type_]
 
 

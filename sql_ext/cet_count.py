@@ -11,7 +11,7 @@ import pyarrow as pa
 from patternlake.sql_ext import tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.table_function import Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import TrendCall, trend_call, with_ends
 from patternlake.udfs.trends.asking import asked
 from patternlake.udfs.trends.parts import count_part
@@ -47,7 +47,7 @@ def counted(question: TrendCall) -> DataFrame:
     return tasks.dealt(question.portions(), question.question["parts"], task, _SCHEMA)
 
 
-_SCHEMA = f"{COUNTED}, {tasks.PORTION} INT"
+_SCHEMA = explicit(f"{COUNTED}, {tasks.PORTION} INT")
 
 FUNCTION = TableFunction(
     name="cet_count",

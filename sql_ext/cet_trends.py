@@ -17,7 +17,7 @@ from patternlake.sql_ext import tasks
 from patternlake.sql_ext.cet_count import counted
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.table_function import Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, trend_call, with_ends
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.trends.asking import asked
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 HERE_TRENDS = 200_000
 """So many trends the driver's own process lists; more are dealt out to tasks."""
-_LISTED = (
+_LISTED = explicit(
     "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, positions ARRAY<BIGINT>, length INT, "
     "first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN"
 )

@@ -58,8 +58,8 @@ def use(database: Database, storage_options: Mapping[str, str] | None = None) ->
     """
     spark = database.spark
     known = _APPLICATIONS.setdefault(str(spark.sparkContext.applicationId), {})
-    name = _chosen(spark, known)
-    before = None if name is None else (name, known[name].location)
+    own = spark.conf.get(_DATABASE, None)
+    before = (own, known[own].location) if own in known else None
     held = known.pop(database.name, None)
     if held is None or held.location != database.location or storage_options is not None:
         place = _as_delta_rs(database.location)

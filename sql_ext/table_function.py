@@ -63,8 +63,8 @@ class TableFunction:
 
     @property
     def schema(self) -> str:
-        """The columns as DDL."""
-        return ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+        """The columns as DDL, whatever a session takes TIMESTAMP for."""
+        return explicit(", ".join(f"{name} {kind}" for name, kind in self.columns.items()))
 
     @property
     def usage(self) -> str:
@@ -106,6 +106,11 @@ def _shown(parameter: Parameter) -> str:
     if parameter.default is REQUIRED:
         return f"{parameter.name} {parameter.type}"
     return f"{parameter.name} {parameter.type} DEFAULT {sql_text(parameter.default)}"
+
+
+def explicit(ddl: str) -> str:
+    """DDL whose moments have a zone in every session: TIMESTAMP is what a setting says."""
+    return ddl.replace("TIMESTAMP", "TIMESTAMP_LTZ")
 
 
 def sql_text(value: Any) -> str:

@@ -19,6 +19,7 @@ from patternlake.delta_tables.state_reader import Condition, between, shown_at
 from patternlake.delta_tables.trend_vertices import EVENT, PANE
 from patternlake.sql_ext import event_rows
 from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.table_function import explicit
 from patternlake.sql_ext.tasks import PORTION
 from patternlake.udfs.trends.asking import TrendsAsked, ask, asked
 from patternlake.udfs.trends.ends import PANE_COLUMNS, window_ends
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.lake import Lake
 
 BLOCK = "block"
+_ENDS = explicit("window BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN")
 _STORED = ("pane", PART, "key", "position", "time", "term", "left", "right", "along", "carried")
 VERTEX = (BLOCK, *(name for name in _STORED if name != "key"))
 """The columns of a vertex as the kernels read them."""
@@ -141,9 +143,7 @@ def with_ends(question: TrendCall, rows: DataFrame) -> DataFrame:
     if not question.windows.counted:
         return rows
     names = {"first_time": "__first", "last_time": "__last", "final": "__final"}
-    ends = question.lake.local(
-        question.ends(), "window BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN"
-    )
+    ends = question.lake.local(question.ends(), _ENDS)
     joined = rows.join(F.broadcast(ends.withColumnsRenamed(names)), "window")
     return joined.withColumns(
         {"window_start": F.col("__first"), "window_end": F.col("__last"), "final": F.col("__final")}

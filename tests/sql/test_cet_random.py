@@ -11,7 +11,7 @@ import pytest
 from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, random_events, random_query
 from sql.sketch_lake import E
-from sql.trend_lake import DATABASE, TrendLake
+from sql.trend_lake import TrendLake
 
 from patternlake.delta_tables.quoting import literal
 
@@ -32,7 +32,7 @@ def published(lake: TrendLake, stream: str) -> list[naive.Event]:
     values = ", ".join(f"CAST(attributes['{name}'] AS {kind}) AS {name}" for name, kind in ATTRIBUTES.items())
     rows = lake.rows(
         f"SELECT position, unix_micros(time) AS at, name, key, {values} "
-        f"FROM {DATABASE}.events WHERE stream = {literal(stream)}"
+        f"FROM {lake.database}.events WHERE stream = {literal(stream)}"
     )
     return [naive.Event(row.position, row["at"], row["name"], row.key, {a: row[a] for a in ATTRIBUTES}) for row in rows]
 

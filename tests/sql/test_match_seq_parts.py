@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sql.sketch_lake import DATABASE, Stream, shared
+from sql.sketch_lake import Stream, shared
 
-from patternlake.delta_tables.database import Database
 from patternlake.sql_ext import match_seq
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.sketch.segments import PART_EVENTS
@@ -70,17 +69,11 @@ def test_a_negated_name_in_a_part_of_its_own_is_found_by_the_sketch(stream: Stre
 
 def test_more_events_than_one_task_should_hold_are_refused(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = stream.lake
-    database = Database.open(lake.spark, DATABASE, lake.location)
-    with monkeypatch.context() as patch:
-        patch.setattr(match_seq, "WHOLE_EVENTS", 1000)
-        match_seq.function(database).create(lake.spark)
-    try:
-        assert len(lake.ask([stream.seq("A ; C", after_match="next", verify=True)])[0]) == 2
-        whole, narrow = lake.errors(
-            [stream.seq("x1 ; x2", verify=True), stream.seq("x1 ; x2", verify=True, to_position=BLOCK // 2)]
-        )
-    finally:
-        match_seq.function(database).create(lake.spark)
+    monkeypatch.setattr(match_seq, "WHOLE_EVENTS", 1000)
+    assert len(lake.ask([stream.seq("A ; C", after_match="next", verify=True)])[0]) == 2
+    whole, narrow = lake.errors(
+        [stream.seq("x1 ; x2", verify=True), stream.seq("x1 ; x2", verify=True, to_position=BLOCK // 2)]
+    )
     assert whole.startswith("about 75,7")
     assert "one task would hold them all" in whole
     assert narrow.startswith("about 37,4")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sql.sketch_lake import E
-from sql.trend_lake import DATABASE, TrendLake
+from sql.trend_lake import TrendLake
 
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.batches import Batch
@@ -119,7 +119,7 @@ def test_twins_of_streams_and_of_trend_queries_answer_apart(
     assert lake.rows(text.format(other.name)) == []
     assert [
         row["name"]
-        for row in lake.rows(f"SELECT name FROM {DATABASE}.events WHERE stream = 'buckeroo' ORDER BY position")
+        for row in lake.rows(f"SELECT name FROM {lake.database}.events WHERE stream = 'buckeroo' ORDER BY position")
     ] == [
         "b",
         "c",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from patternlake.jobs.summary import Summary
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-DATABASE = "trend_lake"
+_NUMBERS = itertools.count()
 
 
 class TrendStream:
@@ -46,7 +47,7 @@ class TrendStream:
 
     def configuration(self) -> Configuration:
         tree = {
-            "database": DATABASE,
+            "database": self.lake.database,
             "location": self.lake.location,
             "streams": {self.name: self.section},
             "trends": {
@@ -82,7 +83,8 @@ class TrendLake:
         self.spark, self.folder = spark, folder / "data"
         self.folder.mkdir()
         self.location = str(folder / "lake")
-        patternlake.enable(spark, database=DATABASE, location=self.location)
+        self.database = f"trend_lake_{next(_NUMBERS)}"
+        patternlake.enable(spark, database=self.database, location=self.location)
 
     def stream(
         self,
@@ -112,4 +114,4 @@ class TrendLake:
         return [tuple(row) for row in rows]
 
     def view(self, name: str, trend: str) -> list[Row]:
-        return self.rows(f"SELECT * FROM {DATABASE}.{name} WHERE trend = {literal(trend)}")
+        return self.rows(f"SELECT * FROM {self.database}.{name} WHERE trend = {literal(trend)}")

@@ -310,7 +310,7 @@ def test_the_meaning_of_a_stream_is_what_its_rows_depend_on(changed: str, means:
     [
         ("lookahead: 1001", "lookahead: 1001 is out of range; at most 1000"),
         ("lookahead: 99999999999", "lookahead: 99999999999 is out of range; at most 1000"),
-        ("smoothing: .inf", "smoothing: inf is out of range"),
+        ("smoothing: .inf", "smoothing: inf is not a finite number"),
         ("smoothing: .nan", "smoothing: nan"),
         ("decay: 1", "decay: 1 is out of range; less than 1"),
     ],
