@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patternlake.udfs.language.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.compiling import routine
 from patternlake.udfs.machines.graph import Graph, Link
 from patternlake.udfs.machines.liveness import FIRST, NOW
@@ -69,28 +68,19 @@ def ends_sooner(age: int, other: int) -> bool:
 
 @dataclass(frozen=True)
 class Ages:
-    """What there is to ages in a graph, by state or link.
+    """What there is to ages in a graph, by state or link; which states are timed the graph tells.
 
     Attributes
     ----------
-    timed
-        Its instances have ages: a deadline or a lower bound is pending.
-    by_instance
-        Each of its instances counts moves of its own: they have ages, or go back to some that have, or alternatives.
     most, most_events, most_closed
         As `age_of` takes them.
-    opens
-        (operand, microseconds): lower bounds on what comes after operands.
     fresh
         By link: the age at its event, of an instance whose deadlines all run from it.
     """
 
-    timed: tuple[bool, ...]
-    by_instance: tuple[bool, ...]
     most: tuple[int, ...]
     most_events: tuple[int, ...]
     most_closed: tuple[int, ...]
-    opens: tuple[tuple[tuple[int, int], ...], ...]
     fresh: tuple[int, ...]
 
 
@@ -104,34 +94,15 @@ def ages_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Ages:
             if live[state] else NEVER for state in states]  # fmt: skip
     most_events = [max((window - 1 - one.missing for one in graph.outlooks[state]), default=NEVER)
                    if live[state] and window else NEVER for state in states]  # fmt: skip
-    opens = _opens(graph)
-    most_closed = [max((low for _, low in opens[state]), default=0) for state in states]
-    timed = [
-        live[state] and (most[state] >= 0 or most_events[state] >= 0 or bool(opens[state])) for state in states
-    ]  # fmt: skip
-    by_instance = list(timed)
-    for number, subscription in enumerate(subscriptions):
-        if any(item.children for item in subscription.master.items):
-            for state in graph.states[number].values():
-                by_instance[state] = by_instance[state] or live[state]
-    for link in graph.links:
-        lasts_one_event = live[link.target] and not graph.waits[link.target]
-        if lasts_one_event and timed[link.source]:
-            by_instance[link.target] = True
-        if lasts_one_event and by_instance[link.source] and not graph.waits[link.source]:
-            by_instance[link.target] = True
-    fresh = [_fresh(graph, link, most, most_events, opens, most_closed) if timed[link.target] else 0
+    most_closed = [max((low for _, low in opens), default=0) for opens in graph.opens]
+    fresh = [_fresh(graph, link, most, most_events, most_closed) if graph.timed[link.target] else 0
              for link in graph.links]  # fmt: skip
-    return Ages(
-        tuple(timed), tuple(by_instance), tuple(most), tuple(most_events), tuple(most_closed), tuple(opens),
-        tuple(fresh),
-    )  # fmt: skip
+    return Ages(tuple(most), tuple(most_events), tuple(most_closed), tuple(fresh))
 
 
 def _fresh(
-    graph: Graph, link: Link, most: Sequence[int], most_events: Sequence[int],
-    opens: Sequence[tuple[tuple[int, int], ...]], most_closed: Sequence[int],
-) -> int:  # fmt: skip
+    graph: Graph, link: Link, most: Sequence[int], most_events: Sequence[int], most_closed: Sequence[int]
+) -> int:
     """The age at a link's event of an instance whose deadlines all run from it."""
     state = link.target
     ends = [
@@ -139,29 +110,5 @@ def _fresh(
         for outlook in graph.outlooks[state]
     ]
     left = max(min(some) for some in ends) if ends and all(ends) else NEVER
-    closed = dict(opens[state]).get(link.operand, 0)
+    closed = dict(graph.opens[state]).get(link.operand, 0)
     return age_of(left, most[state], most_events[state], most_events[state], closed, most_closed[state])
-
-
-def _opens(graph: Graph) -> list[tuple[tuple[int, int], ...]]:
-    """The lower bounds that later links set on operands of each state, from the last states back."""
-    found: list[dict[int, int]] = [{} for _ in graph.waits]
-    for link in reversed(graph.links):
-        pending = {operand: low for operand, low in found[link.target].items() if operand != link.operand}
-        pairs = [*pending.items(), *_lows(link)]
-        for operand, low in pairs:
-            found[link.source][operand] = max(low, found[link.source].get(operand, low))
-    return [tuple(sorted(some.items())) for some in found]
-
-
-def _lows(link: Link) -> list[tuple[int, int]]:
-    """How long at least a link's event comes after operands that are bound before it."""
-    found = []
-    for bound in link.bounds:
-        if bound.later == link.operand or bound.absolute:
-            other, low = (bound.earlier if bound.later == link.operand else bound.later), bound.low
-        else:
-            other, low = bound.later, -bound.high
-        if 0 < low < UNBOUNDED:
-            found.append((other, low))
-    return found

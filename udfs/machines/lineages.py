@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from patternlake.udfs.machines.cuts import moves
 from patternlake.udfs.machines.graph import Graph
-from patternlake.udfs.machines.places import is_boolean, onward_of
+from patternlake.udfs.machines.places import onward_of
 from patternlake.udfs.machines.subscription import Subscription
 
 
@@ -49,7 +49,7 @@ def lineages_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Lineages
     rival = [False] * len(graph.links)
     onward = onward_of(graph)
     for number, subscription in enumerate(subscriptions):
-        if not is_boolean(subscription):
+        if not subscription.boolean:
             continue
         states = graph.states[number]
         for cut, state in states.items():

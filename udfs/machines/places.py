@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patternlake.udfs.machines.ages import Ages
 from patternlake.udfs.machines.cuts import START, Cut, behind, moves
 from patternlake.udfs.machines.graph import Graph
 from patternlake.udfs.machines.subscription import Subscription
@@ -84,7 +83,7 @@ class Places:
         return len(self.slot_place) - 1
 
 
-def places_of(graph: Graph, subscriptions: Sequence[Subscription], ages: Ages) -> Places:
+def places_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Places:
     """The places of a graph.
 
     Parameters
@@ -93,8 +92,6 @@ def places_of(graph: Graph, subscriptions: Sequence[Subscription], ages: Ages) -
         Of the same subscriptions.
     subscriptions
         Compiled.
-    ages
-        Of the graph.
     """
     made = Places(roles=[[] for _ in graph.waits], moves=[[] for _ in graph.links])
     onward = onward_of(graph)
@@ -102,10 +99,10 @@ def places_of(graph: Graph, subscriptions: Sequence[Subscription], ages: Ages) -
     slots: dict[int, int] = {}
     for number, subscription in enumerate(subscriptions):
         states = graph.states[number]
-        if is_boolean(subscription):
+        if subscription.boolean:
             made.slots.append(_initial(made, states, subscription, onward))
         else:
-            made.slots.append(_chain(made, graph, states, subscription, ages, onward, shared, slots))
+            made.slots.append(_chain(made, graph, states, subscription, onward, shared, slots))
     return made
 
 
@@ -121,17 +118,11 @@ def onward_of(graph: Graph) -> list[Onward]:
     return onward
 
 
-def is_boolean(subscription: Subscription) -> bool:
-    """Whether a subscription has Boolean machines."""
-    return any(item.primitive < 0 for item in subscription.master.items)
-
-
 def _chain(
     made: Places,
     graph: Graph,
     states: Mapping[Cut, int],
     subscription: Subscription,
-    ages: Ages,
     onward: Sequence[Onward],
     shared: dict[int, int],
     slots: dict[int, int],
@@ -142,7 +133,7 @@ def _chain(
     for done, item in enumerate(chain.items):
         cut = Cut(done)
         state = states[cut]
-        if ages.by_instance[state]:
+        if graph.by_instance[state]:
             continue
         role = Role(shared.get(state, len(made.waits)), NOTHING if done == 0 else EVERYTHING)
         if state not in shared:

@@ -133,6 +133,11 @@ class Subscription:
     columns: frozenset[str]
     query: Query
 
+    @property
+    def boolean(self) -> bool:
+        """Whether it has Boolean machines."""
+        return any(item.primitive < 0 for item in self.master.items)
+
     def numbered(self) -> Subscription:
         """The same with join variables called by their number, so that subscriptions share what they share."""
         number = {name: str(place) for place, name in enumerate(self.variables)}

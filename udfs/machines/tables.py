@@ -203,7 +203,7 @@ def compiled(
     subscriptions = tuple(subscription.numbered() for subscription in subscriptions)
     graph = graph_of(subscriptions, root=root, merge=merge)
     ages = ages_of(graph, subscriptions)
-    places = places_of(graph, subscriptions, ages)
+    places = places_of(graph, subscriptions)
     joins = [join for primitive in graph.primitives for join in primitive.joins]
     variables = tuple(sorted({variable for variable, _ in joins}, key=int))
     columns = tuple(dict.fromkeys(column for _, column in joins))
@@ -324,14 +324,14 @@ class _Maker:
             role_at=_cuts(roles),
             role_place=_column(roles, 0),
             role_without=_column(roles, 1),
-            by_instance=np.array(ages.by_instance, np.bool_),
-            timed=np.array(ages.timed, np.bool_),
+            by_instance=np.array(graph.by_instance, np.bool_),
+            timed=np.array(graph.timed, np.bool_),
             most=_integers(ages.most),
             most_events=_integers(ages.most_events),
             most_closed=_integers(ages.most_closed),
-            opens_at=_cuts(ages.opens),
-            opens_operand=_column(ages.opens, 0),
-            opens_low=_column(ages.opens, 1),
+            opens_at=_cuts(graph.opens),
+            opens_operand=_column(graph.opens, 0),
+            opens_low=_column(graph.opens, 1),
             falls_at=_cuts(lineages.falls),
             falls=_integers(state for some in lineages.falls for state in some),
             boundary_at=_cuts(lineages.boundaries),

@@ -11,7 +11,6 @@ import numpy as np
 from patternlake.udfs.machines.counting import AGES, GONE
 from patternlake.udfs.machines.cuts import START, Cut, complete, moves
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts
-from patternlake.udfs.machines.places import is_boolean
 from patternlake.udfs.machines.room import FloatArray
 from patternlake.udfs.machines.tables import Compiled, IntArray
 
@@ -83,11 +82,11 @@ def _moves(compiled: Compiled, totals: Totals, number: int) -> Iterator[tuple[Ce
     cut_of = {state: cut for cut, state in states.items()}
     onward = compiled.onward
     kinds, links = max(2, len(graph.waits)), max(2, len(graph.links))
-    boolean = is_boolean(compiled.subscriptions[number])
+    boolean = compiled.subscriptions[number].boolean
     for cut, state in states.items():
         if complete(chain, cut):
             continue
-        if cut == START or not (boolean or compiled.ages.by_instance[state]):
+        if cut == START or not (boolean or graph.by_instance[state]):
             yield from _of_place(compiled, totals, number, cut)
             continue
         own = [

@@ -135,7 +135,7 @@ class Run:
         ages, chain = self.compiled.ages, self.compiled.subscriptions[number].master
         states = {state_name(chain, cut): state for cut, state in self.compiled.graph.states[number].items()}
         state, left = states[cell.state], cell.left
-        if not ages.timed[state]:
+        if not self.compiled.graph.timed[state]:
             return 0
         time, events = (NEVER if some is None else some for some in left[:2])
         most = ages.most[state], ages.most_events[state], ages.most_closed[state]

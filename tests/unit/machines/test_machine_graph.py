@@ -73,6 +73,36 @@ def test_states_that_are_reached_otherwise_are_not_one(other: str) -> None:
     assert made.states[0][Cut(2)] != made.states[1][Cut(2)]
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("a ; b @(t(b) - t(a) < 5 SEC) ; c", "a ; b @(t(b) - t(a) < 5 SEC) ; d"),
+        ("a ; b ; c @(t(c) - t(a) > 5 SEC)", "a ; b ; d @(t(d) - t(a) > 5 SEC)"),
+        ("a ; b ; (c | d)", "a ; b ; (d | c)"),
+    ],
+)
+def test_states_are_one_where_the_same_is_asked_of_their_instances(texts: tuple[str, str]) -> None:
+    one, other = graph(*texts).states
+    assert one[Cut(1)] == other[Cut(1)]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("a ; b ; c", "a ; b ; c @(t(c) - t(a) > 5 SEC)"),
+        ("a ; b ; c @(t(c) - t(a) > 4 SEC)", "a ; b ; c @(t(c) - t(a) > 5 SEC)"),
+        ("a ; (b @(t(b) - t(a) < 5 SEC) | c)", "a ; (b | c)"),
+        ("a ; b", "a ; (b | c)"),
+        ("a ; (b | c)", "a ; (b | c) ; d"),
+    ],
+)
+def test_states_are_not_one_where_their_instances_count_otherwise(texts: tuple[str, str]) -> None:
+    made = graph(*texts)
+    one, other = (states[Cut(1)] for states in made.states)
+    assert one != other
+    assert made.ids[one] != made.ids[other]
+
+
 def test_states_are_named_with_those_of_child_machines() -> None:
     made = compiled("s1 ; ((s2 ; s3) & (s4 , s5)) ; s6 ; (s7 | (s8 ; s9))")
     names = {state_name(made.master, cut) for cut in graph_of([made]).states[0]}

@@ -6,11 +6,11 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naive import machine_forecasts as chains
 from naive import machines as naive
-from naive.machine_cases import CASES, TRAINED, Case, Trained, random_events, random_subscription
+from naive.machine_cases import CASES, TRAINED, Case, Trained, random_events, random_subscription, stream
 from unit.machines.running_cases import Run
 
 
@@ -65,6 +65,7 @@ def test_random_subscriptions_are_answered_as_by_the_oracle(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32))
+@example(204)
 def test_subscriptions_that_share_states_are_answered_as_alone(seed: int) -> None:
     rng = random.Random(seed)
     wanted, events = rng.randint(2, 5), random_events(rng, 7)
@@ -78,3 +79,79 @@ def test_subscriptions_that_share_states_are_answered_as_alone(seed: int) -> Non
         run.take(batch)
     for number, one in enumerate(some):
         agrees(run, number, one, events)
+
+
+ALIKE = (
+    "a ; b",
+    "a ; b ; c",
+    "a ; b ; c @(t(c) - t(a) > 1 SEC)",
+    "a ; b ; c @(t(c) - t(a) > 2 SEC)",
+    "a ; b ; c @(t(c) - t(a) >= 0 SEC)",
+    "a ; b @(t(b) - t(a) < 3 SEC)",
+    "a ; b @(t(b) - t(a) < 3 SEC) ; c",
+    "a ; b @(t(b) - t(a) < 3 SEC) ; d",
+    "a , b",
+    "a , b , c",
+    "a , b , c @(t(c) - t(a) > 1 SEC)",
+    "a ; b , c , d @(t(d) - t(b) < 3 SEC)",
+    "a ; b , c , d",
+    "a ; (b | c)",
+    "a ; (b | c) ; d",
+    "a ; (b | c) ; d @(t(d) - t(a) < 3 SEC)",
+    "a ; (b @(t(b) - t(a) < 3 SEC) | c)",
+    "a ; ((b ; d) | c)",
+    "a ; ((b ; c) | d)",
+    "a ; (b & c)",
+    "a ; (b & c) ; d",
+    "a ; b ; (c & d)",
+    "a ; b ; (c | d)",
+    "(a ; b @(t(b) - t(a) < 3 SEC)) | c",
+    "(a ; b @(t(b) - t(a) < 3 SEC)) | d",
+    "o1 ; b @(t(b) - t(o1) < 3 SEC) DEFINE o1 AS TRUE",
+    "(o1 ; b @(t(b) - t(o1) < 3 SEC)) | d DEFINE o1 AS TRUE",
+    "a ; (o1 | b) ; c DEFINE o1 AS TRUE",
+    "a ; (o1 | (b ; c)) DEFINE o1 AS TRUE",
+    "a ; (b | (o2 ; c)) DEFINE o2 AS TRUE",
+)
+"""Subscriptions that begin alike, and ask different things of how they began."""
+
+
+def answers_as_alone(texts: Sequence[str], parts: Sequence[Sequence[naive.Event]]) -> None:
+    together = Run(texts)
+    for part in parts:
+        together.take(part)
+    for number, text in enumerate(texts):
+        alone = Run([text])
+        for part in parts:
+            alone.take(part)
+        assert together.matches[number] == alone.matches[0]
+        assert together.live(number) == alone.live(0)
+        assert together.counts(number) == alone.counts(0), text
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(("c ; a ; b @(t(b) - t(c) > 1 SEC)", "c ; a ; b"), id="one has a lower bound pending"),
+        pytest.param(("a ; (b | c)", "a ; (b | c) ; d"), id="their alternatives lead elsewhere"),
+        pytest.param(("a ; (b @(t(b) - t(a) < 5 SEC) | c)", "a ; (b | c)"), id="one tells instances apart by time"),
+        pytest.param(("a ; (b @(t(b) - t(a) < 5 SEC) | c)", "a ; b"), id="one is a sequence"),
+        pytest.param(
+            (
+                "(s1 ; b @(t(b) - t(s1) < 5 SEC)) | z DEFINE s1 AS TRUE",
+                "s1 ; b @(t(b) - t(s1) < 5 SEC) DEFINE s1 AS TRUE",
+                "(a ; c @(t(c) - t(a) < 5 SEC)) | z",
+                "a ; c @(t(c) - t(a) < 5 SEC)",
+            ),
+            id="what is an alternative in one is a whole sequence in another",
+        ),
+    ],
+)
+def test_subscriptions_that_begin_alike_count_as_alone(texts: Sequence[str]) -> None:
+    answers_as_alone(texts, [stream("a a a b c c a b c a a b z d")])
+
+
+@given(st.integers(0, 2**32))
+def test_random_subscriptions_that_begin_alike_are_answered_as_alone(seed: int) -> None:
+    rng = random.Random(seed)
+    answers_as_alone(rng.sample(ALIKE, rng.randint(2, 6)), batches(rng, random_events(rng, 9)))

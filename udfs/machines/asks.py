@@ -1,0 +1,119 @@
+"""What the rest of a subscription asks of the instances of each of its states, from the last states back.
+
+Source: SPEC section 6. Two subscriptions may share a state only if they ask the same of its instances, as far as that
+decides which instances there are, how long they live and what they count (`graph`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from patternlake.udfs.language.time_gaps import UNBOUNDED
+from patternlake.udfs.machines.cuts import START, Cut, complete
+from patternlake.udfs.machines.liveness import FIRST, NOW, Outlook, outlooks
+from patternlake.udfs.machines.steps import Step
+from patternlake.udfs.machines.subscription import Subscription, TimeBound
+
+ALWAYS = Outlook((), 0, ())
+"""The outlook that nothing ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What is asked of the instances of a state.
+
+    Attributes
+    ----------
+    bound
+        Operands that may be bound.
+    ahead
+        The ways in which instances may be completed; none of a complete one.
+    asked
+        Operands whose times later links ask for.
+    exactly
+        Operands of whose times an earlier one is not always as good to later links and outlooks.
+    opens
+        (operand, microseconds): lower bounds on what comes after operands.
+    timed
+        A deadline or a lower bound is pending.
+    """
+
+    bound: frozenset[int]
+    ahead: frozenset[Outlook]
+    asked: frozenset[int]
+    exactly: frozenset[int]
+    opens: tuple[tuple[int, int], ...]
+    timed: bool
+
+
+def asks_of(subscription: Subscription, into: Mapping[Cut, Sequence[Step]]) -> dict[Cut, Asks]:
+    """What is asked in each state of a subscription; `into`: its links, as `steps.steps_into` gives them."""
+    bound: dict[Cut, frozenset[int]] = {START: frozenset()}
+    for cut, steps in into.items():
+        bound[cut] = frozenset().union(*(bound[step.source] | {step.operand} for step in steps))
+    ahead = {cut: _ahead(subscription, cut, bound[cut]) for cut in into}
+    ahead[START] = frozenset({ALWAYS})
+    asked: dict[Cut, set[int]] = {cut: set() for cut in bound}
+    exactly = {cut: {operand for one in ahead[cut] for operand in _measured_from(one)} for cut in bound}
+    opens: dict[Cut, dict[int, int]] = {cut: {} for cut in bound}
+    for cut in reversed(list(into)):
+        for step in into[cut]:
+            named = {operand for one in step.bounds for operand in (one.later, one.earlier)}
+            exact = {operand for one in step.bounds for operand in _exactly(one, step.operand)}
+            asked[step.source] |= (asked[cut] | named) - {step.operand}
+            exactly[step.source] |= (exactly[cut] | exact) - {step.operand}
+            lows = opens[step.source]
+            for operand, low in (*opens[cut].items(), *_lows(step)):
+                if operand != step.operand:
+                    lows[operand] = max(low, lows.get(operand, low))
+    return {
+        cut: Asks(
+            bound[cut], ahead[cut], frozenset(asked[cut]), frozenset(exactly[cut]), tuple(sorted(opens[cut].items())),
+            _timed(subscription, ahead[cut]) or bool(opens[cut]),
+        )
+        for cut in bound
+    }  # fmt: skip
+
+
+def _ahead(subscription: Subscription, cut: Cut, bound: frozenset[int]) -> frozenset[Outlook]:
+    """The outlooks of a state, as far as instances could tell them apart."""
+    if complete(subscription.master, cut):
+        return frozenset()
+    counted = subscription.within is not None and subscription.within.counted
+    found = frozenset(one if counted else replace(one, missing=0) for one in outlooks(subscription, cut, bound))
+    return frozenset({ALWAYS}) if ALWAYS in found else found
+
+
+def _timed(subscription: Subscription, ahead: frozenset[Outlook]) -> bool:
+    """Whether a deadline is pending, in time or in events."""
+    within = subscription.within
+    window = within.amount if within is not None and within.counted else 0
+    return any(
+        window > one.missing or any(first == NOW and most >= 0 for first, _, most in one.bounds) for one in ahead
+    )
+
+
+def _measured_from(outlook: Outlook) -> set[int]:
+    """The operands that an earlier time could end: those that others are measured from."""
+    return {reference for _, reference, _ in outlook.bounds} - {NOW, FIRST}
+
+
+def _exactly(bound: TimeBound, operand: int) -> set[int]:
+    """The other operand of a link's bound, unless an earlier time of it is always as good."""
+    if bound.later == operand:
+        earlier_is_as_good = bound.high >= UNBOUNDED and not bound.absolute
+        return set() if earlier_is_as_good else {bound.earlier}
+    earlier_is_as_good = bound.low <= -UNBOUNDED and not bound.absolute
+    return set() if earlier_is_as_good else {bound.later}
+
+
+def _lows(step: Step) -> Iterator[tuple[int, int]]:
+    """How long at least a link's event comes after operands that are bound before it."""
+    for bound in step.bounds:
+        if bound.later == step.operand or bound.absolute:
+            other, low = (bound.earlier if bound.later == step.operand else bound.later), bound.low
+        else:
+            other, low = bound.later, -bound.high
+        if 0 < low < UNBOUNDED:
+            yield other, low
