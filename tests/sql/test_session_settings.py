@@ -68,7 +68,7 @@ QUESTIONS = (
     "SELECT * FROM cet_count('t')",
     "SELECT * FROM cet_trends('t')",
     "SELECT * FROM match_groups('s', 'a, b+', within => 3)",
-    "SELECT * FROM match_groups('s', 'c, d', within => 3)",
+    "SELECT * FROM match_groups('s', 'b, d', within => 3)",
     "SELECT * FROM match_subscription('m')",
     "SELECT * FROM predict_match('m')",
     "SELECT * FROM forecast_evaluation",
