@@ -164,6 +164,14 @@ def kin(tables: Tables, room: Room, entry: int, boundary: int) -> bool:
         return False
     told = (tables.exact[state] | tables.earliest[state]) & mask
     for operand in range(room.time.shape[1]):
+        # It bound what came first, and the copy what came then.
+        for later in range(room.time.shape[1]):
+            if (mask >> operand) & 1 == 1 and ((room.mask[entry] & ~mask) >> later) & 1 == 1:
+                time, beside = room.time[entry, later], room.time[entry, operand]
+                if time < beside:
+                    return False
+                if time == beside and room.position[entry, later] < room.position[entry, operand]:
+                    return False
         if (told >> operand) & 1 == 1 and room.time[entry, operand] != room.time[boundary, operand]:
             return False
     for variable in range(room.joins.shape[1]):

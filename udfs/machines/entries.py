@@ -283,7 +283,11 @@ def replace(tables: Tables, room: Room, old: int, new: int) -> None:
         room.ends_time[old], room.ends_rank[old] = room.ends_time[new], room.ends_rank[new]
         room.opens[old] = room.opens[new]
         room.age[old] = room.age[new]
-    if not tables.pending[room.state[old]]:
+    if tables.pending[room.state[old]]:
+        # What stands for both is a copy of what the smaller one is; the other one still tells of the kin of its own.
+        room.source[old], room.source[new] = room.source[new], room.source[old]
+        room.source_serial[old], room.source_serial[new] = room.source_serial[new], room.source_serial[old]
+    else:
         wait(room, old, due_time, due_rank)
 
 

@@ -66,6 +66,8 @@ def test_random_subscriptions_are_answered_as_by_the_oracle(seed: int) -> None:
 
 @given(st.integers(0, 2**32))
 @example(204)
+@example(847)
+@example(3433)
 def test_subscriptions_that_share_states_are_answered_as_alone(seed: int) -> None:
     rng = random.Random(seed)
     wanted, events = rng.randint(2, 5), random_events(rng, 7)
