@@ -135,7 +135,7 @@ def test_a_late_event_answers_its_window_anew_and_earlier_moments_stay(lake: Tre
     )
     assert lake.trends("late") == [(1, 3), (2,), (4,)]
     moments = lake.rows(
-        "SELECT published_at FROM trend_lake.publications_log WHERE job = 'trends' AND object = 'late' ORDER BY 1"
+        f"SELECT published_at FROM {lake.database}.publications_log WHERE job = 'trends' AND object = 'late' ORDER BY 1"
     )
     assert lake.trends("late", as_of=moments[0][0]) == [(1,), (2,)]
     vertices, edges = lake.view("trend_vertices", "late"), lake.view("trend_edges", "late")
@@ -235,7 +235,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("asked", "said"), WRONG)
 def test_a_wrong_argument_is_named(lake: TrendLake, asked: str, said: str) -> None:
-    if "kiting" not in [row[0] for row in lake.rows("SELECT object FROM trend_lake.publications WHERE job = 'trends'")]:
+    asked_of = f"SELECT object FROM {lake.database}.publications WHERE job = 'trends'"
+    if "kiting" not in [row[0] for row in lake.rows(asked_of)]:
         lake.stream("checks", {"kiting": "PATTERN c+"}, events("c"))
     with pytest.raises(Exception, match=re.escape(said)) as caught:
         lake.rows(f"SELECT * FROM {asked}")

@@ -92,7 +92,7 @@ def test_help_in_python_lists_the_options_of_every_door() -> None:
     told = {door: str(inspect.signature(getattr(patternlake, door))) for door in ("session", "enable", "run")}
     for door, options in {
         "session": ("location", "master", "database", "create", "settings"),
-        "enable": ("spark", "database", "location", "create"),
+        "enable": ("spark", "database", "location", "create", "storage_options"),
         "run": ("spark", "configuration", "job", "object", "rebuild", "progress"),
     }.items():
         assert list(inspect.signature(getattr(patternlake, door)).parameters) == list(options), told[door]
