@@ -69,6 +69,7 @@ def _rows(spark: SparkSession, lake: Lake, kind: str, pairs: int, leaf_events: i
     }
     rows = wrong = questions_wrong = 0
     bound = 0.0
+    spark.conf.set("spark.patternlake.exactWhenFew", "false")
     for first, second in asked:
         false_here = 0
         found = spark.sql(

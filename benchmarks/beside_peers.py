@@ -217,7 +217,7 @@ def ask_spark(found: Found, path: Path, events: int, repeats: int) -> None:
 def through_spark(path: Path, events: int, repeats: int) -> None:
     from benchmarks.lakes import new_folder
     from benchmarks.measuring import PeakMemory
-    from benchmarks.sessions import spark_session
+    from benchmarks.sessions import ask, spark_session
     from patternlake.delta_tables.database import Database
     from patternlake.jobs.configuration import StreamConfiguration
     from patternlake.jobs.ingest import ingest
@@ -248,7 +248,7 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
             for who, text in (("match_pattern", sql), ("Spark SQL", TEXTS[question.name])):
                 rows = [int(value or 0) for value in spark.sql(text).collect()[0]]
                 with PeakMemory(spark) as memory:
-                    taken = least(lambda text=text: spark.sql(text).collect(), repeats)  # type: ignore[misc]
+                    taken = least(lambda text=text: ask(spark, text), repeats)  # type: ignore[misc]
                 peak = {name: memory.peaks[name] for name in ("workers", "jvm_heap_after_gc")}
                 line = {"question": question.name, "who": who, "seconds": taken, "rows": rows, "peak": peak}
                 print(json.dumps(line), flush=True)

@@ -24,7 +24,7 @@ from rich.table import Table
 import patternlake
 from benchmarks.lakes import new_folder
 from benchmarks.measuring import PeakMemory, seconds
-from benchmarks.sessions import spark_session
+from benchmarks.sessions import ask, spark_session
 from benchmarks.tables import console
 
 DEMO = Path(__file__).resolve().parents[1] / "demo"
@@ -107,7 +107,7 @@ def main(repeats: Annotated[int, typer.Option("--repeats", help="how often each 
 
 
 def _answer(spark: SparkSession, text: str) -> tuple[Any, ...]:
-    return tuple(spark.sql(text).collect()[0])
+    return tuple(ask(spark, text)[0])
 
 
 if __name__ == "__main__":

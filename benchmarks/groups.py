@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.lakes import new_folder
 from benchmarks.measuring import PeakMemory, seconds
-from benchmarks.sessions import spark_session
+from benchmarks.sessions import ask, spark_session
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration import GroupConfiguration, StreamConfiguration
 from patternlake.jobs.groups import groups
@@ -84,7 +84,7 @@ def _through_spark(spark: SparkSession, folder: Path, path: Path, repeats: int) 
     for name, arguments in CALLS.items():
         text = f"SELECT count(*), sum(probability), sum(t_end) FROM match_groups('{STREAM}', {arguments})"
         answer = [float(value) for value in spark.sql(text).collect()[0]]
-        taken = [seconds(lambda text=text: spark.sql(text).collect(), name) for _ in range(repeats)]  # type: ignore[misc]
+        taken = [seconds(lambda text=text: ask(spark, text), name) for _ in range(repeats)]  # type: ignore[misc]
         calls[name] = {"seconds": taken, "answer": answer}
     return {"job": job, "memory": peak.peaks, "calls": calls}
 

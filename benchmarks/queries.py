@@ -15,7 +15,7 @@ from benchmarks.lakes import FOLDER, Lake, make_lake, new_folder, sketch_configu
 from benchmarks.measuring import side_by_side
 from benchmarks.plans import Read, read_by
 from benchmarks.questions import Question, large_questions, questions
-from benchmarks.sessions import spark_session
+from benchmarks.sessions import ask, driver_bytes, spark_session
 from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 LARGE = 100_000_000
@@ -101,15 +101,16 @@ class _Bench:
         """The answer, and what it read; also warms up."""
         frame = self.spark.sql(text)
         answer = tuple(frame.collect()[0])
-        figures["bytes"][name] = self._bytes(name, frame, figures)
+        figures["bytes"][name] = self._bytes(name, frame, text, figures)
         return answer
 
-    def _bytes(self, name: str, frame: DataFrame, figures: dict[str, Any]) -> int:
+    def _bytes(self, name: str, frame: DataFrame, text: str, figures: dict[str, Any]) -> int:
         reads = read_by(frame)
         if name != "spark":
             nodes = reads.get("sketch_nodes_log", Read())
             figures.setdefault("parts_read", {})[name] = len(nodes.partitions("bucket") - {str(TOP_BUCKET)})
             figures["parts"] = self._parts()
+            return sum(read.bytes for read in reads.values()) + driver_bytes(self.spark, text)
         return sum(read.bytes for read in reads.values())
 
     def _parts(self) -> int:
@@ -124,7 +125,7 @@ class _Bench:
     def _again(self, name: str, text: str) -> Callable[[], Any]:
         if name == "duckdb":
             return lambda: self.duck.one_row(text)
-        return lambda: self.spark.sql(text).collect()
+        return lambda: ask(self.spark, text)
 
     def _disagreement(self, texts: dict[str, str], exact: dict[str, Any]) -> dict[str, Any]:
         """Rows that one exact answer has and the first one lacks, and the other way round."""

@@ -9,8 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
+from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.remembered import forget
 from patternlake.sql_ext.session import bare_session, session
 
 CORES = 2
@@ -38,6 +40,21 @@ def spark_session(folder: Path, *, functions: bool = True, cores: int = CORES) -
     finally:
         spark.stop()
         _pinned(everywhere)
+
+
+def ask(spark: SparkSession, text: str) -> list[Row]:
+    """Collect a query whose functions' answers are worked out, not remembered; files that were read stay."""
+    forget(lake_of(spark).cache)
+    return spark.sql(text).collect()
+
+
+def driver_bytes(spark: SparkSession, text: str) -> int:
+    """Bytes of files that the functions of a query read in this process, with nothing kept from before."""
+    lake = lake_of(spark)
+    lake.cache.drop(lambda key: True)
+    before = lake.reader.bytes_read
+    spark.sql(text).collect()
+    return lake.reader.bytes_read - before
 
 
 def _pinned(cores: set[int]) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from benchmarks.lakes import Lake, make_lake, new_folder, stream_configuration
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
-from benchmarks.sessions import spark_session
+from benchmarks.sessions import ask, spark_session
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration import TrendConfiguration
 from patternlake.jobs.ingest import ingest
@@ -94,7 +94,7 @@ def _first_listed(events: int) -> int:
 def _call(spark: SparkSession, name: str, text: str, repeats: int) -> dict[str, Any]:
     answer = spark.sql(text).collect()[0]
     with PeakMemory(spark) as peak:
-        taken = [seconds(lambda: spark.sql(text).collect(), name) for _ in range(repeats)]
+        taken = [seconds(lambda: ask(spark, text), name) for _ in range(repeats)]
     return {"seconds": taken, "answer": [float(value) for value in answer], "memory": peak.peaks, "text": text}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.lakes import make_lake, new_folder, sketch_configuration
 from benchmarks.measuring import side_by_side
 from benchmarks.questions import STREAM
-from benchmarks.sessions import spark_session
+from benchmarks.sessions import ask, spark_session
 
 REHEARSALS = 3
 
@@ -21,6 +21,6 @@ def measure(events: int, repeats: int) -> dict[str, Any]:
     }
     with new_folder(f"warm_{events}") as folder, spark_session(folder) as spark:
         make_lake(spark, folder, events).build(sketch_configuration(events))
-        actions = {name: (lambda text=text: spark.sql(text).collect()) for name, text in texts.items()}
+        actions = {name: (lambda text=text: ask(spark, text)) for name, text in texts.items()}
         side_by_side(actions, REHEARSALS)
         return {"events": events, "repeats": repeats, "texts": texts, "seconds": side_by_side(actions, repeats)}

@@ -66,6 +66,12 @@ class DirectReader:
         self._options = dict(storage_options or {})
         self._logs: dict[str, _Log] = {}
         self._opening = threading.Lock()
+        self._bytes_read = 0
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes of files were read so far, as they are stored."""
+        return self._bytes_read
 
     @property
     def place(self) -> tuple[str, dict[str, str]]:
@@ -135,6 +141,7 @@ class DirectReader:
                 file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
                 there = [name for name in columns if name in file.schema_arrow.names]
                 found = file.read(columns=there)
+                self._bytes_read += _stored_bytes(file.metadata, there)
             arrays = [
                 _typed(found.column(name), schema.field(name).type)
                 if name in there
@@ -156,6 +163,16 @@ class DirectReader:
 
         place = f"{self._location}/{TABLES[table].log}"
         return pa_fs.PyFileSystem(DeltaStorageHandler(place, self._options or None))
+
+
+def _stored_bytes(file: pq.FileMetaData, columns: Sequence[str]) -> int:
+    """The bytes that columns take in a file."""
+    chunks = (
+        group.column(place)
+        for group in map(file.row_group, range(file.num_row_groups))
+        for place in range(group.num_columns)
+    )
+    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
 
 
 def _arrow_schema(table: DeltaTable) -> pa.Schema:

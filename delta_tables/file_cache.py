@@ -9,6 +9,8 @@ from collections.abc import Callable, Hashable
 import pyarrow as pa
 
 DEFAULT_BYTES = 256 << 20
+_OVERHEAD = 4096
+"""Bytes that a table takes beside its values, about."""
 _LARGEST_SHARE = 4
 """A table larger than this part of the cache is not kept: it would drive out all others."""
 
@@ -46,20 +48,36 @@ class TableCache:
 
         Two threads may make the same table at once; one of the two is kept.
         """
+        found = self.peek(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found
+
+    def peek(self, key: Hashable) -> pa.Table | None:
+        """Return the table of a key, if it is there."""
         with self._lock:
             found = self._held.get(key)
             if found is not None:
                 self._held.move_to_end(key)
-                return found
-        made = make()
+            return found
+
+    def put(self, key: Hashable, table: pa.Table) -> None:
+        """Keep the table of a key, if it is not too large and none is there."""
+        size = table.nbytes + _OVERHEAD
         with self._lock:
-            if key not in self._held and made.nbytes <= self._capacity // _LARGEST_SHARE:
-                self._held[key] = made
-                self._bytes += made.nbytes
+            if key not in self._held and size <= self._capacity // _LARGEST_SHARE:
+                self._held[key] = table
+                self._bytes += size
                 self._shrink()
-        return made
+
+    def drop(self, wanted: Callable[[Hashable], bool]) -> None:
+        """Let go of the tables whose keys are wanted."""
+        with self._lock:
+            for key in [key for key in self._held if wanted(key)]:
+                self._bytes -= self._held.pop(key).nbytes + _OVERHEAD
 
     def _shrink(self) -> None:
         while self._bytes > self._capacity:
             _, dropped = self._held.popitem(last=False)
-            self._bytes -= dropped.nbytes
+            self._bytes -= dropped.nbytes + _OVERHEAD

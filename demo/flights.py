@@ -134,7 +134,10 @@ def answer(spark: SparkSession, number: int, question: Question, as_of: str) -> 
     """Ask a question of the sketch alone, exactly, and perhaps of an earlier state; print what came."""
     headline(number, question.title, question.asked)
     console.print(f"  PATTERN {question.pattern}" + (f"   (key {question.key})" if question.key else ""), markup=False)
+    # Questions of few events would be answered exactly without being asked to.
+    spark.conf.set("spark.patternlake.exactWhenFew", "false")
     sketched, sketch_seconds = timed(spark, f"SELECT * FROM {question.call(verify=False)}")
+    spark.conf.unset("spark.patternlake.exactWhenFew")
     exact, exact_seconds = timed(spark, f"SELECT * FROM {question.call(verify=True)}")
     table = tally("matches", "of the exact ones")
     table.add_row("the sketch alone", f"{len(sketched)}", f"{covered(exact, sketched)}", f"{sketch_seconds:.2f} s")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from patternlake.sql_ext import tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Parameter, TableFunction, explicit
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import TrendCall, trend_call, with_ends
 from patternlake.udfs.trends.asking import asked
 from patternlake.udfs.trends.parts import count_part
@@ -26,19 +26,18 @@ COUNTED = (
 """What the tasks give."""
 
 
-def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     question = trend_call(lake, arguments)
-    return with_ends(question, counted(question)).select(*FUNCTION.columns)
+    if question.here:
+        return Answer(
+            with_ends(question, count_part(question.asked, question.vertices())).select(list(FUNCTION.columns))
+        )
+    return Answer(with_ends(question, counted_by_tasks(question)).select(*FUNCTION.columns))
 
 
-def counted(question: TrendCall) -> DataFrame:
+def counted_by_tasks(question: TrendCall) -> DataFrame:
     """The counts of all windows of a call: `COUNTED`, and the portion that each was counted in."""
     text = question.question["text"]
-    if question.here:
-        rows = count_part(asked(text), question.vertices())
-        return question.lake.local(
-            rows.append_column(tasks.PORTION, pa.array([0] * rows.num_rows, pa.int32())), _SCHEMA
-        )
 
     def task(portion: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         rows = count_part(asked(text), columns)

@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from patternlake.sql_ext import tasks
-from patternlake.sql_ext.cet_count import counted
+from patternlake.sql_ext.cet_count import counted_by_tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Parameter, TableFunction, explicit
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, trend_call, with_ends
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.trends.asking import asked
@@ -36,22 +36,28 @@ _LISTED = explicit(
 _SHARE = "portion INT, share INT, low BIGINT, high BIGINT"
 
 
-def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     question = trend_call(lake, arguments)
-    dealt, truncated = _shares(question)
-    listed = _listed(question, dealt).withColumn("truncated", F.lit(truncated))
-    return with_ends(question, listed).select(*FUNCTION.columns)
+    vertices = question.vertices() if question.here else None
+    dealt, truncated = _shares(question, vertices)
+    if not dealt or (vertices is not None and sum(share.high - share.low for share in dealt) <= HERE_TRENDS):
+        listed = (list_part(question.asked, vertices or {}, share.low, share.high) for share in dealt)
+        found = pa.concat_tables([TREND_ROWS.empty_table(), *(rows for share in listed for rows in share)])
+        found = found.append_column("truncated", pa.array([truncated] * found.num_rows, pa.bool_()))
+        return Answer(with_ends(question, found).select(list(FUNCTION.columns)))
+    by_tasks = _listed(question, dealt).withColumn("truncated", F.lit(truncated))
+    return Answer(with_ends(question, by_tasks).select(*FUNCTION.columns))
 
 
-def _shares(question: TrendCall) -> tuple[list[Share], bool]:
+def _shares(question: TrendCall, vertices: Mapping[str, pa.Array] | None) -> tuple[list[Share], bool]:
     """The shares that the trends are listed in, and whether there are more than they list."""
-    if question.here:
-        rows = count_part(question.asked, question.vertices())
+    if vertices is not None:
+        rows = count_part(question.asked, vertices)
         rows = rows.append_column(tasks.PORTION, pa.array([0] * rows.num_rows, pa.int32()))
     else:
         # One row for each partition and window, in the order in which its portion numbers the trends.
         elsewhere = replace(question, lake=question.lake.apart())
-        rows = counted(elsewhere).select("key", "window", "trends", tasks.PORTION).toArrow()
+        rows = counted_by_tasks(elsewhere).select("key", "window", "trends", tasks.PORTION).toArrow()
     cells = [
         Cell(portion, key, window, number_of(trends))
         for portion, key, window, trends in zip(
@@ -64,13 +70,8 @@ def _shares(question: TrendCall) -> tuple[list[Share], bool]:
 
 
 def _listed(question: TrendCall, dealt: Sequence[Share]) -> DataFrame:
+    """The trends, by Spark's tasks."""
     text, lake = question.question["text"], question.lake
-    if not dealt:
-        return lake.local(TREND_ROWS.empty_table(), _LISTED)
-    if question.here and sum(share.high - share.low for share in dealt) <= HERE_TRENDS:
-        vertices = question.vertices()
-        pieces = [rows for share in dealt for rows in list_part(question.asked, vertices, share.low, share.high)]
-        return lake.local(pa.concat_tables(pieces), _LISTED)
     rows = [(share.part, number, share.low, share.high) for number, share in enumerate(dealt)]
     vertices_dealt = question.portions().join(F.broadcast(lake.spark.createDataFrame(rows, _SHARE)), tasks.PORTION)
     given = vertices_dealt.select(*VERTEX, "low", "high", F.col("share").alias(tasks.PORTION))

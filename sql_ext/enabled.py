@@ -16,7 +16,7 @@ from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, StateReader
-from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.lake import READER, Lake
 from patternlake.udfs.errors import ArgumentError, StateError
 
 logger = logging.getLogger(__name__)
@@ -25,8 +25,6 @@ _Read = TypeVar("_Read")
 
 _DATABASE = "spark.patternlake.database"
 """Of a session: the database that its functions answer from."""
-READER = "spark.patternlake.reader"
-"""``auto`` (default): directly where that is possible, else through Spark; ``direct`` or ``spark`` forces either."""
 CACHE_BYTES = "spark.patternlake.cacheBytes"
 """Bytes of state files that the driver's process keeps."""
 _READERS = ("auto", "direct", "spark")
@@ -94,7 +92,7 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
         raise ArgumentError(f"there is no enabled database {name!r}; enabled: {', '.join(known)}")
     _CACHE.resize(int(str(spark.conf.get(CACHE_BYTES, str(DEFAULT_BYTES)))))
     opened = Database(spark, name, known[name].location)
-    return Lake(opened, _reader(opened, known[name].direct))
+    return Lake(opened, _reader(opened, known[name].direct), _CACHE)
 
 
 def lake_of_object(spark: SparkSession, name: object) -> tuple[Lake, object]:
@@ -146,6 +144,11 @@ class _Fallback:
     def place(self) -> tuple[str, dict[str, str]]:
         """As of `DirectReader`."""
         return self._direct.place
+
+    @property
+    def bytes_read(self) -> int:
+        """As of `DirectReader`."""
+        return self._direct.bytes_read
 
     def version(self, table: str) -> int:
         return self._read(lambda reader: reader.version(table))

@@ -23,6 +23,7 @@ from patternlake.sql_ext import (
     predict_match,
     workers,
 )
+from patternlake.sql_ext.session import PARAMETER_MARKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +94,8 @@ def enable(
             "patternlake.run(spark, configuration) fills it, given a configuration with this database and location. "
             f"If the location is mistyped: DROP DATABASE {identifier(database)} CASCADE, then enable the right one"
         )
+    for name, value in PARAMETER_MARKERS.items():
+        spark.conf.set(name, value)
     before = enabled.use(db, storage_options)
     planned_functions.register(spark, FUNCTIONS)
     if before is not None and before != (db.name, db.location):

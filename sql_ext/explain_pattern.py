@@ -11,7 +11,7 @@ import pyarrow as pa
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
-from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.kleene.asking import explain
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _ROWS = pa.schema([("line", pa.int32()), ("plan", pa.string()), ("cost", pa.float64()), ("rows", pa.float64())])
 
 
-def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     lines = explain(arguments, facts.published, facts.known, facts.counts)
     rows = [
         {"line": number, "plan": line.text, "cost": line.cost, "rows": line.rows}
         for number, line in enumerate(lines, start=1)
     ]
-    return lake.local(pa.Table.from_pylist(rows, _ROWS), FUNCTION.schema)
+    return Answer(pa.Table.from_pylist(rows, _ROWS))
 
 
 FUNCTION = TableFunction(

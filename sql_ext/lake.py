@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, StateReader
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 DRIVER_BYTES = "spark.patternlake.driverBytes"
 """Up to so many bytes of files the driver's own process answers; above it, Spark's tasks do."""
 DEFAULT_DRIVER_BYTES = 64 << 20
+
+READER = "spark.patternlake.reader"
+"""``auto`` (default): state is read directly where possible, else through Spark; ``direct`` or ``spark`` forces it."""
+EXACT_WHEN_FEW = "spark.patternlake.exactWhenFew"
+"""Whether a question to the sketch is answered from events where these are few."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,13 @@ class Lake:
         Open in the session that asks.
     reader
         Reads its state in the driver's process.
+    cache
+        Keeps what was read and answered there.
     """
 
     database: Database
     reader: StateReader
+    cache: TableCache
 
     @property
     def spark(self) -> SparkSession:
@@ -50,7 +59,7 @@ class Lake:
         """
         session: Any = self.spark._jsparkSession
         own = SparkSession(self.spark.sparkContext, session.cloneSession())
-        return Lake(replace(self.database, spark=own), self.reader)
+        return replace(self, database=replace(self.database, spark=own))
 
     def snapshot(self, as_of: int | None) -> Snapshot:
         """What is published at a moment, in microseconds; None: now."""
@@ -60,6 +69,16 @@ class Lake:
         """Whether the driver's own process may read these rows."""
         most = int(str(self.spark.conf.get(DRIVER_BYTES, str(DEFAULT_DRIVER_BYTES))))
         return self.reader.size(table, where) <= most
+
+    @property
+    def ways(self) -> tuple[str | None, ...]:
+        """The settings that say how a question is answered."""
+        return tuple(self.spark.conf.get(name, None) for name in (DRIVER_BYTES, EXACT_WHEN_FEW, READER))
+
+    @property
+    def exact_when_few(self) -> bool:
+        """Whether questions of few events are answered exactly, unasked."""
+        return str(self.spark.conf.get(EXACT_WHEN_FEW, "true")).strip().lower() != "false"
 
     def frame(self, table: str, where: Sequence[Condition]) -> DataFrame:
         """Rows of a table, for Spark's tasks to read."""

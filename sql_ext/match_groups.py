@@ -10,35 +10,34 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, between, shown_at
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
-from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.groups.asking import ask, asked
 from patternlake.udfs.groups.parts import groups_in
 from patternlake.udfs.language.scopes import BUILT_IN
-from patternlake.udfs.partitions import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_KEPT = ("part", "t_start", "t_first", "t_end", "probability", "final")
+_KEPT = ("t_start", "t_first", "t_end", "probability", "final")
 _EVENT = ("position", "time", "step", "key", "name", "probability")
 
 
-def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     facts = facts_of(snapshot, arguments["stream"])
     question = ask(arguments, facts.published, facts.known, facts.counts, _configured(snapshot, facts.number))
-    return _kept(lake, arguments, question) if question.get("query") else _answered(lake, arguments, question)
+    answered = _kept if question.get("query") else _answered
+    return Answer(answered(lake, arguments, question))
 
 
 def _configured(snapshot: Snapshot, number: int | None) -> list[dict[str, Any]]:
@@ -47,24 +46,17 @@ def _configured(snapshot: Snapshot, number: int | None) -> list[dict[str, Any]]:
     return [at for at in found if at["stream_id"] == number]
 
 
-def _kept(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame:
+def _kept(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame | pa.Table:
     where = [
         Condition("stream_id", "=", question["number"]),
         Condition("group_id", "=", question["query_number"]),
         *shown_at(question["query_base"], question["query_batch"]),
     ]
     where += between("t_end", arguments["from_step"], arguments["to_step"])
-    key = arguments["key"]
-    if lake.small("group_matches", where):
-        stored = lake.reader.rows("group_matches", _KEPT, where)
-        keys = pa.array([shown(values) for values in stored[PART].to_pylist()], pa.string())
-        found = stored.drop_columns([PART]).add_column(0, "key", keys)
-        return lake.local(found if key is None else found.filter(pc.equal(found["key"], key)), FUNCTION.schema)
-    rows = lake.frame("group_matches", where).select(F.expr(shown_text(PART)).alias("key"), *_KEPT[1:])
-    return rows if key is None else rows.where(F.col("key") == F.lit(key))
+    return kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])
 
 
-def _answered(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame:
+def _answered(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame | pa.Table:
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
     text, columns, key = question["text"], question["partition"], arguments["key"]
     attributes = ("attributes",) if (asked(text).groups.question.columns | set(columns)) - BUILT_IN.keys() else ()
@@ -74,7 +66,7 @@ def _answered(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, A
         rows = rows.append_column(PART, event_rows.parts(rows, columns))
         if key is not None:
             rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
-        return lake.local(groups_in(asked(text), event_rows.columns_of(rows)), FUNCTION.schema)
+        return groups_in(asked(text), event_rows.columns_of(rows))
     rows = event_rows.partitioned(lake.frame("events", where), columns)
     if key is not None:
         rows = event_rows.with_key(rows, key)

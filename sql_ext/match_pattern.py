@@ -20,7 +20,7 @@ from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
-from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.kleene.asking import KleeneAsked, ask, asked
@@ -35,7 +35,7 @@ _ALWAYS = ("position", "time", "name")
 _RANK = "rank"
 
 
-def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     question = _asked(arguments, facts, whole=True)
     names = None if question["ranked"] else question["names"]
@@ -48,14 +48,14 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
         to_time=arguments["to_time"],
     )
     compiled = asked(question["text"])
-    tell_unseen(compiled.pattern.asked_names, facts.counts)
+    told = tell_unseen(compiled.pattern.asked_names, facts.counts)
     columns = _columns(compiled, arguments["key"])
     if lake.small("events", where) and event_rows.fit_here(question["partition"]):
         rows = _here(lake.reader.rows("events", columns, where), question, arguments["key"])
         if question["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
-            return lake.local(pa.concat_tables(match_part(compiled, 0, rows)), FUNCTION.schema)
+            return Answer(pa.concat_tables(match_part(compiled, 0, rows)), lasting=not told)
     question = _asked(arguments, facts, whole=False)
-    return _dealt(lake.frame("events", where).select(*columns), question, arguments)
+    return Answer(_dealt(lake.frame("events", where).select(*columns), question, arguments), lasting=not told)
 
 
 def _asked(arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool) -> dict[str, Any]:

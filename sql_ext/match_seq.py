@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.snapshots import Published
 from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.sketch_descent import descend
-from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
-from patternlake.udfs.sketch.answering import Candidates, answer, candidates
+from patternlake.udfs.sketch.answering import Candidates, answer, candidates, costs_no_more
 from patternlake.udfs.sketch.asking import SketchRead, ask
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.verifying import exact_part
@@ -35,34 +36,53 @@ MOST_PORTIONS = 1000
 _ALWAYS = ("position", "time", "name", "tokens")
 
 
-def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     published = snapshot.published("sketch", arguments["stream"] or "")
     read = ask(arguments, published.as_mapping(), snapshot.names("sketch"))
     question = read.question
     counts = snapshot.name_counts(read.number, read.ingest_base, read.ingest_batch, MOST_NAMES)
-    tell_unseen(question.pattern.names, counts, names_are_tokens=question.tokens_are_names)
-    hits = descend(lake, read)
-    if not question.verify:
-        return lake.local(answer(question, hits), FUNCTION.schema)
-    return _exact(lake, read, candidates(question, hits), counts)
+    told = tell_unseen(question.pattern.names, counts, names_are_tokens=question.tokens_are_names)
+    return Answer(_rows(lake, arguments, published, read, counts), lasting=not told)
 
 
-def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[str, Any]]) -> DataFrame:
-    """The answer from the events that can matter."""
+def _rows(
+    lake: Lake, arguments: dict[str, Any], published: Published, read: SketchRead, counts: list[dict[str, Any]]
+) -> DataFrame | pa.Table:
     question = read.question
-    names = wanted.names if question.tokens_are_names else None
+    hits = descend(lake, read)
+    if question.verify:
+        return _exact(lake, read, candidates(question, hits), counts)
+    # What ageing has taken is told by the sketch alone.
+    if lake.exact_when_few and question.level == 0 and not question.floors:
+        exactly = ask({**arguments, "verify": True}, published.as_mapping(), [])
+        wanted = candidates(exactly.question, hits)
+        about = _about(exactly.question, wanted, counts)
+        if costs_no_more(exactly.question, hits, about) and lake.small("events", _conditions(exactly, wanted)):
+            return _exact(lake, exactly, wanted, counts)
+    return answer(question, hits)
+
+
+def _conditions(read: SketchRead, wanted: Candidates) -> list[Condition]:
+    """Those on the events that an exact answer reads."""
+    names = wanted.names if read.question.tokens_are_names else None
     where = event_rows.of_stream(read.number, read.ingest_base, read.ingest_batch, names=names)
     where.append(among("block", wanted.blocks))
-    if question.one_key:
-        where.append(Condition("key", "=", question.key))
+    if read.question.one_key:
+        where.append(Condition("key", "=", read.question.key))
+    return where
+
+
+def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[str, Any]]) -> DataFrame | pa.Table:
+    """The answer from the events that can matter."""
+    question, where = read.question, _conditions(read, wanted)
     columns = _columns(question)
     undivided = not question.every_key and not question.one_key
     if lake.small("events", where):
         rows = lake.reader.rows("events", columns, where)
         if not undivided or rows.num_rows <= WHOLE_EVENTS:
-            return lake.local(pa.concat_tables(exact_part(question, event_rows.columns_of(rows))), FUNCTION.schema)
-    about = _about(wanted, counts)
+            return pa.concat_tables(exact_part(question, event_rows.columns_of(rows)))
+    about = _about(question, wanted, counts)
     if undivided and about > WHOLE_EVENTS:
         raise ArgumentError(
             f"about {about:,} events carry names of the pattern in the parts that can hold a match, and without "
@@ -90,11 +110,12 @@ def _columns(question: Question) -> tuple[str, ...]:
     return (*_ALWAYS, *built_in, *key, *(("attributes",) if read - BUILT_IN.keys() else ()))
 
 
-def _about(wanted: Candidates, counts: list[dict[str, Any]]) -> int:
-    """About how many events are read, by how often each name occurs."""
-    every = sum(int(row["events"]) for row in counts)
-    mine = sum(int(row["events"]) for row in counts if wanted.names is None or row["name"] in wanted.names)
-    return int(mine * min(1.0, (len(wanted.blocks) << BLOCK_BITS) / max(1, every)))
+def _about(question: Question, wanted: Candidates, counts: list[dict[str, Any]]) -> int:
+    """About how many events can matter, by how often each name occurs."""
+    # Names tell nothing of events that have other tokens.
+    names = wanted.names if question.tokens_are_names else None
+    mine = question.events if names is None else sum(int(row["events"]) for row in counts if row["name"] in names)
+    return int(mine * min(1.0, (len(wanted.blocks) << BLOCK_BITS) / max(1, question.events)))
 
 
 FUNCTION = TableFunction(

@@ -5,25 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import functions as F
-
-from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.state_reader import Condition, between, shown_at
+from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.asking import ask
-from patternlake.udfs.partitions import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_STORED = ("part", "first_position", "last_position", "first_time", "last_time", "bindings")
+_STORED = ("first_position", "last_position", "first_time", "last_time", "bindings")
 
 
-def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     question = ask(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
     where = [
@@ -32,18 +27,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
         *shown_at(question["base"], question["batch"]),
     ]
     where += between("last_time", arguments["from_time"], arguments["to_time"])
-    key = arguments["key"]
-    if lake.small("subscription_matches", where):
-        return lake.local(_rows(lake.reader.rows("subscription_matches", _STORED, where), key), FUNCTION.schema)
-    stored = lake.frame("subscription_matches", where)
-    found = stored.select(F.expr(shown_text("part")).alias("key"), *_STORED[1:])
-    return found if key is None else found.where(F.col("key") == F.lit(key))
-
-
-def _rows(stored: pa.Table, key: str | None) -> pa.Table:
-    keys = pa.array([shown(values) for values in stored["part"].to_pylist()], pa.string())
-    found = stored.drop_columns(["part"]).add_column(0, "key", keys)
-    return found if key is None else found.filter(pc.equal(found["key"], key))
+    return Answer(kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"]))
 
 
 FUNCTION = TableFunction(

@@ -21,6 +21,7 @@ from pyspark.sql.classic.column import Column
 from patternlake.sql_ext.arguments import SqlArguments, bound, plain_values
 from patternlake.sql_ext.enabled import lake_of_object
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.remembered import answered
 from patternlake.sql_ext.table_function import ScalarFunction, TableFunction
 from patternlake.udfs.errors import PatternLakeError
 
@@ -53,7 +54,7 @@ def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) ->
     PatternLakeError
         What is wrong with the call.
     """
-    return function.plan(*_placed(spark, function, _plain(spark, function, given)))
+    return answered(function, *_placed(spark, function, _plain(spark, function, given)))
 
 
 def said(function: ScalarFunction, spark: SparkSession, given: dict[str, Any]) -> Any:
@@ -167,7 +168,7 @@ class _TableBuilder(_Builder):
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function = self._function
         arguments = SqlArguments(spark).values(function.name, function.parameters, expressions)
-        frame: Any = function.plan(*_placed(spark, function, arguments))
+        frame: Any = answered(function, *_placed(spark, function, arguments))
         return frame._jdf.queryExecution().analyzed()
 
 

@@ -15,7 +15,7 @@ from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Parameter, TableFunction
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.asking import ask, forecast
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
 
@@ -34,7 +34,7 @@ _MOVES = {
 }
 
 
-def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     question = ask(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
     mine = [Condition("stream_id", "=", question["number"]), *shown_at(question["base"], question["batch"])]
@@ -49,8 +49,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
         if key is not None and rows.num_rows:
             part = rows[PART].combine_chunks()
             rows = rows.filter(event_rows.of_key(part, len(part[0]), key))
-        found = live_rows(event_rows.columns_of(rows), states, operands, threshold)
-        return lake.local(found, FUNCTION.schema)
+        return Answer(live_rows(event_rows.columns_of(rows), states, operands, threshold))
     instances = lake.frame("machine_instances", where).select(*INSTANCE_COLUMNS)
     if key is not None:
         instances = event_rows.with_key(instances, key)
@@ -60,7 +59,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> DataFrame:
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         yield live_rows(columns, states, operands, threshold)
 
-    return tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, FUNCTION.schema)
+    return Answer(tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, FUNCTION.schema))
 
 
 FUNCTION = TableFunction(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Delta's parser hands on no parameters (delta-io/delta#7640), so that they must be bound after parsing.
+PARAMETER_MARKERS = {"spark.sql.legacy.parameterSubstitution.constantsOnly": "true"}
+
 # Each setting with the reason that it is not Spark's default.
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -29,6 +32,9 @@ _SETTINGS = {
     # State tables are small: Delta's default of 50 tasks per snapshot costs more than the snapshot.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "8",
+    **PARAMETER_MARKERS,
+    # Workers are forked from a process that has loaded the kernels.
+    "spark.python.daemon.module": "patternlake.sql_ext.worker_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }

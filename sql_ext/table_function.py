@@ -37,6 +37,23 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a call gives.
+
+    Attributes
+    ----------
+    rows
+        Rows that are here already, or a plan of Spark's; in the order of the function's columns.
+    lasting
+        Whether the same call gives the same until something is published. False where the analyst was told something
+        beside the rows, and is to be told again.
+    """
+
+    rows: DataFrame | pa.Table
+    lasting: bool = True
+
+
+@dataclass(frozen=True)
 class TableFunction:
     """A function that gives rows.
 
@@ -51,7 +68,7 @@ class TableFunction:
     comment
         One line for DESCRIBE FUNCTION.
     plan
-        From a lake and all arguments by name to the rows. TIMESTAMPs are microseconds since the epoch, a MAP is a
+        From a lake and all arguments by name to the answer. TIMESTAMPs are microseconds since the epoch, a MAP is a
         dict, NULL is None. Raises `PatternLakeError` for what is wrong with the call.
     """
 
@@ -59,7 +76,7 @@ class TableFunction:
     parameters: tuple[Parameter, ...]
     columns: Mapping[str, str]
     comment: str
-    plan: Callable[[Lake, dict[str, Any]], DataFrame]
+    plan: Callable[[Lake, dict[str, Any]], Answer]
 
     @property
     def schema(self) -> str:

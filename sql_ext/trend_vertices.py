@@ -138,16 +138,27 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
     return TrendCall(lake, arguments, question, where, here)
 
 
-def with_ends(question: TrendCall, rows: DataFrame) -> DataFrame:
+def with_ends(question: TrendCall, rows: DataFrame | pa.Table) -> DataFrame | pa.Table:
     """Rows of windows; those of windows that count events with the times of their first and last event, if inside."""
     if not question.windows.counted:
         return rows
+    if isinstance(rows, pa.Table):
+        return _with_ends_here(rows, question.ends())
     names = {"first_time": "__first", "last_time": "__last", "final": "__final"}
     ends = question.lake.local(question.ends(), _ENDS)
     joined = rows.join(F.broadcast(ends.withColumnsRenamed(names)), "window")
     return joined.withColumns(
         {"window_start": F.col("__first"), "window_end": F.col("__last"), "final": F.col("__final")}
     )
+
+
+def _with_ends_here(rows: pa.Table, ends: pa.Table) -> pa.Table:
+    place = pc.index_in(rows["window"], value_set=ends["window"].combine_chunks())
+    inside = pc.is_valid(place)
+    rows, ends = rows.filter(inside), ends.take(place.filter(inside))
+    for name, end in (("window_start", "first_time"), ("window_end", "last_time"), ("final", "final")):
+        rows = rows.set_column(rows.column_names.index(name), name, ends[end])
+    return rows
 
 
 def _floored(number: str, by: int) -> str:

@@ -12,7 +12,7 @@ from patternlake.udfs.unseen_names import unseen_names, unseen_text
 logger = logging.getLogger(__name__)
 
 
-def tell_unseen(names: Iterable[str], counts: Sequence[Mapping[str, Any]], *, names_are_tokens: bool = True) -> None:
+def tell_unseen(names: Iterable[str], counts: Sequence[Mapping[str, Any]], *, names_are_tokens: bool = True) -> bool:
     """Warn, in the log and in Python's warnings.
 
     Parameters
@@ -23,8 +23,15 @@ def tell_unseen(names: Iterable[str], counts: Sequence[Mapping[str, Any]], *, na
         As `Snapshot.name_counts` gives them.
     names_are_tokens
         As of `unseen_names`.
+
+    Returns
+    -------
+    bool
+        Whether there was anything to tell.
     """
-    for name, nearest in unseen_names(names, [row["name"] for row in counts], names_are_tokens=names_are_tokens):
+    unseen = unseen_names(names, [row["name"] for row in counts], names_are_tokens=names_are_tokens)
+    for name, nearest in unseen:
         text = unseen_text(name, nearest)
         logger.warning("%s", text)
         warnings.warn(text, stacklevel=4)
+    return bool(unseen)

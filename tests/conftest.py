@@ -35,6 +35,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            # Streams of tests are small, and what most of them ask about is the sketch.
+            "spark.patternlake.exactWhenFew": "false",
         },
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -153,10 +153,12 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     configuration.write_text(yaml.safe_dump(tree))
     for job in ("ingest", "sketch", "trends", "groups", "predict"):
         patternlake.run(spark, str(configuration), job=job)
-    before = spark.catalog.currentDatabase()
+    before, setting = spark.catalog.currentDatabase(), spark.conf.get("spark.patternlake.exactWhenFew")
     patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
     spark.catalog.setCurrentDatabase(DATABASE)
+    spark.conf.unset("spark.patternlake.exactWhenFew")
     yield spark
+    spark.conf.set("spark.patternlake.exactWhenFew", setting)
     spark.catalog.setCurrentDatabase(before)
 
 

@@ -149,3 +149,24 @@ def test_as_of_an_earlier_batch(lake: SketchLake) -> None:
     )
     assert lake.said(calls) == expected
     assert [said for row in per_row for said in row] == expected
+
+
+def test_rows_that_limits_have_cut_are_each_answered(lake: SketchLake) -> None:
+    """A function that joined its answers to a second copy of its rows would answer others than those that are shown."""
+    keyed(lake)
+    lake.rows(
+        "CREATE OR REPLACE TEMPORARY VIEW users AS SELECT concat('k', id) AS name FROM range(1, 40) ORDER BY rand(3)"
+    )
+    asked = "match_exists('keyed', 'A ; B', key => name)"
+    every = dict(lake.rows(f"SELECT name, {asked} FROM users"))
+    assert [name for name, found in sorted(every.items()) if found] == ["k1", "k2"]
+    for inner, outer in (("ORDER BY name LIMIT 20", "LIMIT 5"), ("LIMIT 20", "ORDER BY found, name LIMIT 5")):
+        cut = lake.rows(f"SELECT name, {asked} AS found FROM (SELECT name FROM users {inner}) {outer}")
+        assert len(cut) == 5
+        assert all(row["found"] is every[row["name"]] for row in cut)
+
+
+def test_a_row_without_a_key_asks_the_whole_stream(lake: SketchLake) -> None:
+    keyed(lake)
+    rows = lake.rows("SELECT match_exists('keyed', 'A ; B', key => name) FROM VALUES (CAST(NULL AS STRING)) AS t(name)")
+    assert [tuple(row) for row in rows] == [(True,)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -420,6 +420,62 @@ def test_names_and_values_that_contain_keywords_are_no_clauses(lake: SketchLake)
 def test_a_limit_is_at_least_one(lake: SketchLake, text: str, verify: bool) -> None:
     calls = [worked(lake).seq(text, verify=verify, max_matches=limit, truncate=True) for limit in (0, -1)]
     assert lake.errors(calls) == [f"max_matches must be 1 or more, not {limit}" for limit in (0, -1)]
+
+
+# --- few events -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def exact_when_few(lake: SketchLake) -> Iterator[None]:
+    """As sessions are, unless they say otherwise."""
+    before = lake.spark.conf.get("spark.patternlake.exactWhenFew")
+    lake.spark.conf.unset("spark.patternlake.exactWhenFew")
+    yield
+    lake.spark.conf.set("spark.patternlake.exactWhenFew", before)
+
+
+def visits(lake: SketchLake) -> Stream:
+    """Leaves of four with one event of each visitor; few events are rare or odd, most are plain."""
+    names = ["plain"] * 32
+    for place, name in {1: "odd", 2: "rare", 8: "rare", 9: "odd", 20: "rare", 22: "odd"}.items():
+        names[place] = name
+    made = [E(number * 1000, name, f"v{number % 4}") for number, name in enumerate(names)]
+    return lake.stream("visits", made, sketch={"events_per_leaf": 4, "keyed": True, "fpq": 1e-5}, key="who")
+
+
+@pytest.mark.usefixtures("exact_when_few")
+def test_a_question_of_few_events_is_answered_exactly(lake: SketchLake) -> None:
+    stream = visits(lake)
+    rare, frequent = lake.ask([stream.seq("odd ; rare"), stream.seq("plain ; plain")])
+    # One leaf holds the first odd and the first rare event: the sketch can't tell which came first.
+    assert [first_positions(row) for row in rare] == [(2, 3), (10, 21)]
+    assert all(row["exact"] and row["fp_bound"] == 0 for row in rare)
+    assert frequent
+    assert not any(row["exact"] for row in frequent)
+
+
+@pytest.mark.usefixtures("exact_when_few")
+def test_a_question_of_keys_is_answered_exactly(lake: SketchLake) -> None:
+    stream = visits(lake)
+    asked: list[dict[str, Any]] = [
+        {"pattern": "plain ; plain PARTITION BY key"},
+        {"pattern": "plain ; plain", "key": "v1"},
+        {"pattern": "plain ; odd", "key": "v2"},
+    ]
+    unasked = lake.ask([stream.seq(**one) for one in asked])
+    assert unasked == lake.ask([stream.seq(**one, verify=True) for one in asked])
+    assert all(rows and all(row["exact"] for row in rows) for rows in unasked)
+
+
+@pytest.mark.usefixtures("exact_when_few")
+def test_levels_and_a_session_that_says_so_are_answered_by_the_sketch(lake: SketchLake) -> None:
+    stream = visits(lake)
+    (by_level,) = lake.ask([stream.seq("odd ; rare", level=1)])
+    lake.spark.conf.set("spark.patternlake.exactWhenFew", "false")
+    (by_session,) = lake.ask([stream.seq("odd ; rare")])
+    assert [first_positions(row) for row in by_session] == [(1, 9), (9, 21)]
+    assert by_level
+    assert not any(row["exact"] for row in [*by_level, *by_session])
 
 
 # --- moments --------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -14,8 +15,9 @@ from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, shared, worke
 
 import patternlake
 from patternlake.jobs.messages import message
-from patternlake.sql_ext import enabled, enabling
+from patternlake.sql_ext import enabling, match_seq, planned_functions
 from patternlake.sql_ext import lake as lakes
+from patternlake.sql_ext.table_function import Answer
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ QUESTIONS = [
 @pytest.fixture
 def settings(lake: SketchLake) -> Iterator[None]:
     yield
-    for name in (lakes.DRIVER_BYTES, enabled.READER):
+    for name in (lakes.DRIVER_BYTES, lakes.READER):
         lake.spark.conf.unset(name)
 
 
@@ -76,9 +78,9 @@ def test_the_driver_and_sparks_tasks_give_the_same_rows(lake: SketchLake, keyed:
 @pytest.mark.usefixtures("settings")
 def test_state_that_spark_reads_gives_the_same_rows(lake: SketchLake, keyed: Stream) -> None:
     direct = [sorted(map(str, rows)) for rows in lake.ask(QUESTIONS[:2])]
-    lake.spark.conf.set(enabled.READER, "spark")
+    lake.spark.conf.set(lakes.READER, "spark")
     assert [sorted(map(str, rows)) for rows in lake.ask(QUESTIONS[:2])] == direct
-    lake.spark.conf.set(enabled.READER, "telepathy")
+    lake.spark.conf.set(lakes.READER, "telepathy")
     assert "'telepathy'; one of auto, direct, spark would be right" in error(
         lake.spark, f"SELECT * FROM {QUESTIONS[0]}"
     )
@@ -148,6 +150,42 @@ def test_functions_stand_in_new_sessions_views_and_other_queries(lake: SketchLak
     later.sql(f"CREATE TABLE {DATABASE}.kept USING DELTA AS SELECT * FROM {text}")
     assert later.table(f"{DATABASE}.kept").count() == expected
     later.sql(f"DROP TABLE {DATABASE}.kept")
+
+
+def test_arguments_may_be_parameters_of_the_query(lake: SketchLake) -> None:
+    later = lake.spark.newSession()
+    patternlake.enable(later, DATABASE, lake.location)
+    expected = lake.rows(f"SELECT * FROM {call('match_seq', 'worked', 'A ; B', to_position=16)}")
+    named = "SELECT * FROM match_seq(:stream, :pattern, to_position => :last)"
+    for session in (lake.spark, later):
+        assert session.sql(named, args={"stream": "worked", "pattern": "A ; B", "last": 16}).collect() == expected
+        assert session.sql("SELECT * FROM match_seq(?, ?, to_position => ?)", args=["worked", "A ; B", 16]).count() == 4
+        assert session.sql("SELECT match_exists('worked', :p)", args={"p": "A ; Z"}).collect()[0][0] is False
+
+
+def test_an_answer_is_remembered_until_something_is_published(lake: SketchLake) -> None:
+    planned: list[str] = []
+
+    def plan(lake: Any, arguments: dict[str, Any]) -> Answer:
+        planned.append(arguments["pattern"])
+        return match_seq.FUNCTION.plan(lake, arguments)
+
+    function = replace(match_seq.FUNCTION, plan=plan)
+
+    def rows(pattern: str = "A ; B") -> int:
+        defaults = {parameter.name: parameter.default for parameter in function.parameters}
+        given = {**defaults, "stream": "remembered", "pattern": pattern}
+        return planned_functions.call(function, lake.spark, given).count()
+
+    stream = lake.stream("remembered", [E(1, "A"), E(2, "B")])
+    assert (rows(), rows(), len(planned)) == (1, 1, 1)
+    with pytest.warns(UserWarning, match="Z"):
+        assert rows("A ; Z") == 0
+    with pytest.warns(UserWarning, match="Z"):
+        assert rows("A ; Z") == 0
+    assert len(planned) == 3
+    stream.deliver([E(3, "A"), E(4, "B")])
+    assert (rows(), rows(), len(planned)) == (2, 2, 4)
 
 
 def test_no_helper_stands_among_the_users_functions(lake: SketchLake) -> None:

@@ -34,6 +34,8 @@ ROWS = pa.schema(
         ("truncated", pa.bool_()),
     ]
 )
+_FEW_EVENTS = 500_000
+"""So many are matched in about the time that planning takes."""
 _FAR = 1 << 61
 """Microseconds from the epoch that no event is away; differences of two such still fit."""
 
@@ -93,6 +95,25 @@ def candidates(question: Question, hits: pa.Array) -> Candidates:
     )
     blocks = range(last + 1) if wanted.ranges is None else _touched(wanted.ranges)
     return Candidates(None if wanted.every_event else tuple(names), tuple(blocks))
+
+
+def costs_no_more(question: Question, hits: pa.Array, events: int) -> bool:
+    """Whether an exact answer reads no more events than the sketch has nodes to ask, for each key that it is asked for.
+
+    Parameters
+    ----------
+    question
+        Compiled with verify.
+    hits
+        Array of `gathering.HITS_TYPE`.
+    events
+        About how many events, of any key, carry names of the pattern where a match can be.
+    """
+    found, _, keys = gathered(question, hits)
+    if question.one_key:
+        # Of one key no count is kept; each node that may hold it has an event or so.
+        events = min(events, len(found))
+    return events <= min(question.nodes * max(1, len(keys)), _FEW_EVENTS)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,12 @@ class Question:
         earlier = bounds.from_time is not None and gone.until is not None and gone.until < bounds.from_time
         return None if low > high or earlier else (low, high)
 
+    @property
+    def nodes(self) -> int:
+        """About how many nodes the whole tree has."""
+        leaf_events = max(1, self.segment_events // self.fanout ** (self.height - 1))
+        return -(-self.events // leaf_events) * self.fanout // (self.fanout - 1)
+
     def tiers(self) -> list[str]:
         """Which parts of the node table hold the nodes that answer."""
         top = self.height - 1

@@ -1,0 +1,32 @@
+"""Rows that a job keeps by partition, as functions give them: with the key that a partition is shown as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.state_reader import Condition
+from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.lake import Lake
+from patternlake.udfs.partitions import shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def kept_rows(
+    lake: Lake, table: str, columns: Sequence[str], where: Sequence[Condition], key: str | None
+) -> DataFrame | pa.Table:
+    """Rows of a table that has a column ``part``: `key`, and the columns; of all keys, or of one."""
+    if lake.small(table, where):
+        stored = lake.reader.rows(table, (PART, *columns), where)
+        keys = pa.array([shown(values) for values in stored[PART].to_pylist()], pa.string())
+        found = stored.drop_columns([PART]).add_column(0, "key", keys)
+        return found if key is None else found.filter(pc.equal(found["key"], key))
+    rows = lake.frame(table, where).select(F.expr(shown_text(PART)).alias("key"), *columns)
+    return rows if key is None else rows.where(F.col("key") == F.lit(key))

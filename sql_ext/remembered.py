@@ -1,0 +1,61 @@
+"""Answers that are remembered: Spark's analyser asks more than once for one query, and dashboards ask again and again.
+
+An answer depends on the call and on what is published, so it lasts until the table of publications has a new version.
+Rows that are here already are kept, in the cache that keeps files, within its bounds; plans of Spark's are made anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.file_cache import TableCache
+    from patternlake.sql_ext.lake import Lake
+    from patternlake.sql_ext.table_function import TableFunction
+
+_ANSWER = "answer"
+
+
+def answered(function: TableFunction, lake: Lake, arguments: dict[str, Any]) -> DataFrame:
+    """The rows of a call.
+
+    Parameters
+    ----------
+    function
+        The function.
+    lake
+        What it asks.
+    arguments
+        All of them, by name.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    key = _key(function, lake, arguments)
+    rows = lake.cache.peek(key)
+    if rows is None:
+        answer = function.plan(lake, arguments)
+        if not isinstance(answer.rows, pa.Table):
+            return answer.rows
+        rows = answer.rows
+        if answer.lasting:
+            lake.cache.put(key, rows)
+    return lake.local(rows, function.schema)
+
+
+def forget(cache: TableCache) -> None:
+    """Let go of all answers, so that the next call of each is worked out; files stay."""
+    cache.drop(lambda key: isinstance(key, tuple) and key[0] == _ANSWER)
+
+
+def _key(function: TableFunction, lake: Lake, arguments: Mapping[str, Any]) -> Hashable:
+    version = lake.reader.version("publications")
+    return (_ANSWER, lake.database.location, version, lake.ways, function.name, json.dumps(arguments, sort_keys=True))

@@ -1,0 +1,14 @@
+"""Spark's daemon of Python workers with the kernels loaded: each worker is forked from it and has them at once.
+
+Loading them takes seconds, and Spark starts a worker for each task that runs at the same time. Sessions that
+`patternlake.session` makes name this module in ``spark.python.daemon.module``.
+"""
+
+from __future__ import annotations
+
+from pyspark.daemon import manager
+
+import patternlake.udfs.warming  # noqa: F401  # loads the kernels of all engines
+
+if __name__ == "__main__":
+    manager()
