@@ -29,9 +29,9 @@ $(VENV)/.jars: $(VENV)/.installed
 	$(BIN)/python -c 'from patternlake.sql_ext.session import bare_session; bare_session("local[1]").stop()' 2>$(VENV)/jars.log || { tail -n 3 $(VENV)/jars.log; exit 1; }
 	touch $@
 
-# The kernels' machine code, kept beside the source: the first month of the demo would wait for it otherwise.
+# The kernels' machine code, kept beside the source: the first batch and the first question would wait for it otherwise.
 $(VENV)/.warm: $(VENV)/.installed $(wildcard udfs/*/*.py)
-	@echo "Compiling the kernels of all jobs, once; this takes some minutes …"
+	@echo "Compiling the kernels of all jobs and functions, once; this takes some minutes …"
 	$(BIN)/python -m patternlake.udfs.warming
 	touch $@
 

@@ -1,48 +1,28 @@
-"""What is compiled at set-up is what the jobs run: they meet no types of arrays that were not compiled for."""
+"""What is compiled at set-up is what the jobs and the functions run: they meet no types that were not compiled for."""
 
 from __future__ import annotations
 
-import random
+import os
+import subprocess
 import sys
-from typing import Any
 
 import pytest
-from naive.machine_cases import random_events
-from unit.machines.test_machine_batches import engine, found_by, table
 
 from patternlake.udfs import warming
-from patternlake.udfs.machines.batch_rows import INSTANCE
 
 pytestmark = pytest.mark.slow
 
 
-def signatures() -> set[tuple[str, Any]]:
-    """Every kernel of the package with the types that it is compiled for so far."""
-    return {
-        (f"{value.__module__}.{value.__name__}", signature)
-        for name, module in list(sys.modules.items())
-        if name.startswith("patternlake.udfs.")
-        for value in vars(module).values()
-        if hasattr(value, "nopython_signatures")
-        for signature in value.nopython_signatures
-    }
+@pytest.mark.timeout(3600)
+def test_hundreds_of_random_questions_compile_nothing_that_warming_has_not() -> None:
+    # In a process of its own: what other tests have compiled would hide what is missing.
+    questions = [sys.executable, "-m", "unit.warming_questions", "300"]
+    path = os.pathsep.join([*(entry for entry in sys.path if entry), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(questions, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_what_the_jobs_call_is_compiled_for_the_types_that_they_call_it_with() -> None:
-    assert [jobs for jobs, _ in warming.warm()] == list(warming.WARMED)
-    compiled = signatures()
-    for kernel in (
-        "patternlake.udfs.sketch.hashing._write_keyed",
-        "patternlake.udfs.trends.sweep.sweep",
-        "patternlake.udfs.groups.running._run",
-        "patternlake.udfs.machines.running._run",
-        "patternlake.udfs.machines.trials._judge",
-    ):
-        assert kernel in {name for name, _ in compiled}
-    # Other subscriptions, over other types, by key and not, with what an earlier batch remembers.
-    events = sorted(random_events(random.Random(1), 40), key=lambda event: (event.time, event.position))
-    for partition in ("PARTITION BY key", ""):
-        found = found_by(engine(partition), table(events[:20], partition, []).to_batches())
-        instances = [row for row in found if row["kind"] == INSTANCE]
-        found_by(engine(partition), table(events[20:], partition, instances).to_batches())
-    assert signatures() == compiled
+def test_the_command_names_what_it_has_compiled() -> None:
+    command = [sys.executable, "-m", "patternlake.udfs.warming"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.rpartition(":")[0].strip() for line in told] == list(warming.WARMED)

@@ -1,0 +1,303 @@
+"""Random questions of every job and function, asked as Spark's tasks ask them, of kernels that warming has compiled.
+
+Run as a program, it prints each signature of a kernel that the questions call and warming did not.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from naive import groups as naive_groups
+from naive.group_cases import random_query as random_group_query
+from naive.group_cases import random_stream
+from naive.kleene_random import Pattern
+from naive.kleene_random import random_events as random_kleene_events
+from naive.machine_cases import random_events as random_machine_events
+from naive.machine_cases import random_subscription
+from naive.sketch_cases import POLICIES, random_conditions, random_pattern
+from naive.sketch_cases import random_events as random_sketch_events
+from naive.trend_cases import ATTRIBUTES as TREND_TYPES
+from naive.trend_cases import compiled as compiled_trends
+from naive.trend_cases import random_events as random_trend_events
+from naive.trend_cases import random_query as random_trend_query
+from unit.groups.test_batches import engine as group_engine
+from unit.groups.test_batches import table as group_table
+from unit.kleene.test_kleene_portions import columns as kleene_columns
+from unit.kleene.test_kleene_portions import counts, publication
+from unit.machines.running_cases import TYPES as MACHINE_TYPES
+from unit.machines.test_machine_batches import STREAM as MACHINE_STREAM
+from unit.machines.test_machine_batches import table as machine_table
+from unit.trends.test_trend_parts import dealt
+from unit.trends.test_trend_rows import columns as vertex_columns
+from unit.trends.test_trend_rows import table_rows
+
+from patternlake.udfs import warming
+from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.groups import asking as groups
+from patternlake.udfs.groups.batches import REMEMBERED
+from patternlake.udfs.groups.parts import groups_in
+from patternlake.udfs.kleene import asking as patterns
+from patternlake.udfs.kleene.parts import match_part
+from patternlake.udfs.machines import asking as machines
+from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, INSTANCE, totals_of
+from patternlake.udfs.machines.batches import Batches
+from patternlake.udfs.machines.configured import groups_of
+from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.machines.trials import Trials, told_by
+from patternlake.udfs.sketch import sizing
+from patternlake.udfs.sketch.answering import answer, candidates, exists
+from patternlake.udfs.sketch.descent import node_hits, top_hits
+from patternlake.udfs.sketch.question import compile_question, question_text
+from patternlake.udfs.sketch.segments import TOP_BUCKET, SegmentPlan, segment_rows
+from patternlake.udfs.sketch.verifying import exact_part
+from patternlake.udfs.trends.asking import TrendsAsked
+from patternlake.udfs.trends.graph_rows import graph_rows
+from patternlake.udfs.trends.parts import count_part, list_part
+from patternlake.udfs.trends.rows import Layout, vertex_rows
+
+
+def ask_pattern(rng: random.Random) -> None:
+    """`match_pattern`, in blocks now and then."""
+    policy = rng.choice(["skip_till_any", "skip_till_any", "skip_till_next", "strict"])
+    head, within, extent = Pattern(rng, scan=policy != "skip_till_any", most=4).text.partition(" WITHIN ")
+    column = rng.choice([None, "s"])
+    text = head + (f" PARTITION BY {column}" if column else "") + within + extent
+    events = random_kleene_events(rng, rng.randint(0, 14))
+    given = {"stream": "s", "pattern": text, "policy": policy, "after_match": rng.choice(["next", "past_last"])}
+    asked = patterns.ask(given, publication(rng.choice([None, 8000])), ["s"], counts(events) or [NOTHING])
+    rows = kleene_columns(list(enumerate(sorted(events, key=lambda event: (event.time, event.position)))))
+    if column:
+        parts = [[event.values[column]] for event in sorted(events, key=lambda event: (event.time, event.position))]
+        rows["part"] = pa.array(parts, pa.list_(pa.string()))
+    if not asked["ranked"]:
+        del rows["rank"]
+    for portion in range(asked["low"], asked["high"] + 1):
+        list(match_part(patterns.asked(asked["text"]), portion, rows))
+
+
+NOTHING = {"name": "A", "events": 0, "first": 0, "last": 0, "attributes": None}
+
+
+def ask_sketch(rng: random.Random) -> None:
+    """The job `sketch`, `match_seq` and `match_exists`."""
+    events = random_sketch_events(rng, rng.randint(1, 24), ordered=rng.random() < 0.5)
+    keys = rng.choice([["k"], [None], ["k", "l", None]])
+    rows = [
+        {
+            "position": event.lo, "time": event.time_lo, "key": rng.choice(keys), "name": min(event.names),
+            "step": None, "probability": None, "tokens": sorted(event.names),
+            "attributes": [("x", rng.choice([None, str(event.x)]))],
+        }
+        for event in events
+    ]  # fmt: skip
+    table = pa.Table.from_pylist(rows, SKETCHED)
+    structure = rng.choice(["leveled", "uniform"])
+    keyed = rng.random() < 0.7
+    planned = sizing.plan(structure, expected_events=24, memory=1 << 16, leaf_events=1, fpq=0.05, height=3)
+    nodes = pa.Table.from_batches(segment_rows(table, SegmentPlan(planned, 0, keyed, 1, 0, 1, 0)))
+    configuration = {"stream": SKETCH_STREAM, "structure": structure, "fanout": 2, "events_per_leaf": 1}
+    dropped = [{"level": None, "before_segment": 1, "until": None}] if rng.random() < 0.2 else []
+    sketch = {
+        "state": json.dumps({"plans": [{"sizing": asdict(planned)}], "events": len(rows)}, default=str),
+        "configuration": json.dumps({**configuration, "keyed": keyed, "seed": 0}),
+        "floors": dropped,
+    }
+    verify = rng.random() < 0.5
+    pattern = random_pattern(rng)
+    if verify and rng.random() < 0.6:
+        pattern = random_conditions(rng, pattern)
+    given: dict[str, Any] = {"stream": "s", "verify": verify, "truncate": True}
+    given["policy"], given["after_match"] = rng.choice(POLICIES)
+    if keyed and rng.random() < 0.3:
+        given["key"] = "k"
+    elif keyed and rng.random() < 0.4:
+        pattern = replace(pattern, partition="key")
+    if rng.random() < 0.3:
+        given["from_position"], given["to_time"] = 2, events[-1].time_hi
+    _ask_sketch(rng, {**given, "pattern": pattern.text()}, sketch, nodes, table)
+
+
+SKETCH_STREAM = {"attributes": {"x": {"type": "double"}}, "key": "key", "tokens": None}
+SKETCHED = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("key", pa.string()),
+        ("name", pa.string()),
+        ("step", pa.int64()),
+        ("probability", pa.float64()),
+        ("tokens", pa.list_(pa.string())),
+        ("attributes", pa.map_(pa.string(), pa.string())),
+    ]
+)
+
+
+def _ask_sketch(
+    rng: random.Random, given: dict[str, Any], sketch: dict[str, Any], nodes: pa.Table, events: pa.Table
+) -> None:
+    question = compile_question(question_text(given, sketch, ["s"]))
+    tops = nodes.filter(pc.equal(nodes["bucket"], TOP_BUCKET))
+    hit = top_hits(question, structs(tops))
+    keys = dict(zip(tops["segment"].to_pylist(), hit.field("keys").to_pylist(), strict=True))
+    if rng.random() < 0.5:
+        nodes = nodes.take(pa.array(rng.sample(range(nodes.num_rows), nodes.num_rows)))
+    segments = whole(nodes)["segment"].to_numpy()
+    tested = pa.array([keys[segment] for segment in segments.tolist()], pa.list_(pa.string()))
+    found = node_hits(question, segments, structs(nodes), tested)
+    hits = found.filter(found.is_valid())
+    if question.verify:
+        candidates(question, hits)
+        mine = events.filter(pc.equal(events["key"], question.key)) if question.one_key else events
+        list(exact_part(question, whole(mine)))
+    else:
+        answer(question, hits)
+        exists(question, hits)
+
+
+def ask_trends(rng: random.Random) -> None:
+    """The job `trends`, `cet_count` and `cet_trends`."""
+    query, events = random_trend_query(rng), random_trend_events(rng, rng.randint(1, 14))
+    question = compiled_trends(query.text())
+    layout = Layout(question, TREND_TYPES)
+    batch = vertex_rows(layout, table_rows(events))
+    rows = vertex_columns([batch])
+    graph_rows(layout, rows)
+    asked = TrendsAsked(layout, None, None, -(2**60), 2**60, rng.randint(1, 4), 10**6, False)
+    for part in dealt(layout, rows, asked.block, rng.randint(1, 3), rng):
+        total = sum(int(trends) for trends in count_part(asked, part)["trends"].to_pylist())
+        list(list_part(asked, part, 0, total))
+
+
+def ask_groups(rng: random.Random) -> None:
+    """`match_groups` from events."""
+    query = random_group_query(rng)
+    rows = group_rows([("k", random_stream(rng)), (None, random_stream(rng))][: rng.randint(0, 2)])
+    given = {
+        "pattern": query.text, "overlap": query.overlap, "threshold": query.threshold, "within": query.within,
+        "from_step": rng.choice([None, 2]),
+    }  # fmt: skip
+    configuration = {"attributes": {"v": {"type": "bigint"}}, "key": "key"}
+    text = json.dumps({"arguments": given, "configuration": configuration})
+    groups_in(groups.asked(text), whole(rows))
+
+
+def group_rows(streams: Sequence[tuple[str | None, naive_groups.Stream]]) -> pa.Table:
+    rows = [
+        {
+            "part": [key], "position": number, "time": step, "step": step, "key": key, "name": row.name,
+            "probability": row.probability, "attributes": [("v", str(row.value))],
+        }
+        for key, stream in streams
+        for step, happened in stream.items()
+        for number, row in enumerate(happened)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, group_table([], {}).schema.remove(1))
+
+
+def run_groups(rng: random.Random) -> None:
+    """The job `groups`, two batches."""
+    asked = group_engine(rng.choice(["a, b+ | c WITHIN 4 EVENTS", "a, (b | c) WITHIN 3 EVENTS"]),
+                         rng.choice(["single", "complete"]))  # fmt: skip
+    states: dict[str | None, bytes] = {}
+    for first in (0, 8):
+        events = [
+            (part, first + step, name, rng.choice([0.2, 0.5, 1.0]))
+            for part in (None, "k")
+            for step in range(rng.randint(1, 8))
+            for name in rng.sample("abc", rng.randint(0, 1))
+        ]
+        found = [row for batch in asked.rows(group_table(events, states).to_batches()) for row in batch.to_pylist()]
+        states |= {row["part"][0]: row["state"] for row in found if row["kind"] == REMEMBERED}
+
+
+def run_machines(rng: random.Random) -> None:
+    """The jobs `predict` and `evaluate`, and `predict_match`."""
+    partition = rng.choice(["", "PARTITION BY key"])
+    texts = [text for _ in range(6) if (partition in (text := random_subscription(rng).text)) == ("PARTITION" in text)]
+    entries = {
+        f"s{number}": {"query": text, "decay": 0.0, "smoothing": 1.0, "lookahead": 4}
+        for number, text in enumerate(texts[:3])
+    }
+    events = sorted(random_machine_events(rng, 20), key=lambda event: (event.time, event.position))
+    middle = rng.randint(0, len(events))
+    instances: list[dict[str, Any]] = []
+    for news in (events[:middle], events[middle:]):
+        given = machine_table(news, partition, instances).to_batches()
+        batches = Batches(groups_of(entries, MACHINE_STREAM), MACHINE_TYPES, 0).rows(given)
+        instances = [row for batch in batches for row in batch.to_pylist() if row["kind"] == INSTANCE]
+    apart = groups_of(entries, MACHINE_STREAM, apart=True)
+    given = machine_table(events, partition, []).to_batches()
+    trained = [row for batch in Trials(apart, MACHINE_TYPES, 0).rows(given) for row in batch.to_pylist()]
+    told = [
+        told_by(group, totals_of(row), 3, [1.0] * len(group.names)) for group, row in zip(apart, trained, strict=True)
+    ]
+    list(Trials(apart, MACHINE_TYPES, 0, (1, 3), (0.5,), told).rows(given))
+    shown = pa.Table.from_pylist(instances, pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS]))
+    for name, entry in entries.items():
+        states = machines.forecast(json.dumps({"name": name, "entry": entry, "stream": MACHINE_STREAM}), [])
+        live_rows(whole(shown), states, [f"o{number}" for number in range(1, 7)], 0.0)
+
+
+def structs(rows: pa.Table) -> pa.StructArray:
+    columns = whole(rows)
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))
+
+
+def whole(table: pa.Table) -> dict[str, pa.Array]:
+    """Columns as a task gets them: over buffers that nobody may write to."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    read = pa.ipc.open_stream(sink.getvalue()).read_all()
+    return {name: read[name].combine_chunks() for name in read.column_names}
+
+
+ASKED: dict[str, Callable[[random.Random], None]] = {
+    "sketch": ask_sketch,
+    "patterns": ask_pattern,
+    "trends": ask_trends,
+    "groups": ask_groups,
+    "groups job": run_groups,
+    "machines": run_machines,
+}
+
+
+def signatures() -> set[tuple[str, Any]]:
+    """Every kernel of the package with the types that it is compiled for so far."""
+    return {
+        (f"{value.__module__}.{value.__name__}", signature)
+        for name, module in list(sys.modules.items())
+        if name.startswith("patternlake.udfs.")
+        for value in vars(module).values()
+        if hasattr(value, "nopython_signatures")
+        for signature in value.nopython_signatures
+    }
+
+
+def main(often: int) -> None:
+    for _ in warming.warm():
+        pass
+    compiled = signatures()
+    for name, ask in ASKED.items():
+        answered = 0
+        for seed in range(often):
+            try:
+                ask(random.Random(seed))
+            except PatternLakeError:
+                continue
+            answered += 1
+        assert 2 * answered > often, f"{name}: of {often} questions only {answered} can be asked"
+        for kernel, signature in sorted(signatures() - compiled, key=str):
+            sys.stdout.write(f"{name}: {kernel}{signature.args}\n")
+        compiled = signatures()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

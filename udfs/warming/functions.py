@@ -1,0 +1,160 @@
+"""Asks the functions' questions of a few events, so that their kernels are compiled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.udfs.groups import asking as groups
+from patternlake.udfs.groups.parts import groups_in
+from patternlake.udfs.kleene import asking as patterns
+from patternlake.udfs.kleene.parts import match_part
+from patternlake.udfs.machines import asking as machines
+from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA
+from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.sketch import sizing
+from patternlake.udfs.sketch.answering import answer, candidates, exists
+from patternlake.udfs.sketch.descent import node_hits, top_hits
+from patternlake.udfs.sketch.question import compile_question, question_text
+from patternlake.udfs.sketch.segments import TOP_BUCKET, SegmentPlan, segment_rows
+from patternlake.udfs.sketch.verifying import exact_part
+from patternlake.udfs.trends.asking import TrendsAsked
+from patternlake.udfs.trends.configured import layout_of
+from patternlake.udfs.trends.parts import count_part, list_part
+from patternlake.udfs.trends.rows import vertex_rows
+from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
+
+_POLICIES = (
+    ("strict", "past_last"),
+    ("skip_till_next", "past_last"),
+    ("skip_till_next", "next"),
+    ("skip_till_any", "next"),
+)
+_EVERY_WINDOW = 2**60
+
+
+def warm_sketch_questions() -> None:
+    """`match_seq` and `match_exists`: of all events, of one key and of every key, from nodes and exactly."""
+    planned = sizing.plan("leveled", expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
+    rows = [{**row, "position": at, "tokens": [row["name"]]} for at, row in enumerate(some_events(1), start=1)]
+    events = pa.Table.from_pylist(rows, pa.schema([*EVENT_FIELDS, ("tokens", pa.list_(pa.string()))]))
+    plan = SegmentPlan(planned, 0, True, expressions=1, number=0, stream_id=1, batch_id=0)
+    nodes = pa.Table.from_batches(segment_rows(events, plan))
+    sketch = {
+        "state": json.dumps({"plans": [{"sizing": asdict(planned)}], "events": len(rows)}, default=str),
+        "configuration": json.dumps(
+            {"stream": STREAM, "structure": "leveled", "fanout": 2, "events_per_leaf": 2, "keyed": True, "seed": 0}
+        ),
+        "floors": [],
+    }
+    asked: tuple[tuple[str, Mapping[str, Any]], ...] = (
+        ("a ; b", {}),
+        ("a ; b, c", {"key": "k"}),
+        ("(a & b) ; !c ; a | b WITHIN 5 MIN", {}),
+        ("a ; b PARTITION BY key WITHIN 5 MIN", {}),
+        ("a ; !c ; b WHERE a.x <= b.x AND c.x < a.x WITHIN 9 MIN", {"verify": True}),
+        ("a ; b WHERE a.x = b.x PARTITION BY key", {"verify": True}),
+    )
+    for policy, after_match in _POLICIES:
+        for pattern, arguments in asked:
+            given = {"stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match, **arguments}
+            _ask_sketch(question_text(given, sketch, ["s"]), nodes, events)
+
+
+def _ask_sketch(text: str, nodes: pa.Table, events: pa.Table) -> None:
+    """One question: down the tree, from what is found there, and from the events."""
+    question = compile_question(text)
+    tops = nodes.filter(pa.compute.equal(nodes["bucket"], TOP_BUCKET))
+    hit = top_hits(question, _structs(tops))
+    keys = dict(zip(tops["segment"].to_pylist(), hit.field("keys").to_pylist(), strict=True))
+    segments = nodes["segment"].to_numpy()
+    tested = pa.array([keys[segment] for segment in segments.tolist()], pa.list_(pa.string()))
+    found = node_hits(question, segments, _structs(nodes), tested)
+    hits = found.filter(found.is_valid())
+    if not question.verify:
+        answer(question, hits)
+        exists(question, hits)
+    candidates(question, hits)
+    mine = events if not question.one_key else events.filter(pa.compute.equal(events["key"], question.key))
+    list(exact_part(question, _columns(mine)))
+
+
+def _structs(rows: pa.Table) -> pa.StructArray:
+    return pa.StructArray.from_arrays([rows[name].combine_chunks() for name in rows.column_names], rows.column_names)
+
+
+def warm_patterns() -> None:
+    """`match_pattern`: all matches and scans, with groups, picks, choices, absence, conditions of either form."""
+    events = pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
+    at = {
+        "batch_id": 1, "base_batch": 1, "object_id": 1, "configuration": json.dumps(STREAM), "watermark": None
+    }  # fmt: skip
+    counts = [
+        {"name": name, "events": 2 * NAMES.count(name), "first": 0, "last": 10**9, "attributes": None}
+        for name in sorted(set(NAMES))
+    ]
+    asked = (
+        "a ; b ; c WHERE a.x < c.x AND ABS(a.x - b.x) <= 3 PARTITION BY key",
+        "a+ ; b WHERE a[i].x > a[i-1].x PARTITION BY key WITHIN 5 MIN",
+        "a+ ; b+ WHERE a.x < b.x PARTITION BY key WITHIN 6 EVENTS",
+        "a+ ; b ; c+ WHERE a[i].x > a[i-1].x PARTITION BY key WITHIN 6 EVENTS",
+        "a ; b[2] ; c PARTITION BY key",
+        "a AS p ; !b AS n ; c* ; (a AS q | b AS r) WHERE n.x > p.x AND [x] PARTITION BY key",
+    )
+    for policy, after_match in _POLICIES:
+        for pattern in asked:
+            given = {"stream": "s", "pattern": pattern, "policy": policy}
+            given["after_match"] = after_match
+            said = patterns.ask(given, {"at": at, "first": None, "horizon": None}, ["s"], counts)
+            list(match_part(patterns.asked(said["text"]), 0, _columns(events)))
+
+
+def warm_trend_questions() -> None:
+    """`cet_count` and `cet_trends`: edges that are runs, that must be listed, and events that fit several terms."""
+    events = _columns(pa.Table.from_pylist(some_events(1), pa.schema(EVENT_FIELDS)))
+    for query in (
+        "PATTERN a+ e[] WHERE e[i].x > e[i-1].x PARTITION BY key WITHIN 8 MIN SLIDE 4 MIN",
+        "PATTERN a+ e[] ; b WHERE e[i].x >= e[i-1].x * 2 AND t(e[i]) - t(e[i-1]) < 5 MIN WITHIN 8 EVENTS",
+        "PATTERN a+ e[] ; b WHERE e[i].x <> e[i-1].x AND ABS(e[i].x - e[i-1].x) < 4 WITHIN 8 EVENTS",
+        "PATTERN a+ e[] ; a+ f[] WITHIN 6 MIN",
+    ):
+        layout = layout_of({"query": query, "params": {}, "stream": STREAM})
+        batch = vertex_rows(layout, events)
+        columns = {name: batch[name] for name in batch.schema.names}
+        columns["block"] = pa.array(np.zeros(batch.num_rows, np.int64))
+        question = TrendsAsked(layout, None, None, -_EVERY_WINDOW, _EVERY_WINDOW, 100, 10**6, False)
+        total = sum(int(trends) for trends in count_part(question, columns)["trends"].to_pylist())
+        list(list_part(question, columns, 0, total))
+
+
+def warm_group_questions() -> None:
+    """`match_groups` from events: single and complete overlap."""
+    events = _columns(pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS])))
+    for overlap in ("single", "complete"):
+        given = {"pattern": "a, b+ | c WITHIN 4 EVENTS", "overlap": overlap}
+        text = json.dumps({"arguments": given, "configuration": STREAM})
+        groups_in(groups.asked(text), events)
+
+
+def warm_live_questions() -> None:
+    """`predict_match`: a row that stands for instances of several ages."""
+    entry = {"query": "a ; b PARTITION BY key WITHIN 9 MIN", "decay": 0.0, "smoothing": 1.0, "lookahead": 4}
+    states = machines.forecast(json.dumps({"name": "s", "entry": entry, "stream": STREAM}), [])
+    rows = [
+        {
+            "part": ["k"], "state_id": states[0]["state_id"], "operands": [0], "positions": [age], "times": [age],
+            "joins": [], "age": age,
+        }
+        for age in (1, 2)
+    ]  # fmt: skip
+    schema = pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS])
+    live_rows(_columns(pa.Table.from_pylist(rows, schema)), states, ["a", "b"], 0.0)
+
+
+def _columns(table: pa.Table) -> dict[str, pa.Array]:
+    return {name: table[name].combine_chunks() for name in table.column_names}
