@@ -1,0 +1,74 @@
+"""Machine code is kept wherever a folder can be written: no installation is without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patternlake import udfs
+
+CALL = """
+import json
+import numpy as np
+from patternlake.udfs.sketch.bloom import count_ones
+ones = int(count_ones(np.array([7], np.uint8)))
+print(json.dumps([ones, count_ones.stats.cache_path, sum(count_ones.stats.cache_hits.values())]))
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A copy of the package whose folders can't take machine code, whoever asks: a file is in its place."""
+    copy = tmp_path / "installed" / "patternlake" / "udfs"
+    shutil.copytree(udfs.__path__[0], copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [copy, *(one for one in copy.iterdir() if one.is_dir())]:
+        (folder / "__pycache__").touch()
+    for name in ("home", "tmp"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def called(place: Path, *, user_cache: str) -> tuple[int, Path, int, str]:
+    """The answer of a kernel in a new process, where its code is kept, whether it was found there, what was said."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("NUMBA")},
+        "PYTHONPATH": str(place / "installed"), "XDG_CACHE_HOME": str(place / user_cache), "TMPDIR": str(place / "tmp"),
+    }  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", CALL], env=environment, cwd=place, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    answer: list[Any] = json.loads(done.stdout)
+    return answer[0], Path(answer[1]), answer[2], done.stderr
+
+
+def test_code_that_can_not_be_kept_beside_the_source_is_kept_in_the_users_cache(installed: Path) -> None:
+    ones, kept, hits, said = called(installed, user_cache="home")
+    assert (ones, kept.parent, hits, said) == (3, installed / "home" / "numba", 0, "")
+    assert called(installed, user_cache="home")[2] == 1
+
+
+def test_without_a_users_cache_code_is_kept_among_temporary_files_of_the_user_alone(installed: Path) -> None:
+    (installed / "file").touch()
+    ones, kept, hits, said = called(installed, user_cache="file")
+    folder = kept.parent
+    assert (ones, folder.parent, hits) == (3, installed / "tmp", 0)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert f"are kept in {folder}" in said
+    assert "set NUMBA_CACHE_DIR" in said
+    assert called(installed, user_cache="file")[2] == 1
+
+
+def test_a_temporary_folder_that_others_may_write_to_is_not_trusted(installed: Path) -> None:
+    (installed / "file").touch()
+    folder = called(installed, user_cache="file")[1].parent
+    folder.chmod(0o777)
+    ones, kept, hits, _ = called(installed, user_cache="file")
+    assert (ones, hits) == (3, 0)
+    assert kept.parent != folder
