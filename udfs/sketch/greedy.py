@@ -56,17 +56,17 @@ def matches_per_start(rows: Rows, layout: Layout, past_last: bool) -> tuple[IntA
         for start in range(begin, end):
             if start < resume or held(rows, layout, 0, start) == 0:
                 continue
-            first, last = _place(rows, layout, table, run_last, run_from, 0, start, end, True, found[count])
-            for term in range(1, terms):
-                if last >= end:
-                    break
+            last = start - 1
+            for term in range(terms):
                 before = last
                 first, last = _place(
-                    rows, layout, table, run_last, run_from, term, before + 1, end, False, found[count]
+                    rows, layout, table, run_last, run_from, term, before + 1, end, term == 0, found[count]
                 )
-                column = rows.gap[term - 1]
+                column = rows.gap[term - 1] if term else -1
                 if last < end and column >= 0 and next_row(table, before + 1, column, end) < first:
                     last = end
+                if last >= end:
+                    break
             if last < end and in_span(rows, found[count]):
                 keys[count] = key
                 count += 1
