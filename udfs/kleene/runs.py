@@ -130,6 +130,7 @@ def collect(
     found = 0
     runs = len(given.runs)
     chosen = np.empty(runs, np.int64)
+    begins, ends, musts = np.zeros(runs, np.int64), np.full(runs, NEVER, np.int64), np.full(runs, -1, np.int64)
     cut, row = WHOLE, from_row
     while row < rows and cut != FULL and offsets[found * groups] < at_once:
         before = found
@@ -137,26 +138,21 @@ def collect(
         starts = _starts(given, row) if given.coupled else np.full(1, -1, np.int64)
         for run in range(runs):
             if not given.coupled or 0 < run < runs - 1:
-                solved[run] = _of_run(given, chains, row, run, 0, NEVER, -1, most, room)
+                solved[run] = _of_run(given, chains, row, run, begins[run], ends[run], musts[run], most, room)
                 cut = max(cut, solved[run][2])
         for start in starts:
             if found - before == most or cut == FULL:
                 cut = max(cut, CUT)
                 break
-            empty_front = False
             if given.coupled:
                 empty_front = not given.bare and start == given.low[row]
-                stop = reach[start]
-                if runs == 1:
-                    solved[0] = _of_run(given, chains, row, 0, start, stop, start, most, room)
-                else:
-                    first_run = given.runs[0, 1] - given.runs[0, 0]
-                    solved[0] = (
-                        _nothing(first_run)
-                        if empty_front
-                        else _of_run(given, chains, row, 0, start, NEVER, start, most, room)
-                    )
-                    solved[runs - 1] = _of_run(given, chains, row, runs - 1, 0, stop, -1, most, room)
+                begins[0] = musts[0] = start
+                ends[runs - 1] = reach[start]
+                for run in range(0, runs, max(runs - 1, 1)):
+                    if run == 0 and runs > 1 and empty_front:
+                        solved[0] = _nothing(given.runs[0, 1] - given.runs[0, 0])
+                    else:
+                        solved[run] = _of_run(given, chains, row, run, begins[run], ends[run], musts[run], most, room)
                 cut = max(cut, solved[0][2], solved[runs - 1][2])
             combinations = 1
             for run in range(runs):
