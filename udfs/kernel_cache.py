@@ -11,7 +11,9 @@ import logging
 import os
 import stat
 import tempfile
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 _LOG = logging.getLogger(__name__)
 _PACKAGE = Path(__file__).parent
@@ -29,10 +31,10 @@ def settle() -> None:
         return
     if all(_writable(folder / "__pycache__") for folder in _folders()):
         return
-    from numba.core import config
-    from numba.misc.appdirs import AppDirs
-
-    users = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    # Only here: numba is much to import. It has no types for these.
+    config: Any = import_module("numba.core.config")
+    appdirs: Any = import_module("numba.misc.appdirs")
+    users = Path(appdirs.AppDirs(appname="numba", appauthor=False).user_cache_dir)
     if _writable(users):
         return
     kept = _temporary()
