@@ -144,7 +144,8 @@ def exists(question: Question, hits: pa.Array) -> Existence:
     sure = _occurring(question, found, offsets)
     if not question.floors:
         return Existence({key: bool(one) for key, one in zip(keys, sure, strict=True)}, False)
-    split, offsets = _split(*_with_dropped(question, found, offsets), len(question.pattern.slots))
+    coarse, offsets = _with_dropped(question, found, offsets)
+    split, offsets = _split(coarse, offsets, len(question.pattern.slots), question.leaf_events)
     perhaps = _occurring(question, split, offsets)
     said = {
         key: True if one else (None if more else False) for key, one, more in zip(keys, sure, perhaps, strict=False)
@@ -242,16 +243,27 @@ def _with_dropped(question: Question, hits: Hits, offsets: NDArray[np.int64]) ->
     return both.take(rows), offsets
 
 
-def _split(hits: Hits, offsets: NDArray[np.int64], pieces: int) -> tuple[Hits, NDArray[np.int64]]:
-    """Coarse nodes cut into so many that each could serve another operand: what finer nodes, if kept, could show."""
-    copies = np.where(hits.level > 0, np.minimum(pieces, hits.pos_hi - hits.pos_lo + 1), 1)
+def _split(
+    hits: Hits, offsets: NDArray[np.int64], pieces: int, leaf_events: int
+) -> tuple[Hits, NDArray[np.int64]]:
+    """Coarse nodes cut into leaves, which is what finer nodes, if kept, could show.
+
+    No match has more than `pieces` leaves of one node, and its span is least where these lie at the node's ends, so the
+    leaves between stay together.
+    """
+    first, last = (hits.pos_lo - 1) // leaf_events, (hits.pos_hi - 1) // leaf_events
+    ends = 2 * pieces
+    copies = np.where(hits.level > 0, np.minimum(last - first + 1, ends + 1), 1)
     row = np.repeat(np.arange(len(hits)), copies)
     number = np.arange(len(row)) - np.repeat(np.cumsum(copies) - copies, copies)
-    taken, share = hits.take(row), copies[row]
-    width = taken.pos_hi - taken.pos_lo + 1
+    taken, whole = hits.take(row), hits.level[row] == 0
+    from_end = number - copies[row] + 1
+    long = (last - first)[row] > ends
+    low = np.where(long & (number > pieces), last[row] + from_end, first[row] + number)
+    high = np.where(long & (number == pieces), last[row] - pieces, low)
     split = replace(
         taken,
-        pos_lo=taken.pos_lo + number * width // share,
-        pos_hi=taken.pos_lo + (number + 1) * width // share - 1,
+        pos_lo=np.where(whole, taken.pos_lo, np.maximum(taken.pos_lo, low * leaf_events + 1)),
+        pos_hi=np.where(whole, taken.pos_hi, np.minimum(taken.pos_hi, (high + 1) * leaf_events)),
     )
     return split, np.concatenate([[0], np.cumsum(copies)])[offsets]

@@ -118,10 +118,14 @@ class Question:
         return None if low > high or earlier else (low, high)
 
     @property
+    def leaf_events(self) -> int:
+        """Events of one leaf."""
+        return max(1, self.segment_events // self.fanout ** (self.height - 1))
+
+    @property
     def nodes(self) -> int:
         """About how many nodes the whole tree has."""
-        leaf_events = max(1, self.segment_events // self.fanout ** (self.height - 1))
-        return -(-self.events // leaf_events) * self.fanout // (self.fanout - 1)
+        return -(-self.events // self.leaf_events) * self.fanout // (self.fanout - 1)
 
     def tiers(self) -> list[str]:
         """Which parts of the node table hold the nodes that answer."""
