@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -74,14 +74,9 @@ class SqlArguments:
         ArgumentError
             An argument is not constant, or not of the parameter's type; or as of `bound`.
         """
-        positional, named = split(function, expressions)
-        found = bound(function, parameters, positional, named)
-        given = {id(expression) for expression in [*positional, *named.values()]}
         return {
-            parameter.name: self.value(function, parameter, found[parameter.name])
-            if id(found[parameter.name]) in given
-            else found[parameter.name]
-            for parameter in parameters
+            parameter.name: self.value(function, parameter, value) if given else value
+            for parameter, value, given in _arguments(function, parameters, expressions)
         }
 
     def values_or_columns(
@@ -94,18 +89,14 @@ class SqlArguments:
         ArgumentError
             As of `values`, but for arguments that are not constants.
         """
-        positional, named = split(function, expressions)
-        found = bound(function, parameters, positional, named)
-        given = {id(expression) for expression in [*positional, *named.values()]}
         values, columns = {}, {}
-        for parameter in parameters:
-            expression = found[parameter.name]
-            if id(expression) not in given:
-                values[parameter.name] = expression
-            elif self._constant(expression):
-                values[parameter.name] = self.value(function, parameter, expression)
+        for parameter, value, given in _arguments(function, parameters, expressions):
+            if not given:
+                values[parameter.name] = value
+            elif self._constant(value):
+                values[parameter.name] = self.value(function, parameter, value)
             else:
-                columns[parameter.name] = self._cast(expression, parameter.type)
+                columns[parameter.name] = self._cast(value, parameter.type)
         return values, columns
 
     def value(self, function: str, parameter: Parameter, expression: JavaObject) -> Any:
@@ -155,6 +146,17 @@ class SqlArguments:
         if type_ not in self._types:
             self._types[type_] = self._jvm.org.apache.spark.sql.types.DataType.fromDDL(explicit(type_))
         return self._types[type_]
+
+
+def _arguments(
+    function: str, parameters: Sequence[Parameter], expressions: JavaObject
+) -> Iterator[tuple[Parameter, Any, bool]]:
+    """Each parameter with the expression that the call gives, or with its default; and whether it is given."""
+    positional, named = split(function, expressions)
+    found = bound(function, parameters, positional, named)
+    given = {id(expression) for expression in [*positional, *named.values()]}
+    for parameter in parameters:
+        yield parameter, found[parameter.name], id(found[parameter.name]) in given
 
 
 def split(function: str, expressions: JavaObject) -> tuple[list[JavaObject], dict[str, JavaObject]]:

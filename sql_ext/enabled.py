@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, StateReader
-from patternlake.sql_ext.lake import READER, Lake
+from patternlake.sql_ext.lake import READER, Lake, in_own_session
 from patternlake.udfs.errors import ArgumentError, StateError
 
 logger = logging.getLogger(__name__)
@@ -127,9 +127,7 @@ def _reader(database: Database, direct: DirectReader | None) -> StateReader:
         return direct
 
     def through_spark() -> SparkReader:
-        # Lake.apart says why.
-        session: Any = spark._jsparkSession
-        return SparkReader(replace(database, spark=SparkSession(spark.sparkContext, session.cloneSession())))
+        return SparkReader(in_own_session(database))
 
     return through_spark() if direct is None or wanted == "spark" else _Fallback(direct, through_spark)
 

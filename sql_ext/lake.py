@@ -28,6 +28,17 @@ EXACT_WHEN_FEW = "spark.patternlake.exactWhenFew"
 """Whether a question to the sketch is answered from events where these are few."""
 
 
+def in_own_session(database: Database) -> Database:
+    """A database in a session of its own, with the settings of the one that asks.
+
+    Spark's analyser holds its session's catalog while it plans a function, so a query of that session that needs the
+    catalog in another thread would wait for ever.
+    """
+    spark = database.spark
+    session: Any = spark._jsparkSession
+    return replace(database, spark=SparkSession(spark.sparkContext, session.cloneSession()))
+
+
 @dataclass(frozen=True)
 class Lake:
     """A database in a session.
@@ -52,14 +63,8 @@ class Lake:
         return self.database.spark
 
     def apart(self) -> Lake:
-        """The lake in a session of its own, with the settings of the one that asks.
-
-        Spark's analyser holds its session's catalog while it plans a function, so a query of that session that needs
-        the catalog in another thread would wait for ever.
-        """
-        session: Any = self.spark._jsparkSession
-        own = SparkSession(self.spark.sparkContext, session.cloneSession())
-        return replace(self, database=replace(self.database, spark=own))
+        """The lake in a session of its own; see `in_own_session`."""
+        return replace(self, database=in_own_session(self.database))
 
     def snapshot(self, as_of: int | None) -> Snapshot:
         """What is published at a moment, in microseconds; None: now."""

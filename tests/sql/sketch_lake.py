@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +26,7 @@ from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.messages import message
 from patternlake.jobs.running import run
 from patternlake.jobs.summary import Summary
+from patternlake.sql_ext.lake import DRIVER_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -188,6 +190,16 @@ class SketchLake:
             self.rows(as_query(text))
         assert "Traceback" not in str(caught.value), str(caught.value)
         return message(caught.value)
+
+
+@contextmanager
+def by_tasks(spark: SparkSession) -> Iterator[None]:
+    """Let Spark's tasks answer what the driver's process would."""
+    spark.conf.set(DRIVER_BYTES, "0")
+    try:
+        yield
+    finally:
+        spark.conf.unset(DRIVER_BYTES)
 
 
 def shared(spark: SparkSession, factory: pytest.TempPathFactory) -> SketchLake:

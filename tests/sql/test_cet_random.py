@@ -14,6 +14,7 @@ from sql.sketch_lake import E
 from sql.trend_lake import TrendLake
 
 from patternlake.delta_tables.quoting import literal
+from patternlake.sql_ext.lake import DRIVER_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +78,7 @@ def test_random_queries_are_answered_as_by_the_oracle(lake: TrendLake, seed: int
     assert len(events) == 24
     for name, query in asked.items():
         answer = wanted(query, events)
+        lake.spark.conf.set(DRIVER_BYTES, rng.choice(["0", "1000000"]))
         trends = [(key, start, row) for key, start, found in answer for row in found]
         rows = cells(lake, f"cet_trends('{name}')", "positions")
         listed = [(key, start, tuple(positions)) for key, start, positions in rows]
@@ -84,6 +86,7 @@ def test_random_queries_are_answered_as_by_the_oracle(lake: TrendLake, seed: int
         counted = [(key, start, str(len(found))) for key, start, found in answer]
         some = [cell for cell in cells(lake, f"cet_count('{name}')", "trends") if cell[2] != "0"]
         assert some == sorted(counted, key=str), query.text()
+    lake.spark.conf.unset(DRIVER_BYTES)
 
 
 @pytest.mark.slow

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from naive.group_cases import random_stream
 from sql.group_lake import FIGURE_1, GroupStream, shown
-from sql.sketch_lake import DATABASE, E, SketchLake, call, letters, shared
+from sql.sketch_lake import DATABASE, E, SketchLake, by_tasks, call, letters, shared
 
 from patternlake.jobs.configuration import Configuration
-from patternlake.sql_ext.lake import DRIVER_BYTES
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 
 if TYPE_CHECKING:
@@ -66,13 +65,10 @@ def test_a_configured_query_is_answered_from_the_table_in_any_words(lake: Sketch
     first, second, third, fourth, fifth = lake.ask(words)
     assert shown(first) == shown(second) == shown(third) == stream.kept("fig single")
     assert (fourth, fifth) == ([], [])
-    lake.spark.conf.set(DRIVER_BYTES, "0")
-    try:
+    with by_tasks(lake.spark):
         plan = lake.spark.sql(f"SELECT * FROM {words[0]}")
         assert shown(plan.collect()) == shown(first)
         assert "group_matches_log" in plan._jdf.queryExecution().toString()
-    finally:
-        lake.spark.conf.unset(DRIVER_BYTES)
 
 
 def test_every_moment_has_the_answer_that_its_events_give(lake: SketchLake) -> None:

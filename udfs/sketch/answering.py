@@ -243,9 +243,7 @@ def _with_dropped(question: Question, hits: Hits, offsets: NDArray[np.int64]) ->
     return both.take(rows), offsets
 
 
-def _split(
-    hits: Hits, offsets: NDArray[np.int64], pieces: int, leaf_events: int
-) -> tuple[Hits, NDArray[np.int64]]:
+def _split(hits: Hits, offsets: NDArray[np.int64], pieces: int, leaf_events: int) -> tuple[Hits, NDArray[np.int64]]:
     """Coarse nodes cut into leaves, which is what finer nodes, if kept, could show.
 
     No match has more than `pieces` leaves of one node, and its span is least where these lie at the node's ends, so the

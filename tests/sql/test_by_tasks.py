@@ -1,0 +1,76 @@
+"""What Spark's tasks answer is what the driver's process answers; of the sketch, see test_planned_functions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+from sql.machine_lake import MachineStream
+from sql.sketch_lake import E, SketchLake, by_tasks, shared
+from sql.trend_lake import TrendLake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TRENDS = {
+    "sliding": "PATTERN a+ e[] ; b WHERE e[i].x > e[i-1].x PARTITION BY who WITHIN 10 SEC SLIDE 5 SEC",
+    "counted": "PATTERN a+ e[] WITHIN 6 EVENTS SLIDE 3 EVENTS",
+    "whole": "PATTERN b ; a",
+}
+TREND_CALLS = [
+    "cet_count('sliding')",
+    "cet_count('sliding', key => 'k1')",
+    "cet_count('sliding', from_time => TIMESTAMP '2024-01-01 00:00:05Z')",
+    "cet_count('counted')",
+    "cet_count('whole')",
+    "cet_trends('sliding')",
+    "cet_trends('sliding', key => 'k2')",
+    "cet_trends('sliding', max_trends => 4, truncate => true)",
+    "cet_trends('counted')",
+    "cet_trends('whole', key => 'nobody')",
+]
+MACHINES = {"chain": "a ; b @(t(b) - t(a) < 4 SEC) PARTITION BY key", "both": "(a & b) ; c"}
+MACHINE_CALLS = [
+    "match_subscription('chain')",
+    "match_subscription('chain', key => 'k1')",
+    "match_subscription('both', from_time => TIMESTAMP '2024-01-01 00:00:05Z')",
+    "predict_match('chain')",
+    "predict_match('chain', key => 'k1', lookahead => 3)",
+    "predict_match('both', threshold => 0.1)",
+]
+
+
+def random_events(seed: int) -> list[E]:
+    rng = random.Random(seed)
+    return [
+        E(number * 1000, rng.choice("aabc"), rng.choice(["k1", "k2", None]), {"x": rng.randint(0, 9)})
+        for number in range(40)
+    ]
+
+
+def answers(spark: SparkSession, calls: Sequence[str]) -> list[list[str]]:
+    return [sorted(map(str, spark.sql(f"SELECT * FROM {call}").collect())) for call in calls]
+
+
+def test_trends_by_tasks_are_those_of_the_driver(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    lake = TrendLake(spark, tmp_path_factory.mktemp("by_tasks"))
+    made = random_events(1)
+    lake.stream("s", TRENDS, made[:25], made[25:], attributes={"x": "double"})
+    here = answers(spark, TREND_CALLS)
+    assert all(here[:-1])
+    with by_tasks(spark):
+        assert answers(spark, TREND_CALLS) == here
+
+
+def test_subscriptions_by_tasks_are_those_of_the_driver(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lake: SketchLake = shared(spark, tmp_path_factory)
+    made = random_events(2)
+    MachineStream(lake, "by_tasks", MACHINES).deliver(made[:25], made[25:])
+    here = answers(spark, MACHINE_CALLS)
+    assert all(here)
+    with by_tasks(spark):
+        assert answers(spark, MACHINE_CALLS) == here
