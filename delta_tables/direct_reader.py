@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import unquote
 
@@ -86,6 +87,25 @@ class DirectReader:
         """Return the bytes of the files that may hold rows which satisfy all conditions."""
         files = _chosen(self._current(table), where)
         return int(pc.sum(files["size_bytes"]).as_py() or 0)
+
+    def writer_version(self, table: str) -> int:
+        """Return the version of Delta's protocol that writers of a table must know."""
+        return int(self._current(table).table.protocol().min_writer_version)
+
+    def files(self, table: str, where: Sequence[Condition] = ()) -> pa.Table:
+        """Return the files that may hold rows which satisfy all conditions: a row each, as delta-rs flattens them."""
+        return _chosen(self._current(table), where)
+
+    def created(self, table: str) -> datetime:
+        """Return when a table was created."""
+        made = self._current(table).table.metadata().created_time
+        return datetime.fromtimestamp((made or 0) / 1000, timezone.utc)
+
+    def unneeded(self, table: str) -> bool:
+        """Whether the folder of a table holds files that no version within Delta's own retention needs; lists it."""
+        log = self._current(table)
+        with log.lock:
+            return bool(log.table.vacuum(dry_run=True, full=True))
 
     def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
         """Return columns of the rows that satisfy all conditions."""
@@ -201,6 +221,9 @@ def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     if low not in files.column_names or condition.operator == "null or >":
         return np.ones(files.num_rows, np.bool_)
     least, greatest = files[low], files[high]
+    if pa.types.is_timestamp(greatest.type):
+        # Statistics tell moments in whole milliseconds, rounded down.
+        greatest = pc.add(greatest, pa.scalar(999, pa.duration("us")))
     values = condition.value if condition.operator == "in" else (condition.value,)
     if not values:
         return np.zeros(files.num_rows, np.bool_)
@@ -209,8 +232,13 @@ def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
         found = pc.and_kleene(found, pc.less_equal(least, _scalar(max(values), least.type)))
     if condition.operator in ("=", "in", ">="):
         found = pc.and_kleene(found, pc.greater_equal(greatest, _scalar(min(values), greatest.type)))
-    # A file without statistics may hold anything.
-    return np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False), np.bool_)
+    # A file without statistics may hold anything; one with nothing but NULL has no bounds, but tells that.
+    possible = np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False), np.bool_)
+    nulls = f"null_count.{condition.column}"
+    if nulls not in files.column_names:
+        return possible
+    empty = pc.fill_null(pc.equal(files[nulls], files["num_records"]), False)
+    return possible & ~np.asarray(empty.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _holding(rows: pa.Table, where: Sequence[Condition]) -> pa.Table:

@@ -1,0 +1,60 @@
+"""Which files of a table are read: none that holds a wanted row may be left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.state_reader import Condition
+
+# Microseconds within one millisecond.
+_BEGIN, _END = 1_357_041_600_000_100, 1_357_041_600_000_900
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> DirectReader:
+    """`streams` with two files: of batch 1, whose types are not told, and of batch 2."""
+    for batch, types, moment in ((1, None, _BEGIN), (2, "x", _END)):
+        columns: dict[str, Any] = {
+            "batch_id": pa.array([batch], pa.int64()),
+            "name": pa.array([types], pa.string()),
+            "at": pa.array([moment], pa.int64()).cast(pa.timestamp("us", "UTC")),
+        }
+        write_deltalake(str(tmp_path / "streams_log"), pa.table(columns), mode="append")
+    return DirectReader(str(tmp_path), TableCache())
+
+
+def batches(reader: DirectReader, *where: Condition) -> list[int]:
+    return sorted(reader.rows("streams", ["batch_id"], where)["batch_id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "found"),
+    [
+        ("=", _BEGIN, [1]),
+        ("=", _END, [2]),
+        (">=", _BEGIN, [1, 2]),
+        (">=", _BEGIN + 1, [2]),
+        (">=", _END, [2]),
+        ("<=", _END - 1, [1]),
+        ("<=", _BEGIN, [1]),
+    ],
+)
+def test_moments_are_found_to_the_microsecond(
+    reader: DirectReader, operator: Any, value: int, found: list[int]
+) -> None:
+    assert batches(reader, Condition("at", operator, value)) == found
+
+
+def test_a_file_with_nothing_but_null_in_a_column_is_left_out(reader: DirectReader) -> None:
+    only = [Condition("batch_id", "=", 1)]
+    assert reader.size("streams", only) > 0
+    assert reader.size("streams", [*only, Condition("name", "=", "x")]) == 0
+    assert reader.size("streams", [Condition("batch_id", "=", 2), Condition("name", "=", "x")]) > 0
+    assert batches(reader, Condition("name", "null or >", "w")) == [1, 2]
