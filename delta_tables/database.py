@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -10,14 +11,26 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from patternlake.delta_tables import direct_writer, migrations
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
+from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.opening import prepare
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.sessions import own_session
+from patternlake.delta_tables.spark_reader import SparkReader
+from patternlake.delta_tables.state_reader import StateReader
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+logger = logging.getLogger(__name__)
+
+_CACHE = TableCache(64 << 20)
+# The version of the protocol that says no more than which tables are for appends only, and which values are allowed.
+_WRITER_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -34,12 +47,19 @@ class Database:
         Folder or object-store path that holds the tables.
     made
         Whether there was none, and it was made empty when it was opened.
+    folder_on_disk
+        The location as a path, where it is a folder on a local disk whose tables can be read, and those with
+        `Table.direct` written, without Spark; else None.
+    direct
+        Reads the tables in the driver's process; None where there is no `folder_on_disk`.
     """
 
     spark: SparkSession
     name: str
     location: str
     made: bool = field(default=False, compare=False)
+    folder_on_disk: str | None = field(default=None, compare=False)
+    direct: DirectReader | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def open(cls, spark: SparkSession, name: str = "patternlake", location: str | None = None) -> Database:
@@ -94,13 +114,20 @@ class Database:
         # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
         with database.apart() as own:
             made = prepare(own, managed=location is None)
-        return replace(database, made=made)
+        on_disk = _on_disk(registered, database.location)
+        direct = None if on_disk is None else _directly(on_disk)
+        return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
 
     @contextmanager
     def apart(self, settings: Mapping[str, str] | None = None) -> Iterator[Database]:
         """The same database in a session of PatternLake's own, see `own_session`, for the length of a block."""
         with own_session(self.spark, settings) as own:
             yield replace(self, spark=own)
+
+    @property
+    def state(self) -> StateReader:
+        """What reads few rows of the tables: directly where the location allows it, else by Spark jobs."""
+        return self.direct or SparkReader(self)
 
     def log(self, table: str) -> str:
         """Quoted name of a table's Delta table, for SQL text, given its plain name."""
@@ -114,6 +141,12 @@ class Database:
         """All rows of a table's Delta table, published or not."""
         return self.spark.table(self.log(table))
 
+    def direct_folder(self, table: str) -> str | None:
+        """Folder of a table to which all commits are made without Spark; None if Spark makes them."""
+        if self.folder_on_disk is None or not TABLES[table].direct:
+            return None
+        return f"{self.folder_on_disk}/{TABLES[table].log}"
+
     def folder(self, *parts: str) -> str:
         """Return a path under the location."""
         return "/".join((self.location, *parts))
@@ -121,6 +154,29 @@ class Database:
 
 def _has_scheme(location: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location) is not None
+
+
+def _on_disk(registered: str, location: str) -> str | None:
+    """The path of a location that Spark has registered, where it is a folder whose commits can be made without Spark.
+
+    Without a scheme of its own a location may lie in any file system, so what is registered decides.
+    """
+    if not registered.startswith("file:"):
+        return None
+    path = _plain(unquote(location) if location.startswith("file:") else location)
+    tables = f"{path}/{TABLES[migrations.CARRIER].log}"
+    return path if os.path.isdir(tables) and direct_writer.possible(tables) else None
+
+
+def _directly(folder: str) -> DirectReader | None:
+    """What reads the tables under a folder; None where one of them has been given features that need Spark."""
+    reader = DirectReader(folder, _CACHE)
+    try:
+        versions = {name: reader.writer_version(name) for name in TABLES}
+    except UnreadableError as error:
+        logger.info("%s; Spark reads and writes", error)
+        return None
+    return reader if all(versions[name] <= _WRITER_VERSION for name in TABLES if TABLES[name].direct) else None
 
 
 def _plain(location: str) -> str:

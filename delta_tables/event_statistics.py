@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.publications import current
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.visibility import visible, visible_text
 
@@ -102,6 +103,9 @@ class EventStatisticsReader:
 
     def described(self, publication: Publication) -> bool:
         """Whether attributes were described as of a publication, or there is nothing to describe."""
-        rows = self._database.table(TABLE.name).where(visible(TABLE, publication))
-        latest = rows.where(F.col("batch_id") == publication.batch_id)
-        return publication.source_to == 0 or not latest.where(F.col("attributes").isNotNull()).isEmpty()
+        if publication.source_to == 0:
+            return True
+        mine = {"stream_id": publication.stream_id, "batch_id": publication.batch_id, "events": 0}
+        where = [Condition(column, "=", value) for column, value in mine.items()]
+        rows = self._database.state.rows(TABLE.name, ("attributes",), where)
+        return bool(rows.num_rows > rows["attributes"].null_count)

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, moments, writes
 from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.table import Column, Table
 from patternlake.udfs.errors import ConcurrentRunError
 
@@ -45,6 +46,7 @@ TABLE = Table(
     ),
     keys=("job", "object", "batch_id"),
     view=None,
+    direct=True,
 )
 
 _NEWEST = 100
@@ -83,7 +85,14 @@ class IntentsReader:
 
     def after(self, job: str, object: str, batch_id: int) -> list[Intent]:
         """Return the intents of batches beyond this one, in order: with the last published one, those left open."""
-        return self._collect(_beyond(job, object, batch_id))
+        direct = self._database.direct
+        if direct is None:
+            return self._collect(_beyond(job, object, batch_id))
+        where = [Condition("job", "=", job), Condition("object", "=", object), *between("batch_id", batch_id + 1, None)]
+        rows = direct.rows(TABLE.name, TABLE.column_names, where)
+        begun = rows["begun_at"].cast(pa.int64())
+        rows = rows.set_column(rows.column_names.index("begun_at"), "begun_at", begun)
+        return sorted(map(_intent, rows.to_pylist()), key=lambda intent: intent.batch_id)
 
     def _collect(self, condition: SparkColumn) -> list[Intent]:
         names = [name for name in TABLE.column_names if name != "begun_at"]
@@ -91,7 +100,7 @@ class IntentsReader:
         rows = self._database.table(TABLE.name).where(condition)
         # No more than a few of them are beyond what is published.
         newest = rows.orderBy(F.desc("begun_at")).limit(_NEWEST).select(*selected).collect()
-        return sorted((_intent(row) for row in newest), key=lambda intent: intent.batch_id)
+        return sorted((_intent(row.asDict()) for row in newest), key=lambda intent: intent.batch_id)
 
 
 class IntentsWriter:
@@ -118,7 +127,8 @@ class IntentsWriter:
         try:
             rows = one_row(database.spark, TABLE, values)
             name = database.log(TABLE.name)
-            committed = writes.append(name, rows, application=application, version=intent.batch_id)
+            folder = database.direct_folder(TABLE.name)
+            committed = writes.append(name, rows, application=application, version=intent.batch_id, folder=folder)
         except ConcurrentTransactionException as conflict:
             raise lost from conflict
         if committed:
@@ -132,8 +142,8 @@ def _beyond(job: str, object: str, batch_id: int) -> SparkColumn:
     return (F.col("job") == F.lit(job)) & (F.col("object") == F.lit(object)) & (F.col("batch_id") > batch_id)
 
 
-def _intent(row: Row) -> Intent:
-    values = row.asDict()
+def _intent(row: Mapping[str, Any]) -> Intent:
+    values = dict(row)
     values["begun_at"] = moments.from_micros(values["begun_at"])
     values |= {name: documents.from_text(values[name]) for name in ("source", "configuration")}
     return Intent(**values)

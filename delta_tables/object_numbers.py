@@ -10,10 +10,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from delta.exceptions import ConcurrentTransactionException
-from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, writes
 from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.delta_tables.stream_names import CANDIDATES, candidates
 from patternlake.delta_tables.table import Column, Table
 from patternlake.udfs.errors import StateError
@@ -36,6 +36,7 @@ TABLE = Table(
     ),
     keys=("kind", "number"),
     view=None,
+    direct=True,
 )
 
 
@@ -74,10 +75,10 @@ class ObjectNumbers:
 
     def _holders(self, kind: str, name: str) -> dict[int, str | None]:
         """The names that hold the numbers which a name may have, the most wanted first."""
-        table = self._database.table(TABLE.name)
         wanted = candidates(name)
-        rows = table.where((F.col("kind") == F.lit(kind)) & F.col("number").isin(*wanted)).collect()
-        found = {row.number: row["name"] for row in rows}
+        reader = self._database.state
+        rows = reader.rows(TABLE.name, ("number", "name"), [Condition("kind", "=", kind), among("number", wanted)])
+        found = dict(zip(rows["number"].to_pylist(), rows["name"].to_pylist(), strict=True))
         return {number: found[number] for number in wanted if number in found}
 
     def _claim(self, kind: str, name: str, number: int) -> bool:
@@ -87,7 +88,9 @@ class ObjectNumbers:
         rows = one_row(self._database.spark, TABLE, {"kind": kind, "number": number, "name": name})
         application = documents.to_array([TABLE.name, kind, str(number)])
         try:
-            return writes.append(self._database.log(TABLE.name), rows, application=application, version=1)
+            folder = self._database.direct_folder(TABLE.name)
+            table = self._database.log(TABLE.name)
+            return writes.append(table, rows, application=application, version=1, folder=folder)
         except ConcurrentTransactionException:
             logger.info("another run claimed the %s number %d at the same moment", kind, number)
             return False

@@ -1,4 +1,4 @@
-"""One row of a state table as a data frame, built from literals: no Python worker, no pasted text."""
+"""One row of a state table as a data frame that the driver holds: no Spark job, no Python worker, no pasted text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import pyarrow as pa
 
 from patternlake.delta_tables import moments
 from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_TYPES = {
+    "STRING": pa.string(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+    "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
+}
 
 
 def one_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) -> DataFrame:
@@ -26,13 +34,11 @@ def one_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) -> Dat
     values
         One value per column of the table: None, texts, numbers, moments, and mappings of texts.
     """
-    columns = [_value(values[column.name]).cast(column.type).alias(column.name) for column in table.columns]
-    return spark.range(0, 1, 1, 1).select(*columns)
+    columns = {column.name: _value(values[column.name], _TYPES[column.type]) for column in table.columns}
+    return spark.createDataFrame(pa.table(columns))
 
 
-def _value(value: Any) -> Column:
+def _value(value: Any, type_: pa.DataType) -> pa.Array:
     if isinstance(value, datetime):
-        return moments.timestamp_literal(value)
-    if isinstance(value, Mapping):
-        return F.create_map(*[F.lit(part) for item in value.items() for part in item])
-    return F.lit(value)
+        return pa.array([moments.to_micros(value)], pa.int64()).cast(type_)
+    return pa.array([list(value.items()) if isinstance(value, Mapping) else value], type_)

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, moments, writes
 from patternlake.delta_tables.one_row import one_row
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.state_reader import Condition, StateReader, among
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 
@@ -62,6 +65,7 @@ TABLE = Table(
     ),
     keys=("job", "object", "batch_id", "published_at"),
     view=_view,
+    direct=True,
 )
 _MOMENTS = ("published_at", "watermark", "horizon")
 _DOCUMENTS = ("source", "configuration", "state")
@@ -107,10 +111,14 @@ class PublicationsReader:
 
     def latest(self, job: str, object: str) -> Publication | None:
         """Return the current publication, or None before the first."""
-        return self._find(job, object, F.lit(True))[0]
+        return self._look(job, object)[0]
 
     def latest_of(self, objects: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Publication | None]:
         """Return the current publication of several (job, object), from one version of the table."""
+        direct = self._database.direct
+        if direct is not None:
+            orders = _orders(direct, objects)
+            return {(job, object): _found(direct, orders, job, object)[0] for job, object in objects}
         wanted = F.lit(False)
         for job, object in objects:
             wanted = wanted | ((F.col("job") == F.lit(job)) & (F.col("object") == F.lit(object)))
@@ -124,12 +132,14 @@ class PublicationsReader:
             )
             .collect()
         )
-        found = {(row.job, row.object): _publication(row.row, moments.from_micros(row.horizon)) for row in rows}
+        found = {
+            (row.job, row.object): _publication(row.row.asDict(), moments.from_micros(row.horizon)) for row in rows
+        }
         return {pair: found.get(pair) for pair in objects}
 
     def of_batch(self, job: str, object: str, batch_id: int) -> Publication | None:
         """Return the publication of one batch, or None."""
-        return self._find(job, object, F.col("batch_id") == batch_id)[0]
+        return self._look(job, object, batch_id=batch_id)[0]
 
     def at(self, job: str, object: str, as_of: datetime | None = None) -> Publication:
         """Return the publication that was current at a moment (None: now).
@@ -141,8 +151,7 @@ class PublicationsReader:
         ArgumentError
             The moment has no time zone.
         """
-        among = F.lit(True) if as_of is None else F.col("published_at") <= moments.timestamp_literal(as_of)
-        found, first, horizon = self._find(job, object, among)
+        found, first, horizon = self._look(job, object, until=as_of)
         if as_of is not None and horizon is not None and as_of < horizon:
             raise StateError(
                 f"as_of {moments.shown(as_of)} lies before the horizon of {job} of '{object}': the earliest moment "
@@ -160,17 +169,26 @@ class PublicationsReader:
     def history(self, job: str, object: str, limit: int = 1000) -> list[Publication]:
         """Return the newest publications, newest first."""
         newest = self._rows(job, object).orderBy(F.desc("batch_id"), F.desc("published_at")).limit(limit)
-        return [_publication(row, moments.from_micros(row.horizon)) for row in newest.select(*_selected()).collect()]
+        rows = newest.select(*_selected()).collect()
+        return [_publication(row.asDict(), moments.from_micros(row.horizon)) for row in rows]
 
     def _rows(self, job: str, object: str) -> DataFrame:
         table = self._database.table(TABLE.name)
         return table.where((F.col("job") == F.lit(job)) & (F.col("object") == F.lit(object)))
 
-    def _find(
-        self, job: str, object: str, among: SparkColumn
+    def _look(
+        self, job: str, object: str, *, batch_id: int | None = None, until: datetime | None = None
     ) -> tuple[Publication | None, datetime | None, datetime | None]:
-        """Find the greatest row among some, the first moment of all, and the greatest horizon of all."""
-        order = F.when(among, F.struct("batch_id", "published_at"))
+        """Find the greatest row of a batch or until a moment, the first moment of all, the greatest horizon of all."""
+        direct = self._database.direct
+        if direct is not None:
+            return _found(direct, _orders(direct, [(job, object)]), job, object, batch_id, until)
+        chosen = F.lit(True)
+        if batch_id is not None:
+            chosen = chosen & (F.col("batch_id") == batch_id)
+        if until is not None:
+            chosen = chosen & (F.col("published_at") <= moments.timestamp_literal(until))
+        order = F.when(chosen, F.struct("batch_id", "published_at"))
         found = (
             self._rows(job, object)
             .agg(
@@ -181,7 +199,7 @@ class PublicationsReader:
             .collect()[0]
         )
         horizon = moments.from_micros(found.horizon)
-        publication = None if found.row is None else _publication(found.row, horizon)
+        publication = None if found.row is None else _publication(found.row.asDict(), horizon)
         return publication, moments.from_micros(found.first), horizon
 
 
@@ -204,7 +222,13 @@ class PublicationsWriter:
         values |= {name: documents.to_text(values[name]) for name in _DOCUMENTS}
         rows = one_row(database.spark, TABLE, values)
         try:
-            committed = writes.append(database.log(TABLE.name), rows, application=application, version=version)
+            committed = writes.append(
+                database.log(TABLE.name),
+                rows,
+                application=application,
+                version=version,
+                folder=database.direct_folder(TABLE.name),
+            )
         except ConcurrentTransactionException as conflict:
             raise self._lost(publication) from conflict
         if committed:
@@ -232,13 +256,59 @@ def current(log: LogName, job: str) -> str:
     )
 
 
+def _orders(reader: StateReader, objects: Sequence[tuple[str, str]]) -> pa.Table:
+    """What orders the publications of some objects, from one version of the table."""
+    jobs, names = (list(dict.fromkeys(values)) for values in zip(*objects, strict=True))
+    where = [among("job", jobs), among("object", names)]
+    return reader.rows(TABLE.name, ("job", "object", "batch_id", "published_at", "horizon"), where)
+
+
+def _found(
+    reader: StateReader,
+    orders: pa.Table,
+    job: str,
+    object: str,
+    batch_id: int | None = None,
+    until: datetime | None = None,
+) -> tuple[Publication | None, datetime | None, datetime | None]:
+    """As `PublicationsReader._look`, without Spark."""
+    rows = orders.filter(pc.and_(pc.equal(orders["job"], job), pc.equal(orders["object"], object)))
+    batches = rows["batch_id"].to_pylist()
+    published = rows["published_at"].cast(pa.int64()).to_pylist()
+    horizon = pc.max(rows["horizon"].cast(pa.int64())).as_py()
+    last = None if until is None else moments.to_micros(until)
+    chosen = max(
+        (
+            (batch, at)
+            for batch, at in zip(batches, published, strict=True)
+            if (batch_id is None or batch == batch_id) and (last is None or at <= last)
+        ),
+        default=None,
+    )
+    first = moments.from_micros(min(published, default=None))
+    if chosen is None:
+        return None, first, moments.from_micros(horizon)
+    # Rows of this table stay as they are, so a later version has this one, too.
+    exact = {"job": job, "object": object, "batch_id": chosen[0], "published_at": chosen[1]}
+    where = [Condition(column, "=", value) for column, value in exact.items()]
+    (row,) = _without_zone(reader.rows(TABLE.name, TABLE.column_names, where)).to_pylist()
+    return _publication(row, moments.from_micros(horizon)), first, moments.from_micros(horizon)
+
+
+def _without_zone(rows: pa.Table) -> pa.Table:
+    """Moments as microseconds."""
+    for name in _MOMENTS:
+        rows = rows.set_column(rows.column_names.index(name), name, rows[name].cast(pa.int64()))
+    return rows
+
+
 def _selected() -> list[SparkColumn]:
     """All columns, moments as microseconds."""
     return [F.unix_micros(c.name).alias(c.name) if c.name in _MOMENTS else F.col(c.name) for c in TABLE.columns]
 
 
-def _publication(row: Row, horizon: datetime | None) -> Publication:
-    values = row.asDict()
+def _publication(row: Mapping[str, Any], horizon: datetime | None) -> Publication:
+    values = dict(row)
     values |= {name: moments.from_micros(values[name]) for name in _MOMENTS}
     values |= {name: documents.from_text(values[name]) for name in _DOCUMENTS}
     return Publication(**{**values, "horizon": horizon})

@@ -61,13 +61,20 @@ def look(database: Database, job: str, object: str, stream: str, *, beside: Sequ
         Other jobs whose current publication for the stream is wanted from the same version of the table.
     """
     wanted = [(job, object), *((other, stream) for other in beside)]
-    # Each mostly waits for Delta to look at its log.
-    with ThreadPoolExecutor(2) as pool:
-        published = pool.submit(PublicationsReader(database).latest_of, wanted)
-        begun = pool.submit(IntentsReader(database).after, job, object, -1)
-    found, intents = published.result(), begun.result()
-    latest = found[job, object]
-    last = -1 if latest is None else latest.batch_id
+    publications, begun = PublicationsReader(database), IntentsReader(database)
+    if database.direct is not None:
+        found = publications.latest_of(wanted)
+        latest = found[job, object]
+        last = -1 if latest is None else latest.batch_id
+        intents = begun.after(job, object, last)
+    else:
+        # Each mostly waits for Delta to look at its log.
+        with ThreadPoolExecutor(2) as pool:
+            published = pool.submit(publications.latest_of, wanted)
+            pending = pool.submit(begun.after, job, object, -1)
+        found, intents = published.result(), pending.result()
+        latest = found[job, object]
+        last = -1 if latest is None else latest.batch_id
     return Standing(
         latest,
         tuple(intent for intent in intents if intent.batch_id > last),

@@ -48,6 +48,9 @@ class Table:
         Partition columns.
     properties
         Delta table properties beyond the common ones.
+    direct
+        Whether rows are only ever appended, one at a time, and so without Spark where that is safe; see
+        `direct_writer`. Nothing else may commit to the table there.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Table:
     object_column: str = ""
     partitions: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
+    direct: bool = False
 
     @property
     def log(self) -> str:

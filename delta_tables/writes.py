@@ -24,6 +24,9 @@ from delta.exceptions import (
 )
 from delta.tables import DeltaTable
 
+from patternlake.delta_tables import direct_writer
+from patternlake.delta_tables.arrow_rows import arrow_rows
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -47,7 +50,7 @@ _SOLVABLE = (
 )
 
 
-def append(table: str, rows: DataFrame, *, application: str, version: int) -> bool:
+def append(table: str, rows: DataFrame, *, application: str, version: int, folder: str | None = None) -> bool:
     """Append rows once, however often it is called with this application and version.
 
     To Delta a repeated call is a success that writes nothing, whoever made the first one.
@@ -60,6 +63,9 @@ def append(table: str, rows: DataFrame, *, application: str, version: int) -> bo
         All columns of the table.
     application, version
         Delta's ``txnAppId`` and ``txnVersion``; versions of an application only grow.
+    folder
+        Folder of a table to which no commit is made through Spark, for the few rows that it takes at once; see
+        `Database.direct_folder`.
 
     Returns
     -------
@@ -72,6 +78,8 @@ def append(table: str, rows: DataFrame, *, application: str, version: int) -> bo
     delta.exceptions.ConcurrentTransactionException
         A rival committed the same application while this call was writing.
     """
+    if folder is not None:
+        return direct_writer.append(folder, arrow_rows(rows), application=application, version=version)
     settings = rows.sparkSession.conf
 
     def write() -> None:
@@ -151,6 +159,14 @@ def _retrying(what: str, write: Callable[[], object]) -> None:
         # Two writers that wait equally long would meet again.
         time.sleep(pause * (0.5 + random.random()))
         pause *= 2
+
+
+def tidy_directly(folder: str, *, merging: bool, removing: bool) -> None:
+    """Merge a table's small files, and remove those that no version needs, where all its commits are made directly."""
+    if merging:
+        direct_writer.compact(folder)
+    if removing:
+        direct_writer.vacuum(folder)
 
 
 def compact(spark: SparkSession, table: str, partitions: str | None = None) -> None:

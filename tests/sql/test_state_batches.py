@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,6 +111,24 @@ def test_of_two_live_runs_one_publishes_and_the_other_stops(lake: Database, name
     assert PublicationsReader(lake).latest("ingest", name) == winner
     assert lake.table("publications").where(F.col("object") == name).count() == 1
     assert _seen(lake, name) == [("a", 3)]
+
+
+def test_the_same_holds_where_spark_makes_all_commits(lake: Database, name: str) -> None:
+    apart = replace(lake, folder_on_disk=None, direct=None)
+    assert (lake.direct_folder("intents"), apart.direct_folder("intents")) == (f"{lake.location}/intents_log", None)
+    dead, batch = _begin(apart, name), _begin(apart, name)
+    assert (dead.adopted, batch.adopted) == (False, True)
+    assert look(apart, "ingest", name, name) == look(lake, "ingest", name, name)
+    winner = _publish(batch)
+    with pytest.raises(ConcurrentRunError, match=f"another run published batch 1 of ingest of '{name}' first"):
+        _publish(dead)
+    for database in (apart, lake):
+        reader = PublicationsReader(database)
+        assert reader.latest("ingest", name) == reader.at("ingest", name, winner.published_at) == winner
+        assert reader.of_batch("ingest", name, 2) is None
+        wanted = [("ingest", name), ("sketch", name)]
+        assert reader.latest_of(wanted) == {wanted[0]: winner, wanted[1]: None}
+        assert look(database, "ingest", name, name).pending == ()
 
 
 @pytest.mark.parametrize("moment", ["intents", "publications"])

@@ -1,0 +1,39 @@
+"""The few rows of a data frame as Arrow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from patternlake.delta_tables.quoting import identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def arrow_rows(rows: DataFrame) -> pa.Table:
+    """Collect rows; without a Spark job where they were given by the driver.
+
+    Parameters
+    ----------
+    rows
+        A handful, whose columns are texts, numbers, truth values and moments.
+    """
+    # Spark hands moments to Python in the process's own zone, in which one hour of the year comes twice.
+    found = rows.select(*map(_plain, rows.schema.fields)).collect()
+    schema: pa.Schema = to_arrow_schema(rows.schema, timezone="UTC")
+    columns = [
+        pa.array([row[place] for row in found], pa.int64() if pa.types.is_timestamp(field.type) else field.type)
+        for place, field in enumerate(schema)
+    ]
+    cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(cast, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def _plain(field: T.StructField) -> Column:
+    column = F.col(identifier(field.name))
+    return F.unix_micros(column).alias(field.name) if isinstance(field.dataType, T.TimestampType) else column

@@ -1,0 +1,106 @@
+"""Commits to Delta tables in the driver's process, through delta-rs: no Spark job, no plan.
+
+A commit is a new file of the table's log, and whoever makes it must not replace one that is there. delta-rs links the
+file into its place, which fails where there is one. Spark's store for local folders looks whether there is one and then
+renames, which on a local disk replaces what came in between; a lock keeps the threads of one JVM apart, and nobody
+else. So a table is written this way only where all its commits are: those with `Table.direct`, on a local disk. On
+object stores, Spark and delta-rs coordinate writers in ways of their own, and Spark writes everything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 8
+_FIRST_PAUSE = 0.01
+
+
+def possible(folder: str) -> bool:
+    """Whether files of a folder can be linked, which is how a commit is made without replacing another."""
+    name = f"{folder}/.patternlake-{uuid.uuid4().hex}"
+    try:
+        with open(name, "xb"):
+            pass
+        os.link(name, f"{name}.link")
+    except OSError as error:
+        logger.info("Spark makes all commits at %s: %s", folder, error)
+        return False
+    finally:
+        for made in (name, f"{name}.link"):
+            with suppress(OSError):
+                os.unlink(made)
+    return True
+
+
+def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bool:
+    """Append rows once, however often it is called with this application and version.
+
+    Parameters
+    ----------
+    folder
+        Of the Delta table.
+    rows
+        All columns of the table.
+    application, version
+        As Delta's ``txnAppId`` and ``txnVersion``.
+
+    Returns
+    -------
+    bool
+        Whether this call made the commit. Where it is False there may be a commit of a rival's, or of this call's own
+        whose end could not be told; who must know reads back.
+    """
+    transaction = Transaction(application, version)
+
+    def commit(table: DeltaTable) -> None:
+        write_deltalake(table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[transaction]))
+
+    def done(table: DeltaTable) -> bool:
+        last = table.transaction_version(application)
+        return last is not None and last >= version
+
+    return _retrying(folder, commit, done)
+
+
+def compact(folder: str) -> None:
+    """Merge a table's small files."""
+    _retrying(folder, lambda table: table.optimize.compact())
+
+
+def vacuum(folder: str) -> None:
+    """Remove files that no version within Delta's own retention needs."""
+    _retrying(folder, lambda table: table.vacuum(dry_run=False, full=True))
+
+
+def _retrying(
+    folder: str, commit: Callable[[DeltaTable], object], done: Callable[[DeltaTable], bool] = lambda _: False
+) -> bool:
+    """Commit unless that was done; after a conflict, look again. Whether this call saw its commit succeed."""
+    table = DeltaTable(folder)
+    for attempt in range(1, ATTEMPTS + 1):
+        # What the log says and what the commit is checked against must be one version of the table.
+        if done(table):
+            return False
+        try:
+            commit(table)
+            return True
+        except CommitFailedError as conflict:
+            if attempt == ATTEMPTS:
+                raise
+            logger.info("a commit to %s met a rival (%s); attempt %d of %d", folder, conflict, attempt + 1, ATTEMPTS)
+        # Two writers that wait equally long would meet again.
+        time.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + random.random()))
+        table.update_incremental()
+    raise AssertionError("unreachable")
