@@ -11,11 +11,13 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables import documents, moments, writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.table import Table
 
 
 def forget(database: Database, *, job: str, object: str, horizon: datetime) -> Publication | None:
@@ -67,9 +69,24 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
         unneeded = F.col("from_batch" if table.changing else "batch_id") < needed.base_batch
         if table.changing:
             unneeded = unneeded | (F.col("to_batch") <= needed.batch_id)
+        if not _may_hold(database, table, needed):
+            continue
         mine = of_object(table, needed.stream_id, needed.object_id)
         writes.delete(database.spark, database.log(table.name), mine & unneeded)
     return latest
+
+
+def _may_hold(database: Database, table: Table, needed: Publication) -> bool:
+    """Whether a table's log leaves it possible that it has rows which a publication does not need; cheap to ask."""
+    if database.direct is None:
+        return True
+    mine = [Condition("stream_id", "=", needed.stream_id)]
+    if table.object_column:
+        mine.append(Condition(table.object_column, "=", needed.object_id))
+    unneeded = [Condition("from_batch" if table.changing else "batch_id", "<=", needed.base_batch - 1)]
+    if table.changing:
+        unneeded.append(Condition("to_batch", "<=", needed.batch_id))
+    return any(database.direct.size(table.name, [*mine, each]) for each in unneeded)
 
 
 def _record(database: Database, latest: Publication, horizon: datetime) -> Publication:

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from patternlake.delta_tables import moments, writes
+from patternlake.delta_tables import moments
 from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import PublicationsReader
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
 from patternlake.delta_tables.standing import look
+from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.attribute_counts import describe
 from patternlake.jobs.configuration import AgeRule, Configuration
 from patternlake.jobs.contexts import in_own_session
@@ -34,10 +34,11 @@ HISTORY = timedelta(days=30)
 
 @in_own_session
 def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
-    """Age the sketch of stream `name`, move its horizons, describe its attributes, and compact its files.
+    """Age the sketch of stream `name`, move its horizons, and describe its attributes.
 
     Safe to run at any time and beside the other jobs. Everything that readers may still ask for stays: a horizon is
-    recorded before the rows behind it go, and ageing is published before nodes are removed.
+    recorded before the rows behind it go, and ageing is published before nodes are removed. The tables' files are
+    looked after by `tidied`, once for all streams.
 
     Parameters
     ----------
@@ -63,15 +64,22 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     if stream is not None:
         types = {attribute: each["type"] for attribute, each in stream.configuration["attributes"].items()}
         describe(db, stream, types)
-    for table in TABLES.values():
-        partitions = None
-        if "stream_id" in table.partitions:
-            if stream is None:
-                continue
-            partitions = f"stream_id = {stream.stream_id}"
-        writes.compact(db.spark, db.log(table.name), partitions)
-        writes.vacuum(db.spark, db.log(table.name))
     return Summary(JOB, name, None, 0, 0, removed, 0, time.monotonic() - started)
+
+
+@in_own_session
+def tidied(db: Database, names: Sequence[str]) -> None:
+    """Merge small files and remove unneeded ones, of all tables; of partitions by stream, those of some streams.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    names
+        The streams.
+    """
+    found = PublicationsReader(db).latest_of([("ingest", name) for name in names])
+    tidy(db, {publication.stream_id for publication in found.values() if publication is not None})
 
 
 def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:

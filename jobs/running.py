@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -35,11 +35,14 @@ class Job:
         Takes one object further: database, object, configuration, rebuild → summary.
     maintains
         Whether the job publishes state of its own, which can be rebuilt and has a status.
+    finish
+        What is left to do once for all objects that a run worked on, after the last of them.
     """
 
     objects: Callable[[Configuration], Iterable[str]]
     work: Callable[[Database, str, Configuration, bool], Summary]
     maintains: bool = True
+    finish: Callable[[Database, Sequence[str]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,12 @@ def _maintain(database: Database, name: str, configuration: Configuration, rebui
     return maintain(database, name, configuration)
 
 
+def _tidied(database: Database, names: Sequence[str]) -> None:
+    from patternlake.jobs.maintain import tidied
+
+    tidied(database, names)
+
+
 JOBS: dict[str, Job] = {
     "ingest": Job(lambda configuration: configuration.streams, _ingest),
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
@@ -102,7 +111,7 @@ JOBS: dict[str, Job] = {
     "groups": Job(lambda configuration: configuration.groups, _groups),
     "predict": Job(lambda configuration: configuration.watched, _predict),
     "evaluate": Job(lambda configuration: configuration.subscribed if configuration.evaluate else (), _evaluate),
-    "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False),
+    "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False, finish=_tidied),
 }
 """Jobs by name, in the order in which they depend on each other."""
 
@@ -225,6 +234,7 @@ def perform(
     listed = list(planned)
     sparing = sparing and any(JOBS[step.job].maintains for step in listed)
     taken_further: set[str] = set()
+    worked_on: dict[str, list[str]] = {}
     for number, step in enumerate(listed, start=1):
         job = JOBS[step.job]
         if sparing and not job.maintains and step.object not in taken_further:
@@ -238,7 +248,12 @@ def perform(
         heard.end(summary)
         if summary.batches:
             taken_further.add(step.object)
+        worked_on.setdefault(step.job, []).append(step.object)
         yield summary
+    for name, objects in worked_on.items():
+        finish = JOBS[name].finish
+        if finish is not None:
+            finish(database, objects)
 
 
 def _name(error: PatternLakeError, step: Step) -> None:

@@ -1,0 +1,103 @@
+"""Keeps the tables' files in order: merges small ones, removes those that no version needs, where it is worth it.
+
+What is worth it, the tables' logs say, before any file is listed or read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from patternlake.delta_tables import moments, writes
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.state_reader import among
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.table import Table
+
+logger = logging.getLogger(__name__)
+
+MERGED_FILES = 8
+"""So many small files of one partition are merged. Fewer are read as fast as merged, and merging them with each batch
+would write a partition again for each of its batches."""
+
+_SMALL = 512 << 20
+"""Bytes of a file that Delta would merge with others of its kind: two of them fit into its largest one."""
+
+RETENTION = timedelta(days=7)
+"""Delta's own: how long a file that is no longer needed stays."""
+
+
+def tidy(database: Database, streams: Collection[int]) -> None:
+    """Look at every table once, and merge and remove files where there are enough.
+
+    May run at any time, beside all jobs.
+
+    Parameters
+    ----------
+    database
+        Where.
+    streams
+        Numbers of the streams whose partitions are looked at, of tables that are partitioned by stream.
+    """
+    for table in TABLES.values():
+        if "stream_id" in table.partitions and not streams:
+            continue
+        if database.direct is None:
+            _through_spark(database, table, streams)
+            continue
+        where = [among("stream_id", sorted(streams))] if "stream_id" in table.partitions else []
+        crowded = _crowded(table, database.direct.files(table.name, where))
+        old = database.direct.created(table.name) < moments.now() - RETENTION
+        unneeded = old and database.direct.unneeded(table.name)
+        if crowded or unneeded:
+            logger.info("table %s: crowded partitions %s, files to remove: %s", table.log, crowded, unneeded)
+        folder = database.direct_folder(table.name)
+        if folder is not None:
+            writes.tidy_directly(folder, merging=bool(crowded), removing=unneeded)
+            continue
+        if crowded:
+            conditions = " OR ".join(map(_condition, crowded)) if table.partitions else None
+            writes.compact(database.spark, database.log(table.name), conditions)
+        if unneeded:
+            writes.vacuum(database.spark, database.log(table.name))
+
+
+def _through_spark(database: Database, table: Table, streams: Collection[int]) -> None:
+    """The same where only Spark can read the log, by what it tells of a table as a whole."""
+    name = database.log(table.name)
+    detail = database.spark.sql(f"DESCRIBE DETAIL {name}").select("numFiles", "createdAt").collect()[0]
+    if detail["numFiles"] >= MERGED_FILES:
+        partitions = " OR ".join(f"stream_id = {number}" for number in sorted(streams))
+        writes.compact(database.spark, name, partitions if "stream_id" in table.partitions else None)
+    # Spark hands moments on in the process's own zone, without it.
+    if detail["createdAt"].astimezone() < moments.now() - RETENTION:
+        writes.vacuum(database.spark, name)
+
+
+def _crowded(table: Table, files: pa.Table) -> list[dict[str, Any]]:
+    """The partitions that have enough small files, by their values."""
+    columns = [f"partition.{name}" for name in table.partitions]
+    small = files.filter(pc.less(files["size_bytes"], _SMALL))
+    if not columns:
+        return [{}] if small.num_rows >= MERGED_FILES else []
+    counted = small.select([*columns, "path"]).group_by(columns).aggregate([("path", "count")])
+    rows = counted.filter(pc.greater_equal(counted["path_count"], MERGED_FILES)).to_pylist()
+    return [{name: row[f"partition.{name}"] for name in table.partitions} for row in rows]
+
+
+def _condition(values: dict[str, Any]) -> str:
+    """SQL text that chooses a partition."""
+    parts = []
+    for name, value in values.items():
+        shown = literal(value) if isinstance(value, str) else str(value)
+        parts.append(f"{identifier(name)} IS NULL" if value is None else f"{identifier(name)} = {shown}")
+    return f"({' AND '.join(parts)})"
