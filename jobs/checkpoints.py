@@ -178,6 +178,10 @@ class Checkpoint:
                 f"{expected.published} is the last published one; {_REBUILD}"
             )
 
+    def settled(self, expected: Expected) -> bool:
+        """Whether the query has finished all that it planned, and all of it is published."""
+        return self.last("offsets") == self.last("commits") == expected.published
+
     def files_of(self, epoch: int) -> list[str]:
         """The files that an epoch reads, by their addresses."""
         until = int(self.offset(epoch)["logOffset"])

@@ -177,8 +177,9 @@ class _Run:
         self.source = Source(self.spark, name, self.stream)
         last = begun.source if begun is not None else own.source if own is not None else None
         self.origin = None if last is None else last.get("origin")
-        if last is not None:
-            self._refuse_changed_files(last)
+        if last is not None and not self._new_files(last) and begun is None and self.checkpoint.settled(expected):
+            logger.info("stream %r: no new files at %s", name, self.source.shown)
+            return
         schema = self.checkpoint.schema if self.source.kind != "delta" else None
         if schema is None:
             schema = self.source.schema()
@@ -378,25 +379,29 @@ class _Run:
                 f"begun and has now up to {source_to}: the source was changed in between; run with --rebuild"
             )
 
-    def _refuse_changed_files(self, last: Any) -> None:
-        """Compare the files that were read with the files that are there."""
+    def _new_files(self, last: Any) -> bool:
+        """Whether there may be files that were not read; refuses such as were changed after they were read."""
         until = last.get("offset", {}).get("logOffset")
         if until is None:
-            return
+            return True
         read, there = self.checkpoint.files(int(until)), self.source.modified()
         if read is None or there is None:
-            return
+            return True
         # Spark writes one file's address with one slash or with three.
         path = F.regexp_replace("path", "^file:/+", "file:/").alias("path")
-        changed = read.select(path, F.col("modified").alias("was")).join(there.select(path, "modified"), "path")
-        changed = changed.where(F.col("was") != F.col("modified"))
-        names = [row["path"] for row in changed.orderBy("path").select("path").limit(4).collect()]
+        was = read.select(path, F.col("modified").alias("was"))
+        known = there.select(path, "modified").join(was, "path", "left")
+        differing = known.where(F.col("was").isNull() | (F.col("was") != F.col("modified")))
+        # Those that were changed come first.
+        found = differing.orderBy(F.col("was").isNull(), "path").select("path", "was").limit(4).collect()
+        names = [row["path"] for row in found if row["was"] is not None]
         if names:
             shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
             raise ChangedSourceError(
                 f"stream {self.name!r}: changed after it was read: {shown}; put new rows into new files, "
                 "or run with --rebuild, which reads all files anew"
             )
+        return bool(found)
 
 
 def _later(one: int | None, other: Any) -> int | None:

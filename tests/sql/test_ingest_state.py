@@ -12,6 +12,7 @@ import pytest
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import PublicationsReader
+from patternlake.jobs import ingest as ingesting
 from patternlake.udfs.errors import SourceError, StateError
 from tests.sql.ingesting import Lake
 
@@ -65,6 +66,21 @@ def test_a_run_that_dies_after_it_published_is_not_done_again(s: Lake) -> None:
         (s.checkpoint / "1" / "commits" / name).unlink(missing_ok=True)
     assert s.ingest().batches == 0
     assert s.events("position", "name") == [(1, "a")]
+
+
+def test_a_run_without_new_files_starts_no_query(s: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    query = ingesting._Run._query
+
+    def noted(run: ingesting._Run) -> None:
+        started.append(run.name)
+        query(run)
+
+    monkeypatch.setattr(ingesting._Run, "_query", noted)
+    assert (s.ingest().batches, s.ingest().batches, len(started)) == (1, 0, 1)
+    s.write("b.csv", "2024-01-02,b,k,1")
+    assert (s.ingest().batches, s.ingest().batches, len(started)) == (1, 0, 2)
+    assert s.events("position", "name") == [(1, "a"), (2, "b")]
 
 
 def test_a_checkpoint_that_is_lost_or_old_is_refused_and_a_rebuild_helps(s: Lake) -> None:
