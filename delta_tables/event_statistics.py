@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.publications import current
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.state_reader import Condition, written_in
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.visibility import visible, visible_text
 
@@ -101,11 +102,11 @@ class EventStatisticsReader:
             F.max("last_time").alias("last_time"),
         )
 
-    def described(self, publication: Publication) -> bool:
-        """Whether attributes were described as of a publication, or there is nothing to describe."""
-        if publication.source_to == 0:
-            return True
-        mine = {"stream_id": publication.stream_id, "batch_id": publication.batch_id, "events": 0}
-        where = [Condition(column, "=", value) for column, value in mine.items()]
-        rows = self._database.state.rows(TABLE.name, ("attributes",), where)
-        return bool(rows.num_rows > rows["attributes"].null_count)
+    def described(self, publication: Publication) -> int:
+        """How many events the last description of attributes was made of that a publication makes visible."""
+        where = [Condition("stream_id", "=", publication.stream_id), Condition("events", "=", 0)]
+        where += written_in(publication.base_batch, publication.batch_id)
+        rows = self._database.state.rows(TABLE.name, ("batch_id", "attributes"), where).drop_null()
+        latest = rows.filter(pc.equal(rows["batch_id"], pc.max(rows["batch_id"])))
+        # Every attribute of a name tells how many events the name has.
+        return sum(attributes[0]["events"] for attributes in latest["attributes"].to_pylist() if attributes)

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 
 STEPS = 20
 """Quantiles are this many equal steps apart."""
+GROWTH = 1.1
+"""A stream is described anew once it has so many times the events that it had."""
 ACCURACY = 1000
 """The rank of a quantile errs by one part in so many."""
 
 
 def describe(db: Database, publication: Publication, types: Mapping[str, str]) -> None:
-    """Write how attributes lie as of an ingest publication, if that was not done before.
+    """Write how attributes lie as of an ingest publication, where that was not told of nearly as many events.
+
+    All events are read, so a stream that grows by little batches is not described with each of them.
 
     Parameters
     ----------
@@ -39,7 +43,8 @@ def describe(db: Database, publication: Publication, types: Mapping[str, str]) -
     types
         Spark type of each attribute.
     """
-    if EventStatisticsReader(db).described(publication):
+    known = EventStatisticsReader(db).described(publication)
+    if publication.source_to <= known * GROWTH:
         return
     events = EventsReader(db).published(publication)
     EventStatisticsWriter(db).describe(publication, counted(events, types))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -14,9 +15,11 @@ from patternlake.delta_tables import moments, retention
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.event_statistics import EventStatisticsReader
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.sketch_nodes import SketchNodesReader
+from patternlake.jobs.attribute_counts import describe
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.errors import ArgumentError, StateError
 
@@ -272,6 +275,22 @@ def test_forgetting_removes_what_a_rebuild_left(lake: Database, name: str) -> No
     rows = lake.table("events").where(F.col("stream_id") == rebuilt.stream_id).collect()
     assert [(row.position, row.batch_id) for row in rows] == [(1, 2)]
     assert lake.table("publications").where(F.col("object") == name).count() == 3
+
+
+def test_attributes_are_described_anew_once_the_stream_has_grown_by_a_tenth(lake: Database, name: str) -> None:
+    reader = EventStatisticsReader(lake)
+    told = []
+    for batch, (first, last) in enumerate([(1, 10), (11, 11), (12, 12)], start=1):
+        positions = list(range(first, last + 1))
+        published = replace(_ingest(lake, name, batch, positions), source_to=last)
+        describe(lake, published, {"x": "double"})
+        told.append(reader.described(published))
+    assert told == [10, 10, 12]
+    rebuilt = replace(_ingest(lake, name, 4, [1], base_batch=4), source_to=1)
+    assert reader.described(rebuilt) == 0
+    describe(lake, rebuilt, {})
+    for database in (lake, replace(lake, direct=None, folder_on_disk=None)):
+        assert EventStatisticsReader(database).described(rebuilt) == 1
 
 
 def test_the_horizon_holds_for_later_batches_and_never_moves_back(lake: Database, name: str) -> None:
