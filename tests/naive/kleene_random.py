@@ -156,3 +156,37 @@ def random_plan(rng: random.Random, names: Sequence[str]) -> str:
         names = rng.sample(list(names), len(names))
     cut = rng.randint(1, len(names) - 1)
     return f"({random_plan(rng, names[:cut])} {random_plan(rng, names[cut:])})"
+
+
+def random_runs(rng: random.Random) -> str:
+    """A pattern in which ``+`` and ``*`` operands stand next to each other and one event suits several of them."""
+    numbers = iter(range(9))
+    chains: list[str] = []
+    taken = ["P", "P", "Q", "R", *"AB"]
+
+    def operand(form: str) -> str:
+        name = f"o{next(numbers)}"
+        if form and rng.random() < 0.25:
+            column = rng.choice("xn")
+            chains.append(f"{name}[i].{column} {rng.choice(SIGNS)} {name}[i-1].{column}")
+        return f"{rng.choice(taken)}{form} AS {name}"
+
+    def line(most: int) -> str:
+        forms = [rng.choice(["+", "*", "+", "*", ""]) for _ in range(rng.randint(2, most))]
+        if rng.random() < 0.1:
+            forms.insert(rng.randint(0, len(forms)), "[2]")
+        return " ; ".join(operand(form) for form in forms)
+
+    kind = rng.random()
+    if kind < 0.15:
+        text = f"({line(3)}) | ({line(3)})"
+    elif kind < 0.25:
+        text = f"({operand('+')} & {operand(rng.choice('+*'))}) ; {line(2)}"
+    else:
+        text = line(5)
+    text += " DEFINE " + ", ".join(f"{name} AS {predicate}" for name, predicate in DEFINED.items())
+    if chains:
+        text += " WHERE " + " AND ".join(chains)
+    if rng.random() < 0.6:
+        text += rng.choice([f" WITHIN {rng.randint(2, 7)} EVENTS", f" WITHIN {rng.randint(1, 7)} MILLISECOND"])
+    return text

@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene import cliques, runs
+from patternlake.udfs.kleene import cliques, first_ways, runs
 from patternlake.udfs.kleene.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.events import BoolArray, IntArray
 from patternlake.udfs.kleene.joins import Joiner
@@ -32,13 +32,16 @@ class Limits:
     ways
         So many of them, at most.
     enough
-        True: the first ones, in the order of their events, say all that is wanted; False: more are an error.
+        True: so many of them say all that is wanted; False: more are an error.
+    first
+        Which ones: the first in the order of the answer, or any.
     events
         So many events, at most, bound by them together; more are an error.
     """
 
     ways: int
     enough: bool
+    first: bool
     events: int
 
 
@@ -145,10 +148,15 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
         yield Collected(table.part, table.columns, lists)
     else:
         given, chains, row = _candidates(joiner, table, lists, coupled), _chains(joiner, table, lists), 0
+        bounds = limits.ways, limits.events, EVENTS_AT_ONCE
+        ordered = False
         while row < len(table):
-            row_of, offsets, kept, row, cut = runs.collect(
-                given, chains, stream.reach, row, limits.ways, limits.events, EVENTS_AT_ONCE
-            )
+            if ordered:
+                row_of, offsets, kept, row, cut = first_ways.collect(given, chains, stream.reach, row, *bounds)
+            else:
+                row_of, offsets, kept, row, cut = runs.collect(given, chains, stream.reach, row, *bounds, limits.first)
+                # Where one row is cut, those behind it are likely to be.
+                ordered = cut == runs.OPEN
             if cut == runs.FULL or (cut == runs.CUT and not limits.enough):
                 raise _too_many_ways()
             yield _found(table, lists, groups, row_of, offsets, kept)
@@ -313,8 +321,10 @@ def _candidates(
         high=np.ascontiguousarray(table.high),
         coupled=coupled,
         bare=not table.columns,
+        open_end=_grows(layout, -1),
         begin=joiner.begin,
         end=joiner.end,
+        operands=np.array([layout.slots[slot].operand for slot in groups], np.int64),
     )
 
 

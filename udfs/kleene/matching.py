@@ -187,8 +187,8 @@ class _Keeper:
         kept_all = not line.layout.line.gaps and line.begins is None
         first = in_order and line.layout.total and not line.layout.pairs
         if kept_all and (first or not self.truncate):
-            return Limits(self.most + 1, enough=True, events=answers.MOST_BOUND)
-        return Limits(max(MOST_WAYS, self.most + 1), enough=False, events=answers.MOST_BOUND)
+            return Limits(self.most + 1, enough=True, first=self.truncate, events=answers.MOST_BOUND)
+        return Limits(max(MOST_WAYS, self.most + 1), enough=False, first=False, events=answers.MOST_BOUND)
 
     @property
     def limit(self) -> int | None:
@@ -370,7 +370,7 @@ def _counted(line: _Line, stream: Stream, begin: int, end: int) -> int:
         found = counted(joiner, table.take(_in_range(joiner, table)))
         if found is not None:
             return found
-    every = Limits(MOST_COUNTED, enough=False, events=MOST_COUNTED)
+    every = Limits(MOST_COUNTED, enough=False, first=False, events=MOST_COUNTED)
     return sum(combining.total_of(found, line.picks) for found in _matches_of(line, stream, begin, end, Work(), every))
 
 

@@ -19,8 +19,8 @@ from patternlake.udfs.kleene.events import BoolArray, IntArray
 NEVER = 1 << 62
 """Stands for "no such event"."""
 
-WHOLE, CUT, FULL = range(3)
-"""What has cut the matches of a row: nothing, their number, or their size."""
+WHOLE, CUT, FULL, OPEN = range(4)
+"""What has cut the matches of a row: nothing, their number, or their size. `OPEN`: its first ones are not known."""
 
 EQUAL, UNEQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL = range(6)
 OPERATORS = {
@@ -84,8 +84,12 @@ class Candidates(NamedTuple):
         True where both ends of the line are groups and there is a window.
     bare
         True where the line has no plain operand.
+    open_end
+        True where the line ends with a group.
     begin, end
         First events that are wanted, where the line is bare and coupled.
+    operands
+        int64[g]: number of the operand of each group.
     """
 
     offsets: IntArray
@@ -96,15 +100,17 @@ class Candidates(NamedTuple):
     high: IntArray
     coupled: bool
     bare: bool
+    open_end: bool
     begin: int
     end: int
+    operands: IntArray
 
 
 @njit(cache=True)
 def collect(
-    given: Candidates, chains: Chains, reach: IntArray, from_row: int, most: int, room: int, at_once: int
+    given: Candidates, chains: Chains, reach: IntArray, from_row: int, most: int, room: int, at_once: int, first: bool
 ) -> tuple[IntArray, IntArray, IntArray, int, int]:
-    """The matches of some rows, those of one row in the order of their events.
+    """The matches of some rows, those of one row in no order that counts.
 
     Parameters
     ----------
@@ -118,12 +124,15 @@ def collect(
         One row gives so many matches, with so many events together, at most.
     at_once
         The row at which the matches have so many events together is the last one.
+    first
+        Of a row that is cut the first matches are wanted, not just any.
 
     Returns
     -------
     (int64[k], int64[k·g + 1], int64[e], row, cut)
         The row of each match; offsets of the events of each match and group; the events; the row to go on with; what
-        has cut a row's matches: `WHOLE`, `CUT` by `most`, or `FULL` by `room`, which ends the work.
+        has cut a row's matches: `WHOLE`, `CUT` by `most`, or `FULL` by `room`, which ends the work; or `OPEN`: the row
+        to go on with is one whose matches `first_ways.collect` must find.
     """
     groups, rows = given.offsets.shape[0], given.offsets.shape[1] - 1
     row_of, offsets, kept = np.empty(1024, np.int64), np.zeros(1025, np.int64), np.empty(1024, np.int64)
@@ -133,9 +142,9 @@ def collect(
     begins, ends, musts = np.zeros(runs, np.int64), np.full(runs, NEVER, np.int64), np.full(runs, -1, np.int64)
     cut, row = WHOLE, from_row
     while row < rows and cut != FULL and offsets[found * groups] < at_once:
-        before = found
+        before, earlier, cut = found, cut, WHOLE
         solved = [_nothing(given.runs[run, 1] - given.runs[run, 0]) for run in range(runs)]
-        starts = _starts(given, row) if given.coupled else np.full(1, -1, np.int64)
+        starts = starts_of(given, row) if given.coupled else np.full(1, -1, np.int64)
         for run in range(runs):
             if not given.coupled or 0 < run < runs - 1:
                 solved[run] = _of_run(given, chains, row, run, begins[run], ends[run], musts[run], most, room)
@@ -199,6 +208,11 @@ def collect(
                         offsets[found * groups + given.runs[run, 0] + inner + 1] = used
                 row_of[found] = row
                 found += 1
+        # What one run was cut at may be all that fits the window of another.
+        if (first and cut != WHOLE) or (cut == CUT and found - before < most):
+            found, cut = before, OPEN
+            break
+        cut = max(cut, earlier)
         row += 1
     size = offsets[found * groups]
     return row_of[:found].copy(), offsets[: found * groups + 1].copy(), kept[:size].copy(), row, cut
@@ -221,7 +235,7 @@ def neighbours(given: Candidates, chains: Chains, group: int) -> tuple[IntArray,
         low, high = given.offsets[group, row], given.offsets[group, row + 1]
         at = low
         for place in range(low, high):
-            if place == low or _follows(chains, group, row, low, high - low, at, place, given.events):
+            if place == low or follows(chains, group, row, low, high - low, at, place, given.events):
                 at = place
                 kept[used] = given.events[place]
                 used += 1
@@ -236,7 +250,7 @@ def _nothing(width: int) -> tuple[IntArray, IntArray, int]:
 
 
 @njit(cache=True)
-def _starts(given: Candidates, row: int) -> IntArray:
+def starts_of(given: Candidates, row: int) -> IntArray:
     """The first events that a match of a row may have, where both ends are groups."""
     size = 0
     for group in range(given.runs[0, 0], given.runs[0, 1]):
@@ -289,7 +303,7 @@ def _complete(
 
 
 @njit(cache=True)
-def _follows(
+def follows(
     chains: Chains, group: int, row: int, begin: int, size: int, earlier: int, later: int, events: IntArray
 ) -> bool:
     """Whether a candidate may be the next one kept after another; both by their place in `events`."""
@@ -322,7 +336,7 @@ def _follows(
 def _of_run(
     given: Candidates, chains: Chains, row: int, run: int, start: int, stop: int, must: int, most: int, room: int
 ) -> tuple[IntArray, IntArray, int]:
-    """What the groups of a run may collect between `start` (inclusive) and `stop` (exclusive), in the order of events.
+    """What the groups of a run may collect between `start` (inclusive) and `stop` (exclusive), in no order that counts.
 
     Where `must` is not negative, the run begins with that event. Returns offsets for each solution and group, events,
     and what has cut them: there are `most` solutions, with `room` events, at most.
@@ -361,7 +375,7 @@ def _of_run(
                 for later in range(place + 1, high):
                     if given.events[later] >= stop:
                         break
-                    if _follows(chains, group, row, low, high - low, at, later, given.events):
+                    if follows(chains, group, row, low, high - low, at, later, given.events):
                         at = later
                         path[depth, length[depth]] = at
                         length[depth] += 1

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from naive.kleene import Row, matches
 from naive.kleene_kernels import answered, compiled, events_of, rows_of
@@ -56,6 +56,7 @@ def test_all_matches_are_those_of_the_oracle_whatever_the_plan(seed: int) -> Non
 
 @settings(max_examples=150)
 @given(SEEDS)
+@example(219)  # equal events under different operands
 def test_the_first_rows_are_those_of_the_oracle(seed: int) -> None:
     rng = random.Random(seed)
     text = case(rng, scan=False, most=4).text
