@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -103,13 +104,15 @@ def warm_patterns() -> None:
         "a+ ; b WHERE a[i].x > a[i-1].x PARTITION BY key WITHIN 5 MIN",
         "a+ ; b+ WHERE a.x < b.x PARTITION BY key WITHIN 6 EVENTS",
         "a+ ; b ; c+ WHERE a[i].x > a[i-1].x PARTITION BY key WITHIN 6 EVENTS",
+        "a+ ; b+ ; c* PARTITION BY key WITHIN 8 EVENTS",
         "a ; b[2] ; c PARTITION BY key",
         "a AS p ; !b AS n ; c* ; (a AS q | b AS r) WHERE n.x > p.x AND [x] PARTITION BY key",
     )
-    for policy, after_match in _POLICIES:
+    for (policy, after_match), truncate in product(_POLICIES, (False, True)):
         for pattern in asked:
-            given = {"stream": "s", "pattern": pattern, "policy": policy}
-            given["after_match"] = after_match
+            given = {"stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match}
+            if truncate:
+                given |= {"truncate": True, "max_matches": 1}
             said = patterns.ask(given, {"at": at, "first": None, "horizon": None}, ["s"], counts)
             list(match_part(patterns.asked(said["text"]), 0, _columns(events)))
 
