@@ -170,7 +170,8 @@ def _make_room(
         return larger
     path = [node for node in stack[:depth].tolist() if begin[node] >= 0]
     size = int(count[path].sum())
-    fresh = np.empty(max(memory, size + needed), np.int32)
+    # With half of it to spare, so that a long path is not copied again at each step.
+    fresh = np.empty(max(memory, size + needed + size // 2), np.int32)
     places, at = [], 0
     for node in path:
         fresh[at : at + count[node]] = kept[begin[node] : begin[node] + count[node]]
