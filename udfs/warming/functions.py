@@ -110,7 +110,9 @@ def warm_patterns() -> None:
     )
     for (policy, after_match), truncate in product(_POLICIES, (False, True)):
         for pattern in asked:
-            given = {"stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match}
+            given: dict[str, object] = {
+                "stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match
+            }  # fmt: skip
             if truncate:
                 given |= {"truncate": True, "max_matches": 1}
             said = patterns.ask(given, {"at": at, "first": None, "horizon": None}, ["s"], counts)
