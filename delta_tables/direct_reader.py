@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from numpy.typing import NDArray
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.file_choice import certain, chosen, truth
+from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.udfs.errors import StateError
 
@@ -83,10 +84,14 @@ class DirectReader:
         """Return the number of a table's current version."""
         return self._current(table).version
 
-    def size(self, table: str, where: Sequence[Condition] = ()) -> int:
-        """Return the bytes of the files that may hold rows which satisfy all conditions."""
-        files = _chosen(self._current(table), where)
-        return int(pc.sum(files["size_bytes"]).as_py() or 0)
+    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+        """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about."""
+        files = chosen(self._files(table), where)
+        whole = int(pc.sum(files["size_bytes"]).as_py() or 0)
+        if not columns or not whole:
+            return whole
+        largest = int(pc.index(files["size_bytes"], pc.max(files["size_bytes"])).as_py())
+        return int(whole * self._share(table, files["path"][largest].as_py(), columns))
 
     def writer_version(self, table: str) -> int:
         """Return the version of Delta's protocol that writers of a table must know."""
@@ -94,7 +99,7 @@ class DirectReader:
 
     def files(self, table: str, where: Sequence[Condition] = ()) -> pa.Table:
         """Return the files that may hold rows which satisfy all conditions: a row each, as delta-rs flattens them."""
-        return _chosen(self._current(table), where)
+        return chosen(self._files(table), where)
 
     def created(self, table: str) -> datetime:
         """Return when a table was created."""
@@ -110,23 +115,25 @@ class DirectReader:
     def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
         """Return columns of the rows that satisfy all conditions."""
         log = self._current(table)
-        files = _chosen(log, where)
+        assert log.files is not None
         assert log.schema is not None
-        partitions = TABLES[table].partitions
-        wanted = list(dict.fromkeys([*columns, *(condition.column for condition in where)]))
-        stored = [name for name in wanted if name not in partitions]
-        schema = pa.schema([log.schema.field(name) for name in wanted])
-        parts = []
-        for file in files.to_pylist():
-            read = self._file(table, file["path"], stored, log.schema)
-            given = {
-                name: pa.scalar(file[f"partition.{name}"], schema.field(name).type)
-                for name in partitions
-                if name in wanted
-            }
-            arrays = [pa.repeat(given[name], read.num_rows) if name in given else read.column(name) for name in wanted]
-            parts.append(_holding(pa.Table.from_arrays(arrays, schema=schema), where))
-        return pa.concat_tables([schema.empty_table(), *parts]).select(list(columns))
+        files = chosen(log.files, where)
+        schema = pa.schema([log.schema.field(name) for name in columns])
+        open_to = [(condition, ~certain(files, condition)) for condition in where]
+        told = [name for name in files.column_names if name in ("path", "num_records") or name.startswith("partition.")]
+        read = []
+        for place, file in enumerate(files.select(told).to_pylist()):
+            reading = _Reading(self, table, file, log.schema)
+            kept = reading.holding([condition for condition, unsure in open_to if unsure[place]])
+            if kept is None or len(kept):
+                arrays = [_taken(reading.column(name, columns), kept, schema.field(name).type) for name in columns]
+                read.append(pa.Table.from_arrays(arrays, schema=schema))
+        return pa.concat_tables([schema.empty_table(), *read])
+
+    def _files(self, table: str) -> pa.Table:
+        files = self._current(table).files
+        assert files is not None
+        return files
 
     def _current(self, name: str) -> _Log:
         """The table's log, brought up to date."""
@@ -154,23 +161,42 @@ class DirectReader:
             raise UnreadableError(f"the table {name} at {self._location} has features that need Spark")
         return _Log(table)
 
-    def _file(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> pa.Table:
-        def read() -> pa.Table:
-            logger.debug("reading %s of %s", columns, path)
-            with self._open(table, path) as source:
-                file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-                there = [name for name in columns if name in file.schema_arrow.names]
-                found = file.read(columns=there)
-                self._bytes_read += _stored_bytes(file.metadata, there)
-            arrays = [
-                _typed(found.column(name), schema.field(name).type)
-                if name in there
-                else pa.nulls(found.num_rows, schema.field(name).type)
-                for name in columns
-            ]
-            return pa.Table.from_arrays(arrays, names=list(columns))
+    def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
+        """Return whole columns of a file, texts as dictionaries where they are stored so."""
+        keys = {name: (self._location, table, path, name) for name in columns}
+        found = {name: self._cache.peek(key) for name, key in keys.items()}
+        missing = [name for name, column in found.items() if column is None]
+        if missing:
+            for name, column in self._read(table, path, missing, schema).items():
+                found[name] = pa.Table.from_arrays([column], names=[name])
+                self._cache.put(keys[name], found[name])
+        return {name: column.column(0) for name, column in found.items() if column is not None}
 
-        return self._cache.get((self._location, table, path, tuple(columns)), read)
+    def _read(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
+        logger.debug("reading %s of %s", columns, path)
+        with self._open(table, path) as source:
+            found, size = columns_of_file(source, columns, schema)
+        self._bytes_read += size
+        return found
+
+    def count(self, table: str, file: Mapping[str, Any]) -> int:
+        """Return how many rows a file has, of those that `files` gives."""
+        known = file.get("num_records")
+        if known is None:  # whoever wrote it kept no statistics
+            with self._open(table, file["path"]) as source:
+                return int(pq.read_metadata(source).num_rows)
+        return int(known)
+
+    def _share(self, table: str, path: str, columns: Sequence[str]) -> float:
+        """The part of a file that columns take."""
+
+        def read() -> pa.Table:
+            with self._open(table, path) as source:
+                return sizes_of_columns(source)
+
+        sizes = self._cache.get((self._location, table, path, "its footer"), read)
+        mine = pc.sum(sizes["bytes"].filter(pc.is_in(sizes["name"], pa.array(list(columns))))).as_py() or 0
+        return float(mine / max(1, pc.sum(sizes["bytes"]).as_py() or 0))
 
     def _open(self, table: str, path: str) -> pa.NativeFile:
         if "://" not in self._location:
@@ -185,85 +211,42 @@ class DirectReader:
         return pa_fs.PyFileSystem(DeltaStorageHandler(place, self._options or None))
 
 
-def _stored_bytes(file: pq.FileMetaData, columns: Sequence[str]) -> int:
-    """The bytes that columns take in a file."""
-    chunks = (
-        group.column(place)
-        for group in map(file.row_group, range(file.num_row_groups))
-        for place in range(group.num_columns)
-    )
-    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
+class _Reading:
+    """What is read of one file: only the columns that are asked for, those of conditions first."""
+
+    def __init__(self, reader: DirectReader, table: str, file: Mapping[str, Any], schema: pa.Schema) -> None:
+        self._reader, self._table, self._file, self._schema = reader, table, file, schema
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    def holding(self, where: Sequence[Condition]) -> pa.Array | None:
+        """The numbers of the rows that satisfy all conditions; None: all of them."""
+        if not where:
+            return None
+        named = [condition.column for condition in where]
+        keep = np.logical_and.reduce([truth(self.column(condition.column, named), condition) for condition in where])
+        return None if keep.all() else pa.array(np.flatnonzero(keep))
+
+    def column(self, name: str, together: Sequence[str]) -> pa.ChunkedArray:
+        """A column; where the file has to be opened for it, the others of `together` are read as well."""
+        if name not in self._columns:
+            partition = f"partition.{name}"
+            if partition in self._file:
+                count = self._reader.count(self._table, self._file)
+                value = pa.scalar(self._file[partition], self._schema.field(name).type)
+                self._columns[name] = pa.chunked_array([pa.repeat(value, count)])
+            else:
+                stored = [other for other in dict.fromkeys(together) if f"partition.{other}" not in self._file]
+                wanted = [other for other in stored if other not in self._columns]
+                path = self._file["path"]
+                self._columns |= self._reader.columns(self._table, path, wanted, self._schema)
+        return self._columns[name]
 
 
 def _arrow_schema(table: DeltaTable) -> pa.Schema:
     return pa.schema(table.schema().to_arrow())
 
 
-def _typed(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """A column in the type of the table; moments of Spark's files have no zone of their own, and are in UTC."""
-    return column if column.type == type_ else column.cast(type_)
-
-
-def _chosen(log: _Log, where: Sequence[Condition]) -> pa.Table:
-    """The files that may hold such rows, by the values of their partitions and by their statistics."""
-    assert log.files is not None
-    keep = np.ones(log.files.num_rows, np.bool_)
-    for condition in where:
-        keep &= _possible(log.files, condition)
-    return log.files.filter(pa.array(keep))
-
-
-def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
-    exact = f"partition.{condition.column}"
-    if exact in files.column_names:
-        return _truth(files[exact], condition)
-    low, high = f"min.{condition.column}", f"max.{condition.column}"
-    if low not in files.column_names or condition.operator == "null or >":
-        return np.ones(files.num_rows, np.bool_)
-    least, greatest = files[low], files[high]
-    if pa.types.is_timestamp(greatest.type):
-        # Statistics tell moments in whole milliseconds, rounded down.
-        greatest = pc.add(greatest, pa.scalar(999, pa.duration("us")))
-    values = condition.value if condition.operator == "in" else (condition.value,)
-    if not values:
-        return np.zeros(files.num_rows, np.bool_)
-    found = pa.chunked_array([pa.array(np.ones(files.num_rows, np.bool_))])
-    if condition.operator in ("=", "in", "<="):
-        found = pc.and_kleene(found, pc.less_equal(least, _scalar(max(values), least.type)))
-    if condition.operator in ("=", "in", ">="):
-        found = pc.and_kleene(found, pc.greater_equal(greatest, _scalar(min(values), greatest.type)))
-    # A file without statistics may hold anything; one with nothing but NULL has no bounds, but tells that.
-    possible = np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False), np.bool_)
-    nulls = f"null_count.{condition.column}"
-    if nulls not in files.column_names:
-        return possible
-    empty = pc.fill_null(pc.equal(files[nulls], files["num_records"]), False)
-    return possible & ~np.asarray(empty.to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _holding(rows: pa.Table, where: Sequence[Condition]) -> pa.Table:
-    if not where:
-        return rows
-    keep = np.ones(rows.num_rows, np.bool_)
-    for condition in where:
-        keep &= _truth(rows[condition.column], condition)
-    return rows if keep.all() else rows.filter(pa.array(keep))
-
-
-def _truth(column: pa.ChunkedArray, condition: Condition) -> NDArray[np.bool_]:
-    value = condition.value
-    if condition.operator == "in":
-        holds = pc.is_in(column, value_set=pa.array(value, column.type))
-    elif condition.operator == "=":
-        holds = pc.equal(column, _scalar(value, column.type))
-    elif condition.operator == ">=":
-        holds = pc.greater_equal(column, _scalar(value, column.type))
-    elif condition.operator == "<=":
-        holds = pc.less_equal(column, _scalar(value, column.type))
-    else:
-        holds = pc.fill_null(pc.greater(column, _scalar(value, column.type)), True)
-    return np.asarray(pc.fill_null(holds, False).to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:
-    return pa.scalar(value, pa.int64()).cast(type_) if pa.types.is_timestamp(type_) else pa.scalar(value, type_)
+def _taken(column: pa.ChunkedArray, rows: pa.Array | None, type_: pa.DataType) -> pa.ChunkedArray:
+    """Some rows of a column, or all, as what they are and not as numbers of a dictionary."""
+    found = column if rows is None else column.take(rows)
+    return found if found.type == type_ else found.cast(type_)

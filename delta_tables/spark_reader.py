@@ -37,7 +37,7 @@ class SparkReader:
         history = DeltaTable.forName(self._database.spark, self._database.log(table)).history(1)
         return int(history.select("version").collect()[0][0])
 
-    def size(self, table: str, where: Sequence[Condition] = ()) -> int:
+    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
         """Return an upper bound: the bytes of all files of the table's current version."""
         detail = self._database.spark.sql(f"DESCRIBE DETAIL {self._database.log(table)}")
         return int(detail.select("sizeInBytes").collect()[0][0])

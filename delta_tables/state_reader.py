@@ -36,8 +36,11 @@ class StateReader(Protocol):
     def version(self, table: str) -> int:
         """Return the number of a table's current version; what was read of an equal one is the same."""
 
-    def size(self, table: str, where: Sequence[Condition] = ()) -> int:
-        """Return the bytes of the files that may hold rows which satisfy all conditions; nothing is read."""
+    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+        """Return the bytes of the files that may hold rows which satisfy all conditions, before any row is read.
+
+        Of some columns alone it is about what they take, by the footer of one file.
+        """
 
     def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
         """Return columns of the rows that satisfy all conditions, in any order; moments are in UTC."""

@@ -48,6 +48,8 @@ class Table:
         Partition columns.
     properties
         Delta table properties beyond the common ones.
+    writing
+        Settings of Spark under which its files are written.
     direct
         Whether rows are only ever appended, one at a time, and so without Spark where that is safe; see
         `direct_writer`. Nothing else may commit to the table there.
@@ -62,6 +64,7 @@ class Table:
     object_column: str = ""
     partitions: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
+    writing: dict[str, str] = field(default_factory=dict)
     direct: bool = False
 
     @property

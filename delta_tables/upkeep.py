@@ -66,7 +66,7 @@ def tidy(database: Database, streams: Collection[int]) -> None:
             continue
         if crowded:
             conditions = " OR ".join(map(_condition, crowded)) if table.partitions else None
-            writes.compact(database.spark, database.log(table.name), conditions)
+            writes.compact(database.spark, database.log(table.name), conditions, table.writing)
         if unneeded:
             writes.vacuum(database.spark, database.log(table.name))
 
@@ -77,7 +77,8 @@ def _through_spark(database: Database, table: Table, streams: Collection[int]) -
     detail = database.spark.sql(f"DESCRIBE DETAIL {name}").select("numFiles", "createdAt").collect()[0]
     if detail["numFiles"] >= MERGED_FILES:
         partitions = " OR ".join(f"stream_id = {number}" for number in sorted(streams))
-        writes.compact(database.spark, name, partitions if "stream_id" in table.partitions else None)
+        conditions = partitions if "stream_id" in table.partitions else None
+        writes.compact(database.spark, name, conditions, table.writing)
     # Spark hands moments on in the process's own zone, without it.
     if detail["createdAt"].astimezone() < moments.now() - RETENTION:
         writes.vacuum(database.spark, name)

@@ -169,11 +169,17 @@ def tidy_directly(folder: str, *, merging: bool, removing: bool) -> None:
         direct_writer.vacuum(folder)
 
 
-def compact(spark: SparkSession, table: str, partitions: str | None = None) -> None:
-    """Merge a table's small files, in all partitions or those that a SQL condition over partition columns names."""
+def compact(spark: SparkSession, table: str, partitions: str | None, settings: Mapping[str, str]) -> None:
+    """Merge a table's small files under some settings, in all partitions or those that a SQL condition names."""
     optimize = DeltaTable.forName(spark, table).optimize()
     chosen = optimize if partitions is None else optimize.where(partitions)
-    _retrying(f"compaction of {table}", chosen.executeCompaction)
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        _retrying(f"compaction of {table}", chosen.executeCompaction)
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
 
 
 def vacuum(spark: SparkSession, table: str) -> None:

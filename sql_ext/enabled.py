@@ -151,8 +151,8 @@ class _Fallback:
     def version(self, table: str) -> int:
         return self._read(lambda reader: reader.version(table))
 
-    def size(self, table: str, where: Sequence[Condition] = ()) -> int:
-        return self._read(lambda reader: reader.size(table, where))
+    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+        return self._read(lambda reader: reader.size(table, where, columns))
 
     def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
         return self._read(lambda reader: reader.rows(table, columns, where))

@@ -70,10 +70,10 @@ class Lake:
         """What is published at a moment, in microseconds; None: now."""
         return Snapshot(self.reader, as_of)
 
-    def small(self, table: str, where: Sequence[Condition]) -> bool:
-        """Whether the driver's own process may read these rows."""
+    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+        """Whether the driver's own process may read these rows, by their files or by columns alone."""
         most = int(str(self.spark.conf.get(DRIVER_BYTES, str(DEFAULT_DRIVER_BYTES))))
-        return self.reader.size(table, where) <= most
+        return self.reader.size(table, where, columns) <= most
 
     @property
     def ways(self) -> tuple[str | None, ...]:

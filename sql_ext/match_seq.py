@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,18 @@ from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.sketch_descent import descend
+from patternlake.sql_ext.sketch_descent import descend, shown_in
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
-from patternlake.udfs.sketch.answering import Candidates, answer, candidates, costs_no_more
+from patternlake.udfs.sketch.answering import Candidates, answer, candidates, costs_no_more, everywhere
 from patternlake.udfs.sketch.asking import SketchRead, ask
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.verifying import exact_part
+from patternlake.udfs.sketch.windows import Window
 from patternlake.udfs.unseen_names import MOST_NAMES
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 TASK_EVENTS = 100_000
 """Events of one portion of an exact answer of every key, about; the events of a key are never divided."""
 MOST_PORTIONS = 1000
-_ALWAYS = ("position", "time", "name", "tokens")
+_ALWAYS = ("position", "time", "name")
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -50,9 +51,12 @@ def _rows(
     lake: Lake, arguments: dict[str, Any], published: Published, read: SketchRead, counts: list[dict[str, Any]]
 ) -> DataFrame | pa.Table:
     question = read.question
-    hits = descend(lake, read)
     if question.verify:
-        return _exact(lake, read, candidates(question, hits), counts)
+        wanted = everywhere(question)
+        if not question.every_key and not _cheaper_than_the_sketch(lake, read, wanted):
+            wanted = candidates(question, descend(lake, read))
+        return _exact(lake, read, wanted, counts)
+    hits = descend(lake, read)
     # What ageing has taken is told by the sketch alone.
     if lake.exact_when_few and question.level == 0 and not question.floors:
         exactly = ask({**arguments, "verify": True}, published.as_mapping(), [])
@@ -78,11 +82,11 @@ def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[s
     question, where = read.question, _conditions(read, wanted)
     columns = _columns(question)
     undivided = not question.every_key and not question.one_key
-    if lake.small("events", where):
+    about = _about(question, wanted, counts)
+    if about <= WHOLE_EVENTS and lake.small("events", where, _touched(columns, where)):
         rows = lake.reader.rows("events", columns, where)
         if not undivided or rows.num_rows <= WHOLE_EVENTS:
             return pa.concat_tables(exact_part(question, event_rows.columns_of(rows)))
-    about = _about(question, wanted, counts)
     if undivided and about > WHOLE_EVENTS:
         raise ArgumentError(
             f"about {about:,} events carry names of the pattern in the parts that can hold a match, and without "
@@ -102,12 +106,29 @@ def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[s
     return tasks.dealt(rows.withColumn(tasks.PORTION, portion.cast("int")), portions, task, FUNCTION.schema)
 
 
+def _cheaper_than_the_sketch(lake: Lake, read: SketchRead, wanted: Candidates) -> bool:
+    """Whether to read every event takes fewer bytes than to ask the sketch which of them can matter."""
+    if read.question.one_key or read.question.window != Window():
+        return False
+    where = _conditions(read, wanted)
+    columns = _touched(_columns(read.question), where)
+    return lake.small("events", where, columns) and (
+        lake.reader.size("events", where, columns) <= lake.reader.size("sketch_nodes", shown_in(read))
+    )
+
+
+def _touched(columns: Sequence[str], where: Sequence[Condition]) -> tuple[str, ...]:
+    """The columns that are read for some columns of the rows that satisfy conditions."""
+    return (*columns, *(condition.column for condition in where))
+
+
 def _columns(question: Question) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
     read = question.pattern.columns
     built_in = [name for name in ("step", "probability") if name in read]
     key = ["key"] if question.every_key or "key" in read else []
-    return (*_ALWAYS, *built_in, *key, *(("attributes",) if read - BUILT_IN.keys() else ()))
+    tokens = [] if question.tokens_are_names else ["tokens"]
+    return (*_ALWAYS, *tokens, *built_in, *key, *(("attributes",) if read - BUILT_IN.keys() else ()))
 
 
 def _about(question: Question, wanted: Candidates, counts: list[dict[str, Any]]) -> int:

@@ -68,7 +68,7 @@ def descend(
     Array of `gathering.HITS_TYPE`.
     """
     asked = read.question if question is None else question
-    mine = [Condition("stream_id", "=", read.number), *shown_at(read.base, read.batch)]
+    mine = shown_in(read)
     top = [*mine, Condition("bucket", "=", TOP_BUCKET)]
     tops = _mapped(lake, top, _TOPS, _TOP_ROW, _Tops(read.text, question, keys))
     segments = tops["segment"].to_numpy()
@@ -79,6 +79,11 @@ def descend(
     tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True)) if asked.every_key else None
     nodes = _Nodes(read.text, question, tested)
     return _mapped(lake, [*mine, among("bucket", sorted(buckets))], _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
+
+
+def shown_in(read: SketchRead) -> list[Condition]:
+    """The conditions on the rows of the sketch that a call asks."""
+    return [Condition("stream_id", "=", read.number), *shown_at(read.base, read.batch)]
 
 
 def _mapped(

@@ -82,12 +82,18 @@ def answer(question: Question, hits: pa.Array) -> pa.Table:
     return pa.concat_tables(by_partition(0, len(keys), run))
 
 
+def everywhere(question: Question) -> Candidates:
+    """What an exact answer has to read back where the sketch is not asked."""
+    partitioned = question.every_key or question.one_key
+    every = needs_every_event(question.pattern, question.policy, partitioned=partitioned)
+    return Candidates(None if every else tuple(question.pattern.names), tuple(range(block_of(question.events) + 1)))
+
+
 def candidates(question: Question, hits: pa.Array) -> Candidates:
     """What an exact answer has to read back, given an array of `gathering.HITS_TYPE`."""
-    names, last = question.pattern.names, block_of(question.events)
     if question.every_key:
-        every = needs_every_event(question.pattern, question.policy, partitioned=True)
-        return Candidates(None if every else tuple(names), tuple(range(last + 1)))
+        return everywhere(question)
+    names, last = question.pattern.names, block_of(question.events)
     found, offsets, _ = gathered(question, hits)
     found, _ = _with_dropped(question, found, offsets)
     wanted = candidate_ranges(

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.sketch.conditional import Problem, conditional_matches
@@ -52,7 +51,7 @@ class Events:
     offsets: IntArray | None = None
 
 
-def presence(names: Sequence[str], tokens: Sequence[NDArray[Any]]) -> BoolArray:
+def presence(names: Sequence[str], tokens: Sequence[pa.Array]) -> BoolArray:
     """Which events have which names among their tokens.
 
     Parameters
@@ -60,7 +59,7 @@ def presence(names: Sequence[str], tokens: Sequence[NDArray[Any]]) -> BoolArray:
     names
         ``SketchPattern.names``.
     tokens
-        object[n] of str or None for each token expression.
+        Array of n texts, or NULL, for each token expression.
 
     Returns
     -------
@@ -69,8 +68,12 @@ def presence(names: Sequence[str], tokens: Sequence[NDArray[Any]]) -> BoolArray:
     n = len(tokens[0]) if tokens else 0
     found = np.zeros((n, len(names)), np.bool_)
     for column in tokens:
+        coded = column.dictionary_encode()
+        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        number = {token: code for code, token in enumerate(coded.dictionary.to_pylist())}
         for place, name in enumerate(names):
-            found[:, place] |= np.asarray(column == name, np.bool_)
+            if name in number:
+                found[:, place] |= codes == number[name]
     return found
 
 

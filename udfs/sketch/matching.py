@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.limits import too_many
+from patternlake.udfs.sketch.chains import is_chain, matches_of_chain
 from patternlake.udfs.sketch.combinations import all_matches
 from patternlake.udfs.sketch.greedy import matches_per_start
 from patternlake.udfs.sketch.hits import Hits, Matches, check_arguments
@@ -112,7 +113,10 @@ def search(
     if policy == "skip_till_any":
         total, key, found = all_matches(rows, layout, max_matches, truncate)
     else:
-        key, found = matches_per_start(rows, layout, after_match == "past_last")
+        past_last = after_match == "past_last"
+        key, found = (
+            matches_of_chain(rows, past_last) if is_chain(layout) else matches_per_start(rows, layout, past_last)
+        )
         total = len(key)
         key, found = key[:max_matches], found[:max_matches]
     if total > max_matches and not truncate:

@@ -24,8 +24,8 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> Iterator[
     question
         The question.
     columns
-        ``position``, ``time``, ``name`` and ``tokens`` of n `events` in any order; ``key``, ``step``, ``probability``
-        and ``attributes`` where the question or its conditions read them.
+        ``position``, ``time`` and ``name`` of n `events` in any order; ``tokens`` where they are not the names alone;
+        ``key``, ``step``, ``probability`` and ``attributes`` where the question or its conditions read them.
 
     Returns
     -------
@@ -94,12 +94,9 @@ def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
     return rank[codes], [*([None] if nameless else []), *(known[place] for place in order)]
 
 
-def _token_columns(question: Question, rows: Mapping[str, pa.Array]) -> list[NDArray[np.object_]]:
-    if rows["tokens"].null_count:  # of a stream whose only token is the name
-        return [_objects(rows["name"])]
-    flat = _objects(pc.list_flatten(rows["tokens"])).reshape(len(rows["tokens"]), question.expressions)
-    return [flat[:, column] for column in range(question.expressions)]
-
-
-def _objects(values: pa.Array) -> NDArray[np.object_]:
-    return np.asarray(values.to_numpy(zero_copy_only=False), object)
+def _token_columns(question: Question, rows: Mapping[str, pa.Array]) -> list[pa.Array]:
+    if "tokens" not in rows or rows["tokens"].null_count:  # of a stream whose only token is the name
+        return [rows["name"]]
+    flat, count = pc.list_flatten(rows["tokens"]), question.expressions
+    numbers = np.arange(0, len(flat), count)
+    return [flat.take(pa.array(numbers + column)) for column in range(count)]

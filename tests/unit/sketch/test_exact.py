@@ -8,6 +8,7 @@ from dataclasses import replace
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -223,7 +224,7 @@ def test_too_many_matches_are_an_error_or_cut() -> None:
 
 
 def test_presence_finds_names_among_the_tokens_of_every_expression() -> None:
-    tokens = [np.array(["A", None, "B"], object), np.array(["B", "A", None], object)]
+    tokens = [pa.array(["A", None, "B"]), pa.array(["B", "A", None])]
     assert presence(("A", "B"), tokens).tolist() == [[True, True], [True, False], [False, True]]
 
 

@@ -1,0 +1,112 @@
+"""Conditions on single columns: which files can hold such rows, which hold nothing else, and which rows they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from patternlake.delta_tables.state_reader import Condition
+
+
+def chosen(files: pa.Table, where: Sequence[Condition]) -> pa.Table:
+    """Return the files that may hold rows which satisfy all conditions, by their partitions and their statistics.
+
+    Parameters
+    ----------
+    files
+        A row each, as delta-rs flattens what a table's log says of them.
+    where
+        The conditions.
+    """
+    keep = np.ones(files.num_rows, np.bool_)
+    for condition in where:
+        keep &= _possible(files, condition)
+    return files.filter(pa.array(keep))
+
+
+def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
+    exact = f"partition.{condition.column}"
+    if exact in files.column_names:
+        return truth(files[exact], condition)
+    low, high = f"min.{condition.column}", f"max.{condition.column}"
+    if low not in files.column_names or condition.operator == "null or >":
+        return np.ones(files.num_rows, np.bool_)
+    least, greatest = files[low], files[high]
+    if pa.types.is_timestamp(greatest.type):
+        # Statistics tell moments in whole milliseconds, rounded down.
+        greatest = pc.add(greatest, pa.scalar(999, pa.duration("us")))
+    values = condition.value if condition.operator == "in" else (condition.value,)
+    if not values:
+        return np.zeros(files.num_rows, np.bool_)
+    found = pa.chunked_array([pa.array(np.ones(files.num_rows, np.bool_))])
+    if condition.operator in ("=", "in", "<="):
+        found = pc.and_kleene(found, pc.less_equal(least, _scalar(max(values), least.type)))
+    if condition.operator in ("=", "in", ">="):
+        found = pc.and_kleene(found, pc.greater_equal(greatest, _scalar(min(values), greatest.type)))
+    # A file without statistics may hold anything; one with nothing but NULL has no bounds, but tells that.
+    possible = np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False), np.bool_)
+    nulls = f"null_count.{condition.column}"
+    if nulls not in files.column_names:
+        return possible
+    empty = pc.fill_null(pc.equal(files[nulls], files["num_records"]), False)
+    return possible & ~np.asarray(empty.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def certain(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
+    """Tell of files that `chosen` gave for a condition whether all of their rows satisfy it: bool[files]."""
+    if f"partition.{condition.column}" in files.column_names:
+        return np.ones(files.num_rows, np.bool_)  # it has chosen the files
+    low, high, nulls = (f"{said}.{condition.column}" for said in ("min", "max", "null_count"))
+    if not {low, high, nulls, "num_records"} <= set(files.column_names) or condition.operator == "in":
+        return np.zeros(files.num_rows, np.bool_)
+    least, greatest = files[low], files[high]
+    if not (pa.types.is_integer(least.type) or pa.types.is_timestamp(least.type)):
+        return np.zeros(files.num_rows, np.bool_)  # bounds of texts may be shortened, numbers be none
+    if pa.types.is_timestamp(greatest.type):
+        greatest = pc.add(greatest, pa.scalar(999, pa.duration("us")))
+    some, none = pc.greater(files[nulls], 0), pc.equal(files[nulls], files["num_records"])
+    value = _scalar(condition.value, least.type)
+    if condition.operator == "null or >":
+        holds = pc.or_kleene(none, pc.greater(least, value))
+    else:
+        holds = pc.invert(some)
+        if condition.operator in ("=", ">="):
+            holds = pc.and_kleene(holds, pc.greater_equal(least, value))
+        if condition.operator in ("=", "<="):
+            holds = pc.and_kleene(holds, pc.less_equal(greatest, value))
+    return np.asarray(pc.fill_null(holds, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def truth(column: pa.ChunkedArray, condition: Condition) -> NDArray[np.bool_]:
+    """Tell which values of a column satisfy a condition on it: bool[n]."""
+    if pa.types.is_dictionary(column.type):
+        truths = [_truth_of_coded(chunk, condition) for chunk in column.chunks]
+        return np.concatenate([np.zeros(0, np.bool_), *truths])
+    value = condition.value
+    if condition.operator == "in":
+        holds = pc.is_in(column, value_set=pa.array(value, column.type))
+    elif condition.operator == "=":
+        holds = pc.equal(column, _scalar(value, column.type))
+    elif condition.operator == ">=":
+        holds = pc.greater_equal(column, _scalar(value, column.type))
+    elif condition.operator == "<=":
+        holds = pc.less_equal(column, _scalar(value, column.type))
+    else:
+        holds = pc.fill_null(pc.greater(column, _scalar(value, column.type)), True)
+    return np.asarray(pc.fill_null(holds, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _truth_of_coded(column: pa.DictionaryArray, condition: Condition) -> NDArray[np.bool_]:
+    """The same of texts by numbers of a dictionary: each text is judged once, and NULL."""
+    texts = pa.chunked_array([pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])])
+    numbers = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
+    return np.asarray(truth(texts, condition)[numbers], np.bool_)
+
+
+def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:
+    return pa.scalar(value, pa.int64()).cast(type_) if pa.types.is_timestamp(type_) else pa.scalar(value, type_)

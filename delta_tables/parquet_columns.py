@@ -1,0 +1,79 @@
+"""Columns of one Parquet file, and what they take in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_DICTIONARY = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+_NO_DICTIONARY = {"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"}
+"""Encodings of texts that Arrow does not read as numbers of a dictionary."""
+
+
+def columns_of_file(
+    source: pa.NativeFile, columns: Sequence[str], schema: pa.Schema
+) -> tuple[dict[str, pa.ChunkedArray], int]:
+    """Read columns as a whole, texts as numbers of a dictionary where they are stored so; those that lack are NULL.
+
+    Returns
+    -------
+    (columns by name, bytes)
+        In the types of `schema`, and the bytes that they take in the file.
+    """
+    metadata = pq.read_metadata(source)
+    coded = [name for name in columns if schema.field(name).type == pa.string() and _is_coded(metadata, name)]
+    file = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded or None, coerce_int96_timestamp_unit="us")
+    there = [name for name in columns if name in file.schema_arrow.names]
+    read = file.read(columns=there)
+    found = {
+        name: _typed(read.column(name), schema.field(name).type)
+        if name in there
+        else pa.chunked_array([pa.nulls(metadata.num_rows, schema.field(name).type)])
+        for name in columns
+    }
+    return found, _stored_bytes(metadata, there)
+
+
+def sizes_of_columns(source: pa.NativeFile) -> pa.Table:
+    """The bytes that each column takes in a file: ``name``, ``bytes``."""
+    metadata = pq.read_metadata(source)
+    names = sorted({column.name.split(".")[0] for column in _chunks(metadata)})
+    return pa.table({"name": names, "bytes": [_stored_bytes(metadata, [name]) for name in names]})
+
+
+@dataclass
+class _Column:
+    """A chunk of a column in a file's row group."""
+
+    name: str
+    bytes: int
+    encodings: tuple[str, ...]
+
+
+def _chunks(file: pq.FileMetaData) -> list[_Column]:
+    found = (
+        group.column(place)
+        for group in map(file.row_group, range(file.num_row_groups))
+        for place in range(group.num_columns)
+    )
+    return [_Column(chunk.path_in_schema, chunk.total_compressed_size, chunk.encodings) for chunk in found]
+
+
+def _stored_bytes(file: pq.FileMetaData, columns: Sequence[str]) -> int:
+    """The bytes that columns take in a file."""
+    return sum(chunk.bytes for chunk in _chunks(file) if chunk.name.split(".")[0] in columns)
+
+
+def _is_coded(file: pq.FileMetaData, column: str) -> bool:
+    """Whether a column of texts is stored by numbers of a dictionary, and can be read as such."""
+    encodings = [set(chunk.encodings) for chunk in _chunks(file) if chunk.name == column]
+    return bool(encodings) and all(given & _DICTIONARY and not given & _NO_DICTIONARY for given in encodings)
+
+
+def _typed(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """A column in the type of the table; moments of Spark's files have no zone of their own, and are in UTC."""
+    same = column.type == type_ or (pa.types.is_dictionary(column.type) and column.type.value_type == type_)
+    return column if same else column.cast(type_)
