@@ -23,7 +23,7 @@ from patternlake.sql_ext import (
     predict_match,
     workers,
 )
-from patternlake.sql_ext.session import PARAMETER_MARKERS
+from patternlake.sql_ext.session import FUNCTION_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +94,7 @@ def enable(
             "patternlake.run(spark, configuration) fills it, given a configuration with this database and location. "
             f"If the location is mistyped: DROP DATABASE {identifier(database)} CASCADE, then enable the right one"
         )
-    for name, value in PARAMETER_MARKERS.items():
+    for name, value in FUNCTION_SETTINGS.items():
         spark.conf.set(name, value)
     before = enabled.use(db, storage_options)
     planned_functions.register(spark, FUNCTIONS)
