@@ -20,6 +20,7 @@ from patternlake.delta_tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.quoting import identifier
+from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.delta_tables.standing import Standing, look
 from patternlake.delta_tables.stream_names import check_name
 from patternlake.delta_tables.visibility import of_object
@@ -211,7 +212,8 @@ class Batch:
         name = self.database.log(table)
         application = _application(table, self.job, self.object, part)
         try:
-            writes.append(name, self._ordered(table, rows), application=application, version=self.batch_id)
+            with temporary_settings(self.database.spark, TABLES[table].writing):
+                writes.append(name, self._ordered(table, rows), application=application, version=self.batch_id)
         except ConcurrentTransactionException as conflict:
             raise ConcurrentRunError(
                 f"another run is writing the rows of batch {self.batch_id} of {self.job} of '{self.object}' to {table} "
@@ -226,7 +228,8 @@ class Batch:
         if TABLES[table].changing:
             raise StateError(f"rows of {table} are closed by later batches, so a batch's rows cannot be replaced there")
         condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
-        writes.replace(self.database.log(table), self._ordered(table, rows), condition)
+        with temporary_settings(self.database.spark, TABLES[table].writing):
+            writes.replace(self.database.log(table), self._ordered(table, rows), condition)
 
     def close_rows(self, table: str, condition: Column | str) -> None:
         """End the rows of earlier batches that satisfy a condition: from this batch on they are not seen.

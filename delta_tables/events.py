@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.publications import current
@@ -12,8 +15,6 @@ from patternlake.delta_tables.visibility import visible, visible_text
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.publications import Publication
 
@@ -51,6 +52,9 @@ TABLE = Table(
 )
 
 
+_MOST_RUNS = 32
+
+
 class EventsReader:
     """Reads published events."""
 
@@ -65,3 +69,27 @@ class EventsReader:
         """Return the events at positions first to last, both included; other blocks are not read."""
         blocks = F.col("block").between(block_of(first), block_of(last))
         return self.published(publication).where(blocks & F.col("position").between(first, last))
+
+    def in_runs(self, publication: Publication, first: int, last: int, events: int) -> DataFrame:
+        """Return the events at positions first to last so that each of Spark's tasks reads neighbours.
+
+        Spark alone packs files into tasks by their sizes, and what tasks make of them lies mixed.
+
+        Parameters
+        ----------
+        publication
+            Of ingest.
+        first, last
+            Both included.
+        events
+            Of one run, at least; fewer where there would be too many runs.
+        """
+        low, high = block_of(first), block_of(max(first, last))
+        most = max(1, min(_MOST_RUNS, (last - first + 1) // events))
+        ends = [low + (high + 1 - low) * number // most for number in range(most + 1)]
+        runs = [
+            self.between(publication, max(first, (begin << BLOCK_BITS) + 1), min(last, end << BLOCK_BITS))
+            for begin, end in pairwise(ends)
+            if begin < end
+        ]
+        return reduce(DataFrame.unionAll, runs)

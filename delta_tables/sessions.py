@@ -111,6 +111,22 @@ def own_session(spark: SparkSession, settings: Mapping[str, str] | None = None) 
         SparkSession._activeSession = last
 
 
+@contextmanager
+def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session for a while."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    try:
+        for key, value in values.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, former in before.items():
+            if former is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, former)
+
+
 def _caller(session: Any) -> Any:
     """The session that an own one was made for; any other one itself."""
     return getattr(session, _CALLER, session)

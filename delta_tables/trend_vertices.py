@@ -66,6 +66,7 @@ TABLE = Table(
     object_column="trend_id",
     partitions=("trend_id", "kind"),
     properties={"delta.dataSkippingStatsColumns": "pane,from_batch,to_batch,position,time,key"},
+    writing={"parquet.writer.version": "v2"},
 )
 
 

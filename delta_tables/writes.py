@@ -26,6 +26,7 @@ from delta.tables import DeltaTable
 
 from patternlake.delta_tables import direct_writer
 from patternlake.delta_tables.arrow_rows import arrow_rows
+from patternlake.delta_tables.sessions import temporary_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -173,13 +174,8 @@ def compact(spark: SparkSession, table: str, partitions: str | None, settings: M
     """Merge a table's small files under some settings, in all partitions or those that a SQL condition names."""
     optimize = DeltaTable.forName(spark, table).optimize()
     chosen = optimize if partitions is None else optimize.where(partitions)
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
+    with temporary_settings(spark, settings):
         _retrying(f"compaction of {table}", chosen.executeCompaction)
-    finally:
-        for key in settings:
-            spark.conf.unset(key)
 
 
 def vacuum(spark: SparkSession, table: str) -> None:

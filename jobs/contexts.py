@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from pyspark import StorageLevel
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.database import Database
 
@@ -39,22 +39,6 @@ def meanwhile(work: Callable[[], None]) -> Iterator[None]:
         done = pool.submit(work)
         yield
         done.result()
-
-
-@contextmanager
-def temporary_settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Settings of the session for a while."""
-    before = {key: spark.conf.get(key, None) for key in values}
-    try:
-        for key, value in values.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, former in before.items():
-            if former is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, former)
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from pyspark.sql import types as T
 
 from patternlake.delta_tables import moments
 from patternlake.delta_tables.batches import Batch, numbers
-from patternlake.delta_tables.events import TABLE as EVENTS
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.standing import look
@@ -102,7 +101,6 @@ def ingest(
         "spark.sql.streaming.stopActiveRunOnRestart": "false",
         # Without this, Spark would sort the rows by block again, which they are already.
         "spark.sql.maxConcurrentOutputFileWriters": "64",
-        **EVENTS.writing,
     }
     with db.apart(settings) as own:
         run = _Run(own, name, stream, quarantine_warning)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patternlake.jobs.contexts import temporary_settings
+from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.udfs.errors import StateError
 from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 

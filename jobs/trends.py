@@ -36,6 +36,9 @@ VERTICES, EDGES = "trend_vertices", "trend_edges"
 _TASK_VERTICES = 500_000
 """Vertices that one task cuts into graphs, about; a pane of one partition is never divided."""
 
+_RUN_EVENTS = 500_000
+"""Events of neighbouring positions whose vertices lie in one file, at least: a question of some windows reads few."""
+
 _READ = ("position", "time", "step", "key", "name", "probability", "attributes")
 
 
@@ -130,7 +133,8 @@ class _Builder:
             for batch in batches:
                 yield vertex_rows(layout, dict(zip(batch.schema.names, batch.columns, strict=True)))
 
-        new = self.events.where(F.col("position") > self.batch.source_from).select(*_READ)
+        first, last = self.batch.source_from + 1, self.batch.source_to
+        new = EventsReader(self.db).in_runs(self.stream, first, last, _RUN_EVENTS).select(*_READ)
         return self._row(EVENT, new.mapInArrow(rows, from_arrow_schema(VERTEX_SCHEMA)))
 
     def _graph(self, lowest: int) -> DataFrame:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from patternlake.sql_ext import tasks
+from patternlake.delta_tables.state_reader import StateReader
+from patternlake.sql_ext import reading_tasks, tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
-from patternlake.sql_ext.trend_vertices import TrendCall, trend_call, with_ends
+from patternlake.sql_ext.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.trends.asking import asked
 from patternlake.udfs.trends.parts import count_part
 
@@ -24,6 +27,8 @@ COUNTED = (
     "longest INT, total_length STRING, final BOOLEAN"
 )
 """What the tasks give."""
+TASK_VERTICES = 500_000
+"""Vertices that one task counts which reads them for itself, about."""
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -32,7 +37,24 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         return Answer(
             with_ends(question, count_part(question.asked, question.vertices())).select(list(FUNCTION.columns))
         )
-    return Answer(with_ends(question, counted_by_tasks(question)).select(*FUNCTION.columns))
+    place = place_of(lake)
+    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-question.question["vertices"] // TASK_VERTICES))
+    ranges = [] if place is None else question.block_ranges(wanted)
+    if place is None or len(ranges) < wanted:
+        return Answer(with_ends(question, counted_by_tasks(question)).select(*FUNCTION.columns))
+    counted = reading_tasks.dealt(lake, place, ranges, _Counting(question.reading), explicit(COUNTED))
+    return Answer(with_ends(question, counted).select(*FUNCTION.columns))
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """What a task does that reads the vertices of its windows."""
+
+    reading: VerticesRead
+
+    def __call__(self, reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
+        for mine in blocks:
+            yield count_part(asked(self.reading.text), self.reading.vertices(reader, mine))
 
 
 def counted_by_tasks(question: TrendCall) -> DataFrame:

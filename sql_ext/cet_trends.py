@@ -6,19 +6,22 @@ They are counted first. The counts tell whether there are too many, and deal the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from patternlake.sql_ext import tasks
+from patternlake.delta_tables.state_reader import StateReader
+from patternlake.sql_ext import reading_tasks, tasks
 from patternlake.sql_ext.cet_count import counted_by_tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.reading_tasks import Location, place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
-from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, trend_call, with_ends
+from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.trends.asking import asked
 from patternlake.udfs.trends.parts import TREND_ROWS, count_part, list_part
@@ -41,12 +44,34 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     vertices = question.vertices() if question.here else None
     dealt, truncated = _shares(question, vertices)
     if not dealt or (vertices is not None and sum(share.high - share.low for share in dealt) <= HERE_TRENDS):
-        listed = (list_part(question.asked, vertices or {}, share.low, share.high) for share in dealt)
-        found = pa.concat_tables([TREND_ROWS.empty_table(), *(rows for share in listed for rows in share)])
+        ranges = [(share.low, share.high) for share in dealt]
+        rows = list_part(question.asked, vertices or {}, ranges) if dealt else ()
+        found = pa.concat_tables([TREND_ROWS.empty_table(), *rows])
         found = found.append_column("truncated", pa.array([truncated] * found.num_rows, pa.bool_()))
         return Answer(with_ends(question, found).select(list(FUNCTION.columns)))
-    by_tasks = _listed(question, dealt).withColumn("truncated", F.lit(truncated))
+    place = None if vertices is None else place_of(lake)
+    listed = _listed(question, dealt) if place is None else _listed_by_reading(question, place, dealt)
+    by_tasks = listed.withColumn("truncated", F.lit(truncated))
     return Answer(with_ends(question, by_tasks).select(*FUNCTION.columns))
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """What a task does that reads all vertices, few as they are, and lists trends by their numbers."""
+
+    reading: VerticesRead
+
+    def __call__(self, reader: StateReader, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
+        yield from list_part(asked(self.reading.text), self.reading.vertices(reader), ranges)
+
+
+def _listed_by_reading(question: TrendCall, place: Location, dealt: Sequence[Share]) -> DataFrame:
+    """The trends, by a task for each core: shares that are neighbours to one of them."""
+    lake = question.lake
+    count = min(len(dealt), lake.spark.sparkContext.defaultParallelism)
+    ends = [len(dealt) * number // count for number in range(count + 1)]
+    ranges = [[(share.low, share.high) for share in dealt[low:high]] for low, high in pairwise(ends)]
+    return reading_tasks.dealt(lake, place, ranges, _Listing(question.reading), _LISTED)
 
 
 def _shares(question: TrendCall, vertices: Mapping[str, pa.Array] | None) -> tuple[list[Share], bool]:
@@ -78,7 +103,7 @@ def _listed(question: TrendCall, dealt: Sequence[Share]) -> DataFrame:
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         low, high = (int(columns[name][0].as_py()) for name in ("low", "high"))
-        yield from list_part(asked(text), columns, low, high)
+        yield from list_part(asked(text), columns, [(low, high)])
 
     return tasks.dealt(given, len(rows), task, _LISTED)
 

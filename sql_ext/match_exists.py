@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.snapshots import Publications
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import said
+from patternlake.sql_ext.reading_tasks import Location, place_of, reader_at
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.table_function import Parameter, ScalarFunction
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 
 ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
 """What a row of a table is told."""
-
-_CACHE = TableCache()
-"""Of a worker: the files that its tasks have read."""
 
 
 def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
@@ -65,21 +61,21 @@ class RowAnswers:
     Attributes
     ----------
     place
-        Location and storage options of the database.
+        Where the tasks read.
     publications
         Of all sketches.
     constants
         Arguments that are the same in each row, by name.
     """
 
-    place: tuple[str, dict[str, str]]
+    place: Location
     publications: Publications
     constants: Mapping[str, Any]
 
     def __call__(self, rows: pa.StructArray) -> pa.Array:
         """`ANSWER` of each row, whose fields are the other arguments."""
         given = [{**self.constants, **row} for row in _values(rows)]
-        here = _Here(DirectReader(self.place[0], _CACHE, self.place[1]))
+        here = _Here(reader_at(self.place))
         answers: dict[tuple[Any, ...], dict[str, Any]] = {}
         for arguments, keys in _alike(given):
             answers |= self._answers(here, arguments, keys)
@@ -145,8 +141,7 @@ def _alike(given: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any],
 
 
 def _per_row(lake: Lake, constants: Mapping[str, Any]) -> RowAnswers:
-    reader = lake.reader
-    place = getattr(reader, "place", None)
+    place = place_of(lake)
     if place is None:
         raise ArgumentError(
             "match_exists with a column as an argument reads the sketch in Spark's tasks, which can't open "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.parts import shown_text
-from patternlake.delta_tables.state_reader import Condition, between, shown_at
+from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at
 from patternlake.delta_tables.trend_vertices import EVENT, PANE
 from patternlake.sql_ext import event_rows
 from patternlake.sql_ext.event_rows import PART
@@ -35,6 +36,54 @@ _ENDS = explicit("window BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, fina
 _STORED = ("pane", PART, "key", "position", "time", "term", "left", "right", "along", "carried")
 VERTEX = (BLOCK, *(name for name in _STORED if name != "key"))
 """The columns of a vertex as the kernels read them."""
+
+
+@dataclass(frozen=True)
+class VerticesRead:
+    """What a process needs to read the vertices of a call for itself.
+
+    Attributes
+    ----------
+    text
+        The question, for `asked`.
+    where
+        The conditions on the rows of the query's vertices.
+    key
+        That is asked for, or None.
+    by_part
+        Whether the key asked for is the partition's.
+    block
+        Windows of one block.
+    """
+
+    text: str
+    where: tuple[Condition, ...]
+    key: str | None
+    by_part: bool
+    block: int
+
+    def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
+        """The columns `VERTEX` of all vertices, or of those in a range of blocks, both ends included."""
+        question = asked(self.text).layout.question
+        windows = Windows.of(question)
+        where = self.where
+        if blocks is not None:
+            first, last = blocks[0] * self.block, (blocks[1] + 1) * self.block - 1
+            where = (*where, *between("pane", windows.panes_of(first)[0], windows.panes_of(last)[-1]))
+        rows = reader.rows("trend_vertices", _STORED, where)
+        if self.key is not None:
+            mine = (
+                event_rows.of_key(rows[PART].combine_chunks(), len(question.partition), self.key)
+                if self.by_part
+                else pc.equal(rows["key"], self.key)
+            )
+            rows = rows.filter(mine)
+        row, block = windows.spread(rows["pane"].to_numpy(), self.block)
+        if blocks is not None:
+            mine = (block >= blocks[0]) & (block <= blocks[1])
+            row, block = row[mine], block[mine]
+        spread = rows.drop_columns(["key"]).take(pa.array(row)).append_column(BLOCK, pa.array(block))
+        return event_rows.columns_of(spread)
 
 
 @dataclass(frozen=True)
@@ -71,19 +120,28 @@ class TrendCall:
         """The windows of the query."""
         return Windows.of(self.asked.layout.question)
 
+    @property
+    def reading(self) -> VerticesRead:
+        """How the vertices are read without Spark."""
+        return VerticesRead(
+            self.question["text"], self.where, self.arguments["key"], self.question["by_part"], self.question[BLOCK]
+        )
+
     def vertices(self) -> dict[str, pa.Array]:
         """The columns `VERTEX` of all vertices, in this process."""
-        rows = self.lake.reader.rows("trend_vertices", _STORED, self.where)
-        key = self.arguments["key"]
-        if key is not None:
-            width = len(self.asked.layout.question.partition)
-            by_part = self.question["by_part"]
-            rows = rows.filter(
-                event_rows.of_key(rows[PART].combine_chunks(), width, key) if by_part else pc.equal(rows["key"], key)
-            )
-        row, block = self.windows.spread(rows["pane"].to_numpy(), self.question["block"])
-        spread = rows.drop_columns(["key"]).take(pa.array(row)).append_column(BLOCK, pa.array(block))
-        return event_rows.columns_of(spread)
+        return self.reading.vertices(self.lake.reader)
+
+    def block_ranges(self, tasks: int) -> list[list[tuple[int, int]]]:
+        """First and last block of windows for each of about so many tasks; none where they cannot be told apart so."""
+        windows, found = self.windows, self.asked
+        if not windows.width or self.question["lowest_pane"] is None:
+            return []
+        step, length, block = (self.question[name] for name in ("step", "length", BLOCK))
+        first = max(found.first, (self.question["lowest_pane"] - length) // step + 1) // block
+        last = min(found.last, self.question["highest_pane"] // step) // block
+        count = min(tasks, last - first + 1)
+        ends = [first + (last - first + 1) * number // count for number in range(count + 1)] if count > 0 else []
+        return [[(low, high - 1)] for low, high in pairwise(ends)]
 
     def portions(self) -> DataFrame:
         """The columns `VERTEX` and `PORTION` of all vertices, for Spark's tasks."""

@@ -172,7 +172,7 @@ def ask_trends(rng: random.Random) -> None:
     asked = TrendsAsked(layout, None, None, -(2**60), 2**60, rng.randint(1, 4), 10**6, False)
     for part in dealt(layout, rows, asked.block, rng.randint(1, 3), rng):
         total = sum(int(trends) for trends in count_part(asked, part)["trends"].to_pylist())
-        list(list_part(asked, part, 0, total))
+        list(list_part(asked, part, [(0, total)]))
 
 
 def ask_groups(rng: random.Random) -> None:

@@ -70,7 +70,8 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
     ``text``: for `asked`; ``batch``, ``base``, ``low_pane``, ``high_pane``: which vertices are read; ``by_part``:
     whether the key asked for is the partition's; ``counted``: windows count events; ``pane``: width of a pane;
     ``step``, ``length``: a window begins at every step-th pane and has length panes; ``block``: windows of one
-    block; ``parts``: into how many parts the work is dealt; ``watermark``, ``last_position``: which windows are final.
+    block; ``parts``: into how many parts the work is dealt; ``vertices``, ``lowest_pane``, ``highest_pane``: how many
+    there are in all, and in which panes; ``watermark``, ``last_position``: which windows are final.
 
     Raises
     ------
@@ -126,6 +127,9 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
         "length": length,
         "block": block,
         "parts": parts,
+        "vertices": vertices,
+        "lowest_pane": state["lowest_pane"] if vertices else None,
+        "highest_pane": state["highest_pane"] if vertices else None,
         "watermark": at["watermark"],
         "last_position": at["source_to"],
     }

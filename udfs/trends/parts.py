@@ -5,7 +5,7 @@ The vertices of a part come with the block that they are there for; a vertex of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -138,8 +138,17 @@ def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.Table:
     return _table(columns, COUNT_ROWS)
 
 
-def list_part(asked: TrendsAsked, rows: Mapping[str, pa.Array], low: int, high: int) -> Iterator[pa.Table]:
-    """List the trends number `low` to `high` (exclusive) of a part, in the order of partition, window and positions.
+def list_part(
+    asked: TrendsAsked, rows: Mapping[str, pa.Array], ranges: Iterable[tuple[int, int]]
+) -> Iterator[pa.Table]:
+    """List trends of a part by their numbers, in the order of partition, window and positions.
+
+    Parameters
+    ----------
+    asked, rows
+        As of `part_of`.
+    ranges
+        First number and the one behind the last, of each run of trends that is listed.
 
     Returns
     -------
@@ -151,8 +160,9 @@ def list_part(asked: TrendsAsked, rows: Mapping[str, pa.Array], low: int, high: 
         What the vertices do not allow.
     """
     part = part_of(asked, rows)
-    for batch in part.trends.extract(low, high):
-        yield _trend_rows(part, batch)
+    for low, high in ranges:
+        for batch in part.trends.extract(low, high):
+            yield _trend_rows(part, batch)
 
 
 def _trend_rows(part: _Part, batch: Batch) -> pa.Table:

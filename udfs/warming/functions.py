@@ -134,7 +134,7 @@ def warm_trend_questions() -> None:
         columns["block"] = pa.array(np.zeros(batch.num_rows, np.int64))
         question = TrendsAsked(layout, None, None, -_EVERY_WINDOW, _EVERY_WINDOW, 100, 10**6, False)
         total = sum(int(trends) for trends in count_part(question, columns)["trends"].to_pylist())
-        list(list_part(question, columns, 0, total))
+        list(list_part(question, columns, [(0, total)]))
 
 
 def warm_group_questions() -> None:

@@ -57,7 +57,7 @@ def test_portions_together_give_the_answer_of_all(seed: int) -> None:
         counted += total
         cut = rng.randint(0, total)
         for low, high in ((0, cut), (cut, total)):
-            found = [row for rows in list_part(asked, part, low, high) for row in rows.to_pylist()]
+            found = [row for rows in list_part(asked, part, [(low, high)]) for row in rows.to_pylist()]
             assert len(found) == high - low
             listed |= {(row["key"], row["window"], tuple(row["positions"])) for row in found}
     assert listed == wanted
