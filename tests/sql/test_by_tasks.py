@@ -11,6 +11,11 @@ from sql.machine_lake import MachineStream
 from sql.sketch_lake import E, SketchLake, by_tasks, shared
 from sql.trend_lake import TrendLake
 
+from patternlake.sql_ext import cet_trends
+from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.lake import READER
+from patternlake.sql_ext.remembered import forget
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -31,6 +36,7 @@ TREND_CALLS = [
     "cet_trends('counted')",
     "cet_trends('whole', key => 'nobody')",
 ]
+SHUFFLED = (0, 3, 6)
 MACHINES = {"chain": "a ; b @(t(b) - t(a) < 4 SEC) PARTITION BY key", "both": "(a & b) ; c"}
 MACHINE_CALLS = [
     "match_subscription('chain')",
@@ -54,14 +60,34 @@ def answers(spark: SparkSession, calls: Sequence[str]) -> list[list[str]]:
     return [sorted(map(str, spark.sql(f"SELECT * FROM {call}").collect())) for call in calls]
 
 
-def test_trends_by_tasks_are_those_of_the_driver(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_trends_by_tasks_are_those_of_the_driver(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake = TrendLake(spark, tmp_path_factory.mktemp("by_tasks"))
     made = random_events(1)
     lake.stream("s", TRENDS, made[:25], made[25:], attributes={"x": "double"})
     here = answers(spark, TREND_CALLS)
     assert all(here[:-1])
     with by_tasks(spark):
+        assert reading_plans(spark, TREND_CALLS) == TREND_CALLS[:4]
         assert answers(spark, TREND_CALLS) == here
+        # Where only Spark can read, rows are dealt out by a shuffle.
+        spark.conf.set(READER, "spark")
+        try:
+            assert answers(spark, [TREND_CALLS[number] for number in SHUFFLED]) == [here[number] for number in SHUFFLED]
+        finally:
+            spark.conf.unset(READER)
+    # Few vertices with many trends: each task reads all of them, and lists some.
+    monkeypatch.setattr(cet_trends, "HERE_TRENDS", 0)
+    forget(lake_of(spark).cache)
+    assert reading_plans(spark, TREND_CALLS) == TREND_CALLS[5:9]
+    assert answers(spark, TREND_CALLS) == here
+
+
+def reading_plans(spark: SparkSession, calls: Sequence[str]) -> list[str]:
+    """The calls that tasks answer without a scan of Spark's."""
+    plans = {call: str(spark.sql(f"EXPLAIN EXTENDED SELECT * FROM {call}").collect()[0][0]) for call in calls}
+    return [call for call, plan in plans.items() if "MapInArrow" in plan and "Relation spark_catalog" not in plan]
 
 
 def test_subscriptions_by_tasks_are_those_of_the_driver(
