@@ -212,7 +212,7 @@ class Batch:
         name = self.database.log(table)
         application = _application(table, self.job, self.object, part)
         try:
-            with temporary_settings(self.database.spark, TABLES[table].writing):
+            with temporary_settings(rows.sparkSession, TABLES[table].writing):
                 writes.append(name, self._ordered(table, rows), application=application, version=self.batch_id)
         except ConcurrentTransactionException as conflict:
             raise ConcurrentRunError(
@@ -228,7 +228,7 @@ class Batch:
         if TABLES[table].changing:
             raise StateError(f"rows of {table} are closed by later batches, so a batch's rows cannot be replaced there")
         condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
-        with temporary_settings(self.database.spark, TABLES[table].writing):
+        with temporary_settings(rows.sparkSession, TABLES[table].writing):
             writes.replace(self.database.log(table), self._ordered(table, rows), condition)
 
     def close_rows(self, table: str, condition: Column | str) -> None:

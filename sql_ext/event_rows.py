@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition, among, between, written_in
-from patternlake.udfs.partitions import partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,8 +85,14 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def of_key(part: pa.Array, width: int, key: str) -> pa.Array:
     """bool[n]: whether events belong to the partition, of `width` columns, that is shown as a key."""
-    codes, shown = partitions(part, width)
-    return pa.array(np.array([text == key for text in shown], np.bool_)[codes])
+    flat = pc.list_flatten(part)
+    if width == 1:
+        return pc.fill_null(pc.equal(flat, key), False)
+    numbers = np.arange(len(part), dtype=np.int64) * width
+    columns = [flat.take(pa.array(numbers + column)).fill_null("NULL") for column in range(width)]
+    if not columns:
+        return pa.array(np.zeros(len(part), np.bool_))
+    return pc.equal(pc.binary_join_element_wise(*columns, ","), key)
 
 
 def columns_of(table: pa.Table) -> dict[str, pa.Array]:

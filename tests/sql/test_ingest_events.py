@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
+from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.events import TABLE as EVENTS
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:
@@ -37,6 +40,26 @@ def test_events_are_numbered_by_time_then_name_then_key(s: Lake) -> None:
         (4, "a", "k", "3.0"),
         (5, "b", "k", "1.0"),
     ]
+
+
+def test_positions_and_times_are_stored_as_differences_in_merged_files_too(s: Lake) -> None:
+    files: set[Path] = set()
+    for day in ("01", "02"):
+        s.write(f"{day}.csv", f"2024-01-{day},a,k,1")
+        s.ingest()
+        written = set(Path(s.db.location, "events_log").rglob("*.parquet")) - files
+        assert encodings(written) == {("DELTA_BINARY_PACKED",)}
+        files |= written
+    writes.compact(s.spark, s.db.log("events"), None, EVENTS.writing)
+    merged = set(Path(s.db.location, "events_log").rglob("*.parquet")) - files
+    assert encodings(merged) == {("DELTA_BINARY_PACKED",)}
+
+
+def encodings(files: set[Path]) -> set[tuple[str, ...]]:
+    """How positions and times are stored in files, of which there are some."""
+    groups = [pq.read_metadata(file).row_group(0) for file in files]
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    return {column.encodings for column in columns if column.path_in_schema in ("position", "time")}
 
 
 def test_a_second_run_reads_only_new_files_and_positions_go_on(s: Lake) -> None:
