@@ -12,6 +12,7 @@ import pytest
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import TABLE as EVENTS
+from patternlake.delta_tables.publications import PublicationsReader
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:
@@ -47,12 +48,22 @@ def test_positions_and_times_are_stored_as_differences_in_merged_files_too(s: La
     for day in ("01", "02"):
         s.write(f"{day}.csv", f"2024-01-{day},a,k,1")
         s.ingest()
-        written = set(Path(s.db.location, "events_log").rglob("*.parquet")) - files
+        written = files_of(s) - files
         assert encodings(written) == {("DELTA_BINARY_PACKED",)}
         files |= written
-    writes.compact(s.spark, s.db.log("events"), None, EVENTS.writing)
-    merged = set(Path(s.db.location, "events_log").rglob("*.parquet")) - files
-    assert encodings(merged) == {("DELTA_BINARY_PACKED",)}
+    with s.db.apart() as own:
+        writes.compact(own.spark, own.log("events"), f"stream_id = {number_of(s)}", EVENTS.writing)
+    assert encodings(files_of(s) - files) == {("DELTA_BINARY_PACKED",)}
+
+
+def number_of(s: Lake) -> int:
+    published = PublicationsReader(s.db).latest("ingest", s.name)
+    assert published is not None
+    return published.stream_id
+
+
+def files_of(s: Lake) -> set[Path]:
+    return set(Path(s.db.location, "events_log", f"stream_id={number_of(s)}").rglob("*.parquet"))
 
 
 def encodings(files: set[Path]) -> set[tuple[str, ...]]:

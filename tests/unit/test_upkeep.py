@@ -77,7 +77,7 @@ def test_partitions_with_eight_small_files_are_merged_and_no_others(files: Files
     files.write("publications", 8)
     files.write("intents", 7)
     upkeep.tidy(files.database, {1})
-    texts = dict(given[1:] for given in files.asked)
+    texts = {table: conditions for _, table, conditions, _ in files.asked}
     assert texts.keys() == {"`d`.`events_log`", "`d`.`trend_vertices_log`"}
     assert texts["`d`.`events_log`"] == "(`stream_id` = 1 AND `block` = 0)"
     assert set(texts["`d`.`trend_vertices_log`"].split(" OR ")) == {
@@ -85,6 +85,7 @@ def test_partitions_with_eight_small_files_are_merged_and_no_others(files: Files
         "(`trend_id` = 7 AND `kind` = 'it\\'s')",
     }
     assert {given[0] for given in files.asked} == {"compact"}
+    assert all(settings == {"parquet.writer.version": "v2"} for *_, settings in files.asked)
     assert (files.count("publications"), files.count("intents")) == (1, 7)
 
 
