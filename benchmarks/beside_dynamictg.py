@@ -44,9 +44,10 @@ import numpy as np
 import psutil
 from kernel_trends import KITING, RISING, STOCK, best, checks, events, listed, pair_graph, question, uniform
 
+from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.language.columns import typed_column
 from patternlake.udfs.trends import answering
-from patternlake.udfs.trends.answering import Trends, shares
+from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.graph import Graph, graph_of
 from patternlake.udfs.trends.vertices import Events, vertices_of
 
@@ -192,7 +193,7 @@ def extract(trends: Trends) -> int:
     def work(low: int, high: int) -> None:
         found.put(sum(len(batch) for batch in trends.extract(low, high)))
 
-    workers = [context.Process(target=work, args=share) for share in shares(trends.total(), CORES)]
+    workers = [context.Process(target=work, args=share) for share in equal_shares(trends.total(), CORES)]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -13,6 +12,7 @@ from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.visibility import visible, visible_text
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
+from patternlake.udfs.equal_shares import equal_shares
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -86,10 +86,9 @@ class EventsReader:
         """
         low, high = block_of(first), block_of(max(first, last))
         most = max(1, min(_MOST_RUNS, (last - first + 1) // events))
-        ends = [low + (high + 1 - low) * number // most for number in range(most + 1)]
+        blocks = [(low + begin, low + end) for begin, end in equal_shares(high + 1 - low, most) if begin < end]
         runs = [
             self.between(publication, max(first, (begin << BLOCK_BITS) + 1), min(last, end << BLOCK_BITS))
-            for begin, end in pairwise(ends)
-            if begin < end
+            for begin, end in blocks
         ]
         return reduce(DataFrame.unionAll, runs)

@@ -36,10 +36,7 @@ def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     low, high = f"min.{condition.column}", f"max.{condition.column}"
     if low not in files.column_names or condition.operator == "null or >":
         return np.ones(files.num_rows, np.bool_)
-    least, greatest = files[low], files[high]
-    if pa.types.is_timestamp(greatest.type):
-        # Statistics tell moments in whole milliseconds, rounded down.
-        greatest = pc.add(greatest, pa.scalar(999, pa.duration("us")))
+    least, greatest = files[low], _greatest(files[high])
     values = condition.value if condition.operator == "in" else (condition.value,)
     if not values:
         return np.zeros(files.num_rows, np.bool_)
@@ -64,11 +61,9 @@ def certain(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     low, high, nulls = (f"{said}.{condition.column}" for said in ("min", "max", "null_count"))
     if not {low, high, nulls, "num_records"} <= set(files.column_names) or condition.operator == "in":
         return np.zeros(files.num_rows, np.bool_)
-    least, greatest = files[low], files[high]
+    least, greatest = files[low], _greatest(files[high])
     if not (pa.types.is_integer(least.type) or pa.types.is_timestamp(least.type)):
         return np.zeros(files.num_rows, np.bool_)  # bounds of texts may be shortened, numbers be none
-    if pa.types.is_timestamp(greatest.type):
-        greatest = pc.add(greatest, pa.scalar(999, pa.duration("us")))
     some, none = pc.greater(files[nulls], 0), pc.equal(files[nulls], files["num_records"])
     value = _scalar(condition.value, least.type)
     if condition.operator == "null or >":
@@ -80,6 +75,11 @@ def certain(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
         if condition.operator in ("=", "<="):
             holds = pc.and_kleene(holds, pc.less_equal(greatest, value))
     return np.asarray(pc.fill_null(holds, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _greatest(told: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The greatest value that a file can hold: statistics tell moments in whole milliseconds, rounded down."""
+    return pc.add(told, pa.scalar(999, pa.duration("us"))) if pa.types.is_timestamp(told.type) else told
 
 
 def truth(column: pa.ChunkedArray, condition: Condition) -> NDArray[np.bool_]:

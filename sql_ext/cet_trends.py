@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from patternlake.sql_ext.reading_tasks import Location, place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import number_of
+from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.trends.asking import asked
 from patternlake.udfs.trends.parts import TREND_ROWS, count_part, list_part
 from patternlake.udfs.trends.sharing import Cell, Share, shares
@@ -69,8 +69,7 @@ def _listed_by_reading(question: TrendCall, place: Location, dealt: Sequence[Sha
     """The trends, by a task for each core: shares that are neighbours to one of them."""
     lake = question.lake
     count = min(len(dealt), lake.spark.sparkContext.defaultParallelism)
-    ends = [len(dealt) * number // count for number in range(count + 1)]
-    ranges = [[(share.low, share.high) for share in dealt[low:high]] for low, high in pairwise(ends)]
+    ranges = [[(one.low, one.high) for one in dealt[low:high]] for low, high in equal_shares(len(dealt), count)]
     return reading_tasks.dealt(lake, place, ranges, _Listing(question.reading), _LISTED)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from patternlake.sql_ext import event_rows
 from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.table_function import explicit
 from patternlake.sql_ext.tasks import PORTION
+from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.trends.asking import TrendsAsked, ask, asked
 from patternlake.udfs.trends.ends import PANE_COLUMNS, window_ends
 from patternlake.udfs.trends.panes import Windows
@@ -139,9 +139,8 @@ class TrendCall:
         step, length, block = (self.question[name] for name in ("step", "length", BLOCK))
         first = max(found.first, (self.question["lowest_pane"] - length) // step + 1) // block
         last = min(found.last, self.question["highest_pane"] // step) // block
-        count = min(tasks, last - first + 1)
-        ends = [first + (last - first + 1) * number // count for number in range(count + 1)] if count > 0 else []
-        return [[(low, high - 1)] for low, high in pairwise(ends)]
+        blocks = max(0, last - first + 1)
+        return [[(first + low, first + high - 1)] for low, high in equal_shares(blocks, min(tasks, blocks))]
 
     def portions(self) -> DataFrame:
         """The columns `VERTEX` and `PORTION` of all vertices, for Spark's tasks."""

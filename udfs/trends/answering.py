@@ -139,8 +139,3 @@ class Trends:
         if parts is not None:
             return extract_by_anchors(parts, *asked, batch=batch)
         return extract(self._followers, *asked, batch=batch, memory=memory)
-
-
-def shares(total: int, count: int) -> list[tuple[int, int]]:
-    """Numbers 0 to `total` in `count` shares [low, high) whose sizes differ by one at most."""
-    return [(total * at // count, total * (at + 1) // count) for at in range(count)]

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from patternlake.udfs.digits import shown
+from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.trends import answering
 
 LEAST_SHARE = 50_000
 """Trends that are worth a task of their own, which builds the graph of its part again."""
@@ -96,5 +96,5 @@ def shares(
 def _pieces(share: Share, size: int) -> list[Share]:
     """A range in as many equal pieces as needed for none to be larger than `size`."""
     length = share.high - share.low
-    equal = answering.shares(length, -(-length // size))
+    equal = equal_shares(length, -(-length // size))
     return [Share(share.part, share.low + low, share.low + high) for low, high in equal]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from naive.trend_cases import compiled
 
+from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.columns import Column
-from patternlake.udfs.trends.answering import Trends, shares
+from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.extraction import Batch
 from patternlake.udfs.trends.vertices import Events, vertices_of
 
@@ -50,7 +51,7 @@ def test_trends_come_in_the_order_of_their_positions(anchored: bool) -> None:
 def test_shares_of_trends_that_all_start_at_one_event_put_together_are_all_of_them(anchored: bool) -> None:
     trends = rising(16)
     whole = rows(list(trends.extract()))
-    parts = shares(trends.total(), 7)
+    parts = equal_shares(trends.total(), 7)
     sizes = [high - low for low, high in parts]
     assert max(sizes) - min(sizes) <= 1
     assert [row for low, high in parts for row in rows(list(trends.extract(low, high, anchored=anchored)))] == whole

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from naive import trends as naive
 from naive.trend_cases import cells_of, events_of, random_events, random_query, rows_of, vertices
 
-from patternlake.udfs.trends.answering import Trends, shares
+from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.cells import Blocks
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.question import TrendQuestion
@@ -47,7 +48,7 @@ def check(rng: random.Random, most: int) -> None:
     for anchored in (False, True):
         parts = [
             row
-            for low, high in shares(len(rows), rng.randint(1, 5))
+            for low, high in equal_shares(len(rows), rng.randint(1, 5))
             for row in rows_of(trends, list(trends.extract(low, high, batch=rng.randint(1, 4), anchored=anchored)))
         ]
         assert parts == rows, query.text()
