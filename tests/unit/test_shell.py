@@ -6,6 +6,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from patternlake.jobs import shell
 
 pty = pytest.importorskip("pty", reason="a pseudo-terminal needs a system that has them")
+termios = pytest.importorskip("termios", reason="a pseudo-terminal needs a system that has them")
 
 # Answers with the statement itself; 'wait' takes until it is interrupted.
 SHELL = """
@@ -36,11 +38,14 @@ class Terminal:
 
     def __init__(self, state: Path) -> None:
         self._ours, theirs = pty.openpty()
+        settings = termios.tcgetattr(theirs)
+        settings[3] |= termios.NOFLSH  # or a ctrl-C can throw away what is printed in answer to it
+        termios.tcsetattr(theirs, termios.TCSANOW, settings)
         environment = {**os.environ, "XDG_STATE_HOME": str(state), "TERM": "dumb", "INPUTRC": os.devnull}
         command = [sys.executable, "-c", SHELL]
         self.process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
-            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+            preexec_fn=lambda: __import__("fcntl").ioctl(0, termios.TIOCSCTTY, 0),
         )  # fmt: skip
         os.close(theirs)
         self.seen = ""
@@ -61,8 +66,9 @@ class Terminal:
         """Type ctrl-C until it is heard: one that comes just before the shell waits for input is not."""
         while told not in self.seen:
             self.types("\x03")
-            ready, _, _ = select.select([self._ours], [], [], 5)
-            if ready:
+            # Its echo alone is no answer: a second ctrl-C would stop what is typed next.
+            until = time.monotonic() + 10
+            while told not in self.seen and select.select([self._ours], [], [], max(until - time.monotonic(), 0))[0]:
                 self.seen += os.read(self._ours, 4096).decode()
         self.sees(told)
 
