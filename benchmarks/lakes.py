@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from benchmarks.events import source
+from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import Publication, PublicationsReader
@@ -56,6 +57,10 @@ class Lake:
     folder: Path
     events: int
     seconds: dict[str, float] = field(default_factory=dict)
+    batches: list[dict[str, float]] = field(default_factory=list)
+    """Of each run of `ingest`: its seconds, and its peaks of memory as `PeakMemory` takes them."""
+    memory: dict[str, int] = field(default_factory=dict)
+    """Peaks of the last run of `sketch`."""
 
     def published(self, job: str) -> Publication:
         """The stream's latest publication of a job."""
@@ -74,7 +79,9 @@ class Lake:
         """Build the sketch, or build it anew."""
         start = time.perf_counter()
         last = PublicationsReader(self.db).latest("sketch", STREAM)
-        summary = sketch(self.db, STREAM, configuration, rebuild=last is not None)
+        with PeakMemory(self.db.spark) as peak:
+            summary = sketch(self.db, STREAM, configuration, rebuild=last is not None)
+        self.memory = peak.peaks
         self.seconds["sketch"] = time.perf_counter() - start
         return summary
 
@@ -110,9 +117,10 @@ def make_lake(spark: SparkSession, folder: Path, events: int) -> Lake:
     for first in range(0, events, CHUNK):
         part = source(spark, events, first, min(first + CHUNK, events))
         part.write.mode("append").parquet(str(folder / "source"))
-        start = time.perf_counter()
-        ingest(lake.db, STREAM, configuration)
-        lake.seconds["ingest"] += time.perf_counter() - start
+        with PeakMemory(spark) as peak:
+            taken = seconds(lambda: ingest(lake.db, STREAM, configuration))
+        lake.seconds["ingest"] += taken
+        lake.batches.append({"seconds": taken, **peak.peaks})
     accepted = lake.published("ingest").source_to
     if accepted != events:
         raise RuntimeError(f"{accepted} of {events} events were accepted")

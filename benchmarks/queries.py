@@ -37,7 +37,15 @@ def measure(events: int, repeats: int) -> dict[str, Any]:
         lake.build(sketch_configuration(events))
         found += [bench.ask(question, None) for question in asked if not question.keyed]
         duck.close()
-        return {"events": events, "repeats": repeats, "key": key, "job_seconds": lake.seconds, "questions": found}
+        return {
+            "events": events,
+            "repeats": repeats,
+            "key": key,
+            "job_seconds": lake.seconds,
+            "ingest_batches": lake.batches,
+            "sketch_memory": lake.memory,
+            "questions": found,
+        }
 
 
 class _Bench:
