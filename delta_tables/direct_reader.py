@@ -7,10 +7,13 @@ read of one is kept by its path.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -32,6 +35,15 @@ logger = logging.getLogger(__name__)
 
 # Versions of the protocol that say no more than which columns partition a table and which statistics it has.
 _READER_VERSION = 1
+
+
+_MANY_FILES = 8
+"""So many are read by several threads: decoding them needs no lock of Python's."""
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, "patternlake-reading")
 
 
 class UnreadableError(StateError):
@@ -68,6 +80,7 @@ class DirectReader:
         self._options = dict(storage_options or {})
         self._logs: dict[str, _Log] = {}
         self._opening = threading.Lock()
+        self._counting = threading.Lock()
         self._bytes_read = 0
 
     @property
@@ -121,14 +134,35 @@ class DirectReader:
         schema = pa.schema([log.schema.field(name) for name in columns])
         open_to = [(condition, ~certain(files, condition)) for condition in where]
         told = [name for name in files.column_names if name in ("path", "num_records") or name.startswith("partition.")]
-        read = []
-        for place, file in enumerate(files.select(told).to_pylist()):
+        listed = list(enumerate(files.select(told).to_pylist()))
+
+        def of_file(numbered: tuple[int, dict[str, Any]]) -> pa.Table | None:
+            place, file = numbered
             reading = _Reading(self, table, file, log.schema)
             kept = reading.holding([condition for condition, unsure in open_to if unsure[place]])
-            if kept is None or len(kept):
-                arrays = [_taken(reading.column(name, columns), kept, schema.field(name).type) for name in columns]
-                read.append(pa.Table.from_arrays(arrays, schema=schema))
+            if kept is not None and not len(kept):
+                return None
+            arrays = [_taken(reading.column(name, columns), kept, schema.field(name).type) for name in columns]
+            return pa.Table.from_arrays(arrays, schema=schema)
+
+        found = _threads().map(of_file, listed) if len(listed) >= _MANY_FILES else map(of_file, listed)
+        read = [rows for rows in found if rows is not None]
         return pa.concat_tables([schema.empty_table(), *read])
+
+    def bounds(self, table: str, column: str, where: Sequence[Condition]) -> tuple[int, int | None, int | None]:
+        """Return how many rows satisfy all conditions, and the least and greatest value of a column of whole numbers.
+
+        By what the log tells of the files, as far as it does.
+        """
+        files = self.files(table, where)
+        told = ("num_records", f"min.{column}", f"max.{column}", f"null_count.{column}")
+        sure = np.logical_and.reduce([np.ones(files.num_rows, np.bool_), *(certain(files, each) for each in where)])
+        if not ({*told} <= {*files.column_names} and sure.all()) or files["num_records"].null_count:
+            found = self.rows(table, (column,), where)[column]
+            extremes = pc.min_max(found).as_py()
+            return len(found), extremes["min"], extremes["max"]
+        rows = pc.sum(files["num_records"]).as_py() or 0
+        return rows, pc.min(files[told[1]]).as_py(), pc.max(files[told[2]]).as_py()
 
     def _files(self, table: str) -> pa.Table:
         files = self._current(table).files
@@ -176,7 +210,8 @@ class DirectReader:
         logger.debug("reading %s of %s", columns, path)
         with self._open(table, path) as source:
             found, size = columns_of_file(source, columns, schema)
-        self._bytes_read += size
+        with self._counting:
+            self._bytes_read += size
         return found
 
     def count(self, table: str, file: Mapping[str, Any]) -> int:

@@ -112,15 +112,9 @@ _REFITTED = ("append sketch_nodes", "delete sketch_nodes", "append sketch_nodes 
 _REFITTED_TWICE = (*_REFITTED, "delete sketch_nodes (2)", "append sketch_nodes (3)")
 _SKETCHED = ("update sketch_nodes", "append publications")
 _SKETCHED_ANEW = ("append publications",)
-_TRENDS = (
-    "append intents",
-    "append trend_vertices",
-    "append trend_vertices (2)",
-    "append trend_edges",
-    "append trend_vertices (3)",
-)
+_TRENDS = ("append intents", "append trend_vertices", "append trend_edges")
 # The second file goes on with the pane that the first one ends in.
-_PANE_REPLACED = ("update trend_vertices", "update trend_edges", "update trend_vertices (2)")
+_PANE_REPLACED = ("update trend_vertices", "update trend_edges")
 
 _GROUPS = ("append intents", "append group_matches", "append group_state")
 _GROUPS_REPLACED = ("update_matching group_matches", "update_matching group_state")

@@ -50,7 +50,8 @@ def top_hits(question: Question, rows: pa.StructArray) -> pa.Array:
     question
         The question.
     rows
-        Struct array of top rows: ``k``, ``ones``, ``pos_lo``, ``pos_hi``, ``time_lo``, ``time_hi``, ``keys``, ``bits``.
+        Struct array of top rows: ``k``, ``ones``, ``pos_lo``, ``pos_hi``, ``time_lo``, ``time_hi``, ``bits``, and
+        ``keys`` where every key is asked for.
 
     Returns
     -------

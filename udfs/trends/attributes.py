@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.trends.keys import order_keys
+from patternlake.udfs.trends.leaves import places
 from patternlake.udfs.trends.question import TrendQuestion
 from patternlake.udfs.trends.vertices import Vertices
 
@@ -146,18 +147,8 @@ class _Ranks:
 
     def of(self, group: IntArray, key: IntArray) -> tuple[IntArray, IntArray]:
         """How many cuts of its group lie below each key, and how many at or below it."""
-        size = len(self.key)
-        every_group = np.concatenate([self.group, group])
-        every_key = np.concatenate([self.key, key])
-        is_cut = np.arange(len(every_key)) < size
-        start = np.searchsorted(self.group, group, "left")
-        counts = []
-        for cuts_first in (False, True):
-            order = np.lexsort((is_cut != cuts_first, every_key, every_group))
-            before = np.empty(len(order), np.int64)
-            before[order] = np.cumsum(is_cut[order])
-            counts.append(before[size:] - start)
-        return counts[0], counts[1]
+        begin = np.searchsorted(self.group, group, "left")
+        return places(self.key, begin, np.searchsorted(self.group, group, "right"), key)
 
 
 def _ends(operator: str, at: IntArray) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.trends.attributes import AttributeGraph, attribute_graph
 from patternlake.udfs.trends.keys import paired
-from patternlake.udfs.trends.rows import Layout, as_texts, vertices_from
+from patternlake.udfs.trends.rows import Layout, Part, as_texts, vertices_from
+from patternlake.udfs.trends.vertices import Vertices
 
 IntArray = NDArray[np.int64]
 
@@ -49,7 +50,13 @@ def graph_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> list[pa.RecordBa
     -------
     Batches in `GRAPH_SCHEMA`, three for each step that has a comparison.
     """
-    vertices, parts = vertices_from(layout, rows)
+    return graph_batches(layout, *vertices_from(layout, rows))
+
+
+def graph_batches(
+    layout: Layout, vertices: Vertices, parts: Sequence[Part], kinds: Collection[str] = (ATTRIBUTE, FROM, TO)
+) -> list[pa.RecordBatch]:
+    """Rows of some kinds of event vertices, all of whole panes and partitions, as `graph_rows` gives them."""
     if not len(vertices):
         return []
     empty = np.zeros(0, np.int64)
@@ -64,6 +71,8 @@ def graph_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> list[pa.RecordBa
         if graph is None:
             continue
         for kind, groups, columns in _kinds(graph, vertices.position, vertices.term):
+            if kind not in kinds:
+                continue
             taken = pa.array(groups)
             columns |= {
                 "kind": pa.array([kind], pa.string()).take(pa.array(np.zeros(len(groups), np.int64))),

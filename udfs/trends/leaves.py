@@ -97,6 +97,31 @@ def _bound(keys: IntArray, low: int, high: int, value: int, after: bool) -> int:
 
 
 @njit(cache=True)
+def places(keys: IntArray, begin: IntArray, end: IntArray, value: IntArray) -> tuple[IntArray, IntArray]:
+    """Where values lie among keys that ascend in ranges.
+
+    Parameters
+    ----------
+    keys
+        int64[k].
+    begin, end, value
+        int64[n]: for each value the range of keys that it is looked up in.
+
+    Returns
+    -------
+    (int64[n], int64[n])
+        How many keys of its range are less than each value, and how many are at most as great.
+    """
+    below = np.empty(len(value), np.int64)
+    upto = np.empty(len(value), np.int64)
+    for row in range(len(value)):
+        low = _bound(keys, begin[row], end[row], value[row], False)
+        below[row] = low - begin[row]
+        upto[row] = _bound(keys, low, end[row], value[row], True) - begin[row]
+    return below, upto
+
+
+@njit(cache=True)
 def runs(offsets: IntArray, keys: IntArray, block: IntArray, value: IntArray, operator: int) -> IntArray:
     """The ranks that are relevant to each earlier event.
 

@@ -6,7 +6,7 @@ Every row stands on its own, so rows of any batches together are the vertices of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -18,7 +18,7 @@ from patternlake.udfs.language.columns import Column, text_column
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.language.scopes import Scope, column_type
 from patternlake.udfs.trends.question import TrendQuestion
-from patternlake.udfs.trends.vertices import Events, Vertices, vertices_of
+from patternlake.udfs.trends.vertices import Events, Vertices, joined, vertices_of
 
 IntArray = NDArray[np.int64]
 Part = tuple[str | None, ...]
@@ -74,12 +74,41 @@ def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     layout
         The query and the types of the stream's attributes.
     rows
-        ``position``, ``time``, ``step``, ``key``, ``name``, ``probability`` and ``attributes`` of `events`, n values
-        each, in any order.
+        As `vertices_of_rows` takes them, with ``key``.
 
     Returns
     -------
     A batch in `VERTEX_SCHEMA`, in the order of (position, term).
+    """
+    vertices, parts, event = vertices_of_rows(layout, rows)
+    return rows_of_vertices(vertices, parts, rows["key"].take(pa.array(event)))
+
+
+def event_columns_read(question: TrendQuestion) -> list[str]:
+    """The columns of `events` that `vertices_of_rows` reads, ``key`` aside, which rows of vertices hold."""
+    built_in = [name for name in ("step", "key", "probability") if name in question.columns]
+    attributes = question.columns - {*built_in, "name"}
+    return ["position", "time", "name", *built_in, *(["attributes"] if attributes else [])]
+
+
+def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Part], IntArray]:
+    """The vertices of some events.
+
+    Parameters
+    ----------
+    layout
+        The query and the types of the stream's attributes.
+    rows
+        The columns `event_columns_read` of `events`, n values each, in any order.
+
+    Returns
+    -------
+    Vertices
+        In the order of (position, term); their keys are places in the list that follows.
+    list of Part
+        The partitions, ascending, NULL first.
+    int64[v]
+        The row of each vertex's event.
     """
     question = layout.question
     names = rows["name"].dictionary_encode()
@@ -96,7 +125,11 @@ def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     )
     vertices = vertices_of(question, events)
     order = np.argsort(positions, kind="stable")
-    event = order[np.searchsorted(positions[order], vertices.position)]
+    return vertices, parts, order[np.searchsorted(positions[order], vertices.position)]
+
+
+def rows_of_vertices(vertices: Vertices, parts: Sequence[Part], key: pa.Array) -> pa.RecordBatch:
+    """Vertices in `VERTEX_SCHEMA`, given the keys of their events in the stream."""
     sides = {
         "left": vertices.left,
         "right": vertices.right,
@@ -107,13 +140,28 @@ def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     arrays = {
         "pane": pa.array(vertices.pane),
         "part": known.take(pa.array(vertices.key)),
-        "key": rows["key"].take(pa.array(event)),
+        "key": key,
         "position": pa.array(vertices.position),
         "time": pa.array(vertices.time).cast(pa.timestamp("us", "UTC")),
         "term": pa.array(vertices.term.astype(np.int32)),
         **{name: _lists([as_texts(column) for column in side], len(vertices)) for name, side in sides.items()},
     }
     return pa.RecordBatch.from_arrays([arrays[field.name] for field in VERTEX_SCHEMA], schema=VERTEX_SCHEMA)
+
+
+def together(*some: tuple[Vertices, Sequence[Part]]) -> tuple[Vertices, list[Part]]:
+    """Vertices of different events with their partitions, as one."""
+    parts = sorted({part for _, those in some for part in those}, key=_none_first)
+    place = {part: number for number, part in enumerate(parts)}
+    coded = [
+        replace(vertices, key=np.array([place[part] for part in those], np.int64)[vertices.key])
+        for vertices, those in some
+    ]
+    return joined(coded), parts
+
+
+def _none_first(part: Part) -> list[tuple[bool, str]]:
+    return [(text is not None, text or "") for text in part]
 
 
 def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Part]]:

@@ -26,6 +26,7 @@ from patternlake.udfs.sketch.segments import TOP_BUCKET, SegmentPlan, segment_ro
 from patternlake.udfs.sketch.verifying import exact_part
 from patternlake.udfs.trends.asking import TrendsAsked
 from patternlake.udfs.trends.configured import layout_of
+from patternlake.udfs.trends.graph_rows import graph_rows
 from patternlake.udfs.trends.parts import count_part, list_part
 from patternlake.udfs.trends.rows import vertex_rows
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
@@ -120,7 +121,7 @@ def warm_patterns() -> None:
 
 
 def warm_trend_questions() -> None:
-    """`cet_count` and `cet_trends`: edges that are runs, that must be listed, and events that fit several terms."""
+    """What the job and both functions ask: edges that are runs, that must be listed, events that fit several terms."""
     events = _columns(pa.Table.from_pylist(some_events(1), pa.schema(EVENT_FIELDS)))
     for query in (
         "PATTERN a+ e[] WHERE e[i].x > e[i-1].x PARTITION BY key WITHIN 8 MIN SLIDE 4 MIN",
@@ -131,6 +132,7 @@ def warm_trend_questions() -> None:
         layout = layout_of({"query": query, "params": {}, "stream": STREAM})
         batch = vertex_rows(layout, events)
         columns = {name: batch[name] for name in batch.schema.names}
+        graph_rows(layout, columns)
         columns["block"] = pa.array(np.zeros(batch.num_rows, np.int64))
         question = TrendsAsked(layout, None, None, -_EVERY_WINDOW, _EVERY_WINDOW, 100, 10**6, False)
         total = sum(int(trends) for trends in count_part(question, columns)["trends"].to_pylist())

@@ -1,0 +1,126 @@
+"""The job `trends` writes the same graph whether tasks read whole panes or Spark deals vertices out, in any batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+from naive.trend_cases import ATTRIBUTES, random_events, random_query
+from sql.sketch_lake import E
+from sql.trend_lake import TrendLake, TrendStream
+
+from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.database import Database
+from patternlake.jobs import trends
+from patternlake.jobs.configuration import TrendConfiguration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUERIES = {
+    "late": "A+ a[] WHERE a[i].x > a[i-1].x WITHIN 4 SEC SLIDE 2 SEC",
+    "counted": "A+ a[] ; B AS b WHERE a[i].x <> a[i-1].x WITHIN 4 EVENTS SLIDE 2 EVENTS",
+}
+DELIVERIES = (
+    [E(0, "A", "k", {"x": 1.0}), E(1500, "B", "l", {"x": 2.0}), E(5000, "A", "k", {"x": 3.0})],
+    [E(2500, "A", None, {"x": 2.0}), E(5200, "A", "k", {"x": None}), E(9000, "B", "k", {"x": 5.0})],
+)
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TrendLake:
+    return TrendLake(spark, tmp_path_factory.mktemp("trends_job"))
+
+
+@contextmanager
+def by_spark() -> Iterator[None]:
+    """The job as it works where only Spark can read the location."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trends, "dealt_panes", lambda *_: None)
+        yield
+
+
+def shown(lake: TrendLake) -> dict[str, list[str]]:
+    """What the views show of each query, but for the batches that wrote it."""
+    found: dict[str, list[str]] = {}
+    for view in ("trend_vertices", "trend_edges"):
+        for row in lake.rows(f"SELECT * FROM {lake.database}.{view}"):
+            told = {
+                name: value for name, value in row.asDict().items() if name not in ("stream", "trend", "from_batch")
+            }
+            found.setdefault(row["trend"], []).append(f"{view} {told}")
+    return {trend: sorted(rows) for trend, rows in found.items()}
+
+
+def built(lake: TrendLake, stream: TrendStream, query: str) -> None:
+    """Bring a query of the stream up to date that its configuration does not name."""
+    db = Database.open(lake.spark, lake.database, lake.location)
+    trends.trends(db, query, TrendConfiguration(stream=stream.name, query=stream.queries[query.removesuffix("_too")]))
+
+
+def test_both_ways_write_the_same_graph_for_late_events_counted_panes_and_partitions(lake: TrendLake) -> None:
+    stream = TrendStream(lake, "both", QUERIES, {}, {"attributes": {"x": "double"}, "allowed_lateness": "1 minute"})
+    for delivery in DELIVERIES:
+        stream.deliver(delivery)
+        with by_spark():
+            for query in QUERIES:
+                built(lake, stream, f"{query}_too")
+        found = shown(lake)
+        for query in QUERIES:
+            assert found[query] == found[f"{query}_too"], query
+    kinds = {row.split("'kind': ")[1].split(",")[0] for query in QUERIES for row in found[query]}
+    assert kinds == {"'event'", "'attribute'", "'pane'", "'from'", "'to'"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_both_ways_write_the_same_graph_of_random_queries(lake: TrendLake, seed: int) -> None:
+    rng = random.Random(seed)
+    queries = {f"random{seed}_{number}": random_query(rng).text() for number in range(3)}
+    stream = TrendStream(lake, f"random{seed}", queries, {}, {"attributes": ATTRIBUTES, "allowed_lateness": "1 minute"})
+    events = [E(event.time // 1000, event.name, event.key, event.values) for event in random_events(rng, 20)]
+    cut = rng.randint(1, 19)
+    for delivery in (events[:cut], events[cut:]):
+        stream.deliver(delivery)
+        with by_spark():
+            for query in queries:
+                built(lake, stream, f"{query}_too")
+    found = shown(lake)
+    for query in queries:
+        assert found.get(query) == found.get(f"{query}_too"), queries[query]
+
+
+@pytest.mark.parametrize("first", ["panes", "spark"])
+@pytest.mark.parametrize("writes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_batch_that_one_way_began_is_completed_by_the_other(lake: TrendLake, first: str, writes: int) -> None:
+    stream = TrendStream(lake, f"dying_{first}{writes}", {}, {}, {"attributes": {"x": "double"}})
+    whole, died = f"whole_{first}{writes}", f"died_{first}{writes}"
+    stream.queries = {whole: QUERIES["counted"]}
+    stream.deliver(DELIVERIES[0])
+    stream.queries = {died: QUERIES["counted"]}
+    with by_spark() if first == "spark" else nullcontext(), pytest.raises(RuntimeError, match="died"), dying(writes):
+        built(lake, stream, died)
+    with nullcontext() if first == "spark" else by_spark():
+        built(lake, stream, died)
+    found = shown(lake)
+    assert found[died] == found[whole]
+
+
+@contextmanager
+def dying(writes: int) -> Iterator[None]:
+    """A run that ends after so many of its writes."""
+    done = []
+    append = Batch.append
+
+    def dies(batch: Batch, table: str, rows: DataFrame, part: str = "") -> None:
+        if len(done) == writes:
+            raise RuntimeError("died")
+        append(batch, table, rows, part)
+        done.append(table)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Batch, "append", dies)
+        yield
