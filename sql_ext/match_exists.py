@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from patternlake.delta_tables.snapshots import Publications
 from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.delta_tables.worker_reader import Location, reader_at
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import said
-from patternlake.sql_ext.reading_tasks import Location, place_of, reader_at
+from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.table_function import Parameter, ScalarFunction
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
@@ -109,7 +110,7 @@ class _Here:
         """Reads its rows."""
         return self._reader
 
-    def small(self, table: str, where: Sequence[Condition]) -> bool:
+    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
         """True: a task has no Spark session."""
         return True
 

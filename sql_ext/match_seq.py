@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.snapshots import Published
 from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.sql_ext.sketch_descent import descend, shown_in
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 TASK_EVENTS = 100_000
 """Events of one portion of an exact answer of every key, about; the events of a key are never divided."""
 MOST_PORTIONS = 1000
+_BLOCKS_AT_ONCE = 64
+"""Whose events of one key a task holds."""
 _ALWAYS = ("position", "time", "name")
 
 
@@ -93,7 +97,7 @@ def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[s
             f"PARTITION BY one task would hold them all, {WHOLE_EVENTS:,} at most; partition the pattern, narrow the "
             "question with key, positions or times, or ask without verify"
         )
-    rows = lake.frame("events", where).select(*columns)
+    rows = _frame(lake, question, columns, where, wanted)
     if wanted.names is not None and not question.tokens_are_names:
         rows = rows.where(F.arrays_overlap("tokens", F.array(*map(F.lit, wanted.names))))
     portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if question.every_key else 1
@@ -104,6 +108,24 @@ def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[s
         yield from exact_part(compile_question(text), columns)
 
     return tasks.dealt(rows.withColumn(tasks.PORTION, portion.cast("int")), portions, task, FUNCTION.schema)
+
+
+def _frame(
+    lake: Lake, question: Question, columns: tuple[str, ...], where: list[Condition], wanted: Candidates
+) -> DataFrame:
+    """Columns of the events that satisfy conditions, for Spark's tasks."""
+    place = place_of(lake)
+    if place is None or not question.one_key or not wanted.blocks:
+        return lake.frame("events", where).select(*columns)
+    # Of one key few rows are left of many files: what Spark takes over from its own scan would be the most of it.
+    types = {column.name: column.type for column in TABLES["events"].columns}
+    read = RowsRead("events", columns, tuple(where), "block", _BLOCKS_AT_ONCE, _unchanged)
+    schema = explicit(", ".join(f"{name} {types[name]}" for name in columns))
+    return rows_dealt(lake, place, read, wanted.blocks, schema)
+
+
+def _unchanged(rows: pa.Table) -> pa.Table:
+    return rows
 
 
 def _cheaper_than_the_sketch(lake: Lake, read: SketchRead, wanted: Candidates) -> bool:

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from patternlake.delta_tables.direct_reader import DirectReader
-from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.state_reader import Condition, between
+from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
 from patternlake.sql_ext import tasks
+from patternlake.udfs.equal_shares import equal_shares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.sql_ext.lake import Lake
 
-Location = tuple[str, tuple[tuple[str, str], ...]]
-"""Location and storage options of a database."""
 Reading = Callable[[DirectReader, Sequence[tuple[int, int]]], Iterable[pa.Table]]
 """What one task does: from a reader and its ranges to rows of the answer, some at a time."""
-
-_CACHE = TableCache()
-"""Of a worker process: the files that its tasks have read."""
-
-
-@lru_cache(maxsize=4)
-def reader_at(place: Location) -> DirectReader:
-    """Return what reads a database in a worker process, which keeps it for later tasks."""
-    return DirectReader(place[0], _CACHE, dict(place[1]))
 
 
 def place_of(lake: Lake) -> Location | None:
     """Return where tasks can read a lake for themselves; None: only Spark can."""
-    found = getattr(lake.reader, "place", None)
-    return None if found is None else (found[0], tuple(sorted(found[1].items())))
+    place = getattr(lake.reader, "place", None)
+    return None if place is None else location_of(*place)
 
 
 def dealt(
@@ -75,3 +66,50 @@ def dealt(
         }
     )
     return tasks.dealt(lake.local(numbers, f"{tasks.PORTION} INT, low BIGINT, high BIGINT"), len(ranges), task, schema)
+
+
+@dataclass(frozen=True)
+class RowsRead:
+    """What a task does that reads rows of a table whose numbers lie in its ranges, some of them at a time.
+
+    Attributes
+    ----------
+    table
+        Plain name.
+    columns
+        What is read of each row.
+    where
+        The conditions on the rows.
+    number
+        The column whose values are dealt out.
+    at_once
+        So many neighbouring numbers.
+    work
+        What is made of the rows.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    where: tuple[Condition, ...]
+    number: str
+    at_once: int
+    work: Callable[[pa.Table], pa.Table]
+
+    def __call__(self, reader: DirectReader, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
+        """What is made of the rows of the ranges."""
+        for low, high in ranges:
+            for begin in range(low, high + 1, self.at_once):
+                mine = between(self.number, begin, min(begin + self.at_once - 1, high))
+                rows = reader.rows(self.table, self.columns, (*self.where, *mine))
+                if rows.num_rows:
+                    yield self.work(rows)
+
+
+def rows_dealt(lake: Lake, place: Location, read: RowsRead, numbers: Sequence[int], schema: str) -> DataFrame:
+    """Read rows by tasks, each those of some of the given numbers, which ascend.
+
+    Parameters are those of `dealt`; `schema` is that of what `read` makes of the rows.
+    """
+    shares = equal_shares(len(numbers), min(len(numbers), 2 * lake.spark.sparkContext.defaultParallelism))
+    ranges = [[(numbers[begin], numbers[end - 1])] for begin, end in shares]
+    return dealt(lake, place, ranges, read, schema)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.delta_tables.state_reader import Condition, StateReader, among, shown_at
+from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.udfs.sketch.asking import SketchRead
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE
@@ -21,8 +22,11 @@ from patternlake.udfs.sketch.segments import TOP_BUCKET
 if TYPE_CHECKING:
     from patternlake.sql_ext.lake import Lake
 
-_NODE = ("level", "k", "node", "ones", "pos_lo", "pos_hi", "time_lo", "time_hi", "topmost", "keys", "bits")
-_COLUMNS = ("segment", *_NODE)
+_NODE = ("level", "k", "node", "ones", "pos_lo", "pos_hi", "time_lo", "time_hi", "topmost", "bits")
+_KEYS = "keys"
+"""A segment's keys: most of the bytes of the tops, and asked for by questions about every key alone."""
+_SEGMENTS_AT_ONCE = 32
+"""Whose nodes a task holds: some fifty megabytes."""
 _TOPS = pa.schema([("segment", pa.int64()), ("keys", pa.list_(pa.string()))])
 _HIT = pa.schema([("hit", HITS_TYPE)])
 _TOP_ROW = "segment BIGINT, keys ARRAY<STRING>"
@@ -40,8 +44,8 @@ class Place(Protocol):
     def reader(self) -> StateReader:
         """Reads its rows."""
 
-    def small(self, table: str, where: Sequence[Condition]) -> bool:
-        """Whether this process may read these rows."""
+    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+        """Whether this process may read these rows, or these columns of them."""
 
     def apart(self) -> Lake:
         """The lake, for Spark's tasks to read what this process may not."""
@@ -70,7 +74,9 @@ def descend(
     asked = read.question if question is None else question
     mine = shown_in(read)
     top = [*mine, Condition("bucket", "=", TOP_BUCKET)]
-    tops = _mapped(lake, top, _TOPS, _TOP_ROW, _Tops(read.text, question, keys))
+    read_of_tops = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
+    every = range(-(-asked.events // asked.segment_events))
+    tops = _mapped(lake, top, read_of_tops, every, _TOPS, _TOP_ROW, _Tops(read.text, question, keys))
     segments = tops["segment"].to_numpy()
     tiers = asked.tiers()
     buckets = {TOP_BUCKET} if "top" in tiers else set()
@@ -78,7 +84,9 @@ def descend(
         buckets |= set((segments // read.segments_together).tolist())
     tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True)) if asked.every_key else None
     nodes = _Nodes(read.text, question, tested)
-    return _mapped(lake, [*mine, among("bucket", sorted(buckets))], _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
+    where = [*mine, among("bucket", sorted(buckets))]
+    some = every if "top" in tiers else sorted(set(segments.tolist()))
+    return _mapped(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
 
 
 def shown_in(read: SketchRead) -> list[Condition]:
@@ -87,11 +95,18 @@ def shown_in(read: SketchRead) -> list[Condition]:
 
 
 def _mapped(
-    lake: Place, where: Sequence[Condition], schema: pa.Schema, ddl: str, walk: Callable[[pa.Table], pa.Table]
+    lake: Place,
+    where: Sequence[Condition],
+    columns: tuple[str, ...],
+    segments: Sequence[int],
+    schema: pa.Schema,
+    ddl: str,
+    walk: Callable[[pa.Table], pa.Table],
 ) -> pa.Table:
-    """What a function gives for rows of the sketch's table, here or in Spark's tasks."""
-    if lake.small("sketch_nodes", where):
-        return walk(lake.reader.rows("sketch_nodes", _COLUMNS, where))
+    """What a function gives for rows of the sketch's table, which lie in some segments, here or in Spark's tasks."""
+    touched = (*columns, *(condition.column for condition in where))
+    if lake.small("sketch_nodes", where, touched):
+        return walk(lake.reader.rows("sketch_nodes", columns, where))
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # A segment's rows, one for each level, lie in one file, and are walked together where they come together.
@@ -99,8 +114,13 @@ def _mapped(
         if held:
             yield from walk(pa.Table.from_batches(held)).to_batches()
 
-    rows = lake.apart().frame("sketch_nodes", where).select(*_COLUMNS)
-    found = rows.mapInArrow(run, ddl).toArrow()
+    apart = lake.apart()
+    place = place_of(apart)
+    if place is None:
+        found = apart.frame("sketch_nodes", where).select(*columns).mapInArrow(run, ddl).toArrow()
+    else:
+        read = RowsRead("sketch_nodes", columns, tuple(where), "segment", _SEGMENTS_AT_ONCE, walk)
+        found = rows_dealt(apart, place, read, segments, ddl).toArrow()
     return found.cast(schema) if found.num_rows else schema.empty_table()
 
 
@@ -149,8 +169,8 @@ class _Nodes(_Walk):
 
 
 def _node_rows(rows: pa.Table) -> pa.StructArray:
-    columns = [rows[name].combine_chunks() for name in _NODE]
-    return pa.StructArray.from_arrays(columns, names=list(_NODE))
+    names = [name for name in rows.column_names if name != "segment"]
+    return pa.StructArray.from_arrays([rows[name].combine_chunks() for name in names], names=names)
 
 
 def _of_keys(rows: pa.Table, keys: Sequence[str | None]) -> pa.Table:
@@ -162,5 +182,5 @@ def _of_keys(rows: pa.Table, keys: Sequence[str | None]) -> pa.Table:
         known = np.array([key for key in held or () if key is not None], object)
         mine = np.intersect1d(known, wanted).tolist() if len(known) and len(wanted) else []
         lists.append(([None] if nameless and None in (held or ()) else []) + mine)
-    place = rows.column_names.index("keys")
+    place = rows.column_names.index(_KEYS)
     return rows.set_column(place, "keys", pa.array(lists, pa.list_(pa.string())))
