@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from patternlake.delta_tables.quoting import identifier, literal
 
-# Commits here are small and many. A checkpoint costs as much as three of them, and reading back 50 commits costs
-# less than one.
-_PROPERTIES = {"delta.checkpointInterval": "50"}
+CHECKPOINT_INTERVAL = 50
+"""Commits from one checkpoint of a table to the next. Commits here are small and many: a checkpoint costs as much as
+three of them, and reading back 50 commits costs less than one."""
+
+_PROPERTIES = {"delta.checkpointInterval": str(CHECKPOINT_INTERVAL)}
 
 LogName = Callable[[str], str]
 """Maps a table's plain name to the quoted name of its Delta table."""
