@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from benchmarks import scale
@@ -96,8 +97,6 @@ def test_what_looks_at_all_earlier_files_grows_with_their_square() -> None:
 
 
 def test_the_program_prints_the_tables_of_the_page() -> None:
-    import typer
-
     app = typer.Typer()
     app.command()(scale.main)
     printed = CliRunner().invoke(app, ["--markdown"])
