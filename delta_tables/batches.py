@@ -13,7 +13,7 @@ from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import documents, moments, writes
+from patternlake.delta_tables import documents, moments, phases, writes
 from patternlake.delta_tables.beginning import resolve, wrote_nothing
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.intents import Intent, IntentsWriter
@@ -97,6 +97,7 @@ class Batch:
         ConcurrentRunError
             Another run began the batch at the same moment.
         """
+        phases.at(f"beginning batch {batch_id}", unit=None)
         check_name("object", object)
         check_name("stream", stream)
         text = documents.to_text(configuration)
@@ -209,6 +210,7 @@ class Batch:
         ConcurrentRunError
             Another run has published the batch, or writes the same rows at the same moment.
         """
+        phases.at(f"writing {table}")
         name = self.database.log(table)
         application = _application(table, self.job, self.object, part)
         try:
@@ -227,6 +229,7 @@ class Batch:
         """
         if TABLES[table].changing:
             raise StateError(f"rows of {table} are closed by later batches, so a batch's rows cannot be replaced there")
+        phases.at(f"writing {table}")
         condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
         with temporary_settings(rows.sparkSession, TABLES[table].writing):
             writes.replace(self.database.log(table), self._ordered(table, rows), condition)
@@ -242,6 +245,7 @@ class Batch:
             Column or SQL over the table's columns; rows of other objects are left alone.
         """
         self._check_open()
+        phases.at(f"closing rows of {table}")
         wanted = F.expr(condition) if isinstance(condition, str) else condition
         older = F.col("to_batch").isNull() & (F.col("from_batch") < self.batch_id)
         mine = of_object(TABLES[table], self.stream_id, self.object_id)
@@ -261,6 +265,7 @@ class Batch:
             SQL text over the table's columns, called ``t``; other rows are left alone.
         """
         self._check_open()
+        phases.at(f"closing rows of {table}")
         mine = f"t.stream_id = {self.stream_id}"
         if TABLES[table].object_column:
             mine += f" AND t.{TABLES[table].object_column} = {self.object_id}"
@@ -281,6 +286,7 @@ class Batch:
         so that every run of the batch discards the same rows and appends the later part once.
         """
         self._check_open()
+        phases.at(f"discarding rows of {table}")
         wanted = F.expr(condition) if isinstance(condition, str) else condition
         writes.delete(self.database.spark, self.database.log(table), self._own(table) & wanted)
 
@@ -320,6 +326,7 @@ class Batch:
             This run has published the batch before.
         """
         self._check_open()
+        phases.at("publishing", unit=None)
         self._check_passed()
         intent = self.intent
         published_at = moments.now()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from patternlake.delta_tables import moments, writes
+from patternlake.delta_tables import moments, phases, writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
@@ -51,6 +51,7 @@ def tidy(database: Database, streams: Collection[int]) -> None:
     for table in TABLES.values():
         if "stream_id" in table.partitions and not streams:
             continue
+        phases.at(f"looking at the files of {table.name}", unit=None)
         if database.direct is None:
             _through_spark(database, table, streams)
             continue
@@ -66,8 +67,10 @@ def tidy(database: Database, streams: Collection[int]) -> None:
             continue
         if crowded:
             conditions = " OR ".join(map(_condition, crowded)) if table.partitions else None
+            phases.at(f"merging files of {table.name}")
             writes.compact(database.spark, database.log(table.name), conditions, table.writing)
         if unneeded:
+            phases.at(f"removing files of {table.name}")
             writes.vacuum(database.spark, database.log(table.name))
 
 
@@ -78,9 +81,11 @@ def _through_spark(database: Database, table: Table, streams: Collection[int]) -
     if detail["numFiles"] >= MERGED_FILES:
         partitions = " OR ".join(f"stream_id = {number}" for number in sorted(streams))
         conditions = partitions if "stream_id" in table.partitions else None
+        phases.at(f"merging files of {table.name}")
         writes.compact(database.spark, name, conditions, table.writing)
     # Spark hands moments on in the process's own zone, without it.
     if detail["createdAt"].astimezone() < moments.now() - RETENTION:
+        phases.at(f"removing files of {table.name}")
         writes.vacuum(database.spark, name)
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables import moments
+from patternlake.delta_tables import moments, phases
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
@@ -116,6 +116,7 @@ class _Judge:
         batch = self.batch
         types, lookaheads, thresholds = self.types, list(self.asked["lookaheads"]), list(self.asked["thresholds"])
         end = moments.to_micros(datetime.fromisoformat(self.asked["train"][1]))
+        phases.at("training machines")
         trained = self._totals(self.asked["train"], lambda groups, _: Trials(groups, types, end))
         told = [
             told_by(
@@ -126,6 +127,7 @@ class _Judge:
             )
             for group, counted in zip(self.groups, trained, strict=True)
         ]
+        phases.at("judging forecasts")
         tested = self._totals(
             self.asked["test"],
             lambda groups, first: Trials(groups, types, end, lookaheads, thresholds, told[first : first + len(groups)]),

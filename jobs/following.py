@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.delta_tables import documents
+from patternlake.delta_tables import documents, phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.beginning import wrote_nothing
 from patternlake.delta_tables.database import Database
@@ -114,6 +114,7 @@ def next_batch(
     StateError
         The stream has no published events, or the configuration has changed in a way that needs a rebuild.
     """
+    phases.at("looking for new events", unit=None)
     standing = look(db, job, name, stream_name, beside=("ingest",))
     last, stream = standing.latest, standing.beside["ingest"]
     if stream is None:

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from patternlake.delta_tables import phases
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.group_state import GroupStateReader
@@ -100,6 +101,7 @@ class _Builder:
     def build(self) -> Publication:
         """Write groups and states, close those that they replace, publish."""
         batch = self.batch
+        phases.at("finding groups")
         with kept(self._found()) as found:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             batch.append(MATCHES, self._matches(found))

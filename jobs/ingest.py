@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.delta_tables import moments
+from patternlake.delta_tables import moments, phases
 from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
@@ -141,6 +142,7 @@ class _Run:
     def perform(self, rebuild: bool) -> None:
         db, name = self.db, self.name
         self.spark: SparkSession = db.spark
+        phases.at("looking for new files", unit=None)
         self.standing = standing = look(db, JOB, name, name)
         latest, pending = standing.latest, standing.pending
         if latest is not None and not rebuild and not (pending and pending[-1].rebuild):
@@ -194,10 +196,12 @@ class _Run:
     def _query(self) -> None:
         """Let Spark read batch after batch until the source has no more."""
         failures: list[Exception] = []
+        # Spark calls for each batch from a thread of its own; one after another, so that one context will do.
+        context = copy_context()
 
         def each(rows: DataFrame, epoch: int) -> None:
             try:
-                self._batch(rows, epoch)
+                context.run(self._batch, rows, epoch)
             except Exception as error:
                 failures.append(error)
                 raise
@@ -221,6 +225,7 @@ class _Run:
             logger.info("stream %r: epoch %d is published as batch %d already", self.name, epoch, batch_id)
             return
         before = latest if latest is not None and latest.base_batch == self.base else None
+        phases.at("looking at new files", unit=None)
         with ExitStack() as stack:
             prepared, found, bad_files = self._evaluated(rows, epoch, before, stack)
             parallelism = db.spark.sparkContext.defaultParallelism
@@ -231,6 +236,7 @@ class _Run:
             repeated = found.get(REPEAT, Total()).rows
             refused = sum(total.rows for total in found.values()) + len(bad_files)
             rows_in = good.rows + refused
+            phases.reads(rows_in - len(bad_files))
             session.conf.set("spark.sql.shuffle.partitions", str(max(parallelism, -(-rows_in // _SHUFFLED_ROWS))))
             first = 0 if before is None else before.source_to
             batch = Batch.begin(
@@ -256,6 +262,7 @@ class _Run:
                 raise _rival(self.name)
             self._check_adopted(batch, epoch, first + good.rows)
             accepted = prepared.where(F.col("reason").isNull())
+            phases.at("counting")
             cut = ordering.ranges(accepted, good.rows, good.quantiles, parallelism=parallelism)
             with kept(counted(accepted, cut)) as counts:
                 sizes = by_range(counts) if len(cut) > 1 else {}
@@ -308,6 +315,8 @@ class _Run:
         while True:
             if bad or self.source.doubled(files):
                 rows = self.source.again([file for file in files if file not in bad], self.schema)
+            phases.reads(None)
+            phases.at("reading", unit="files" if self.source.kind == "xes" else phases.ROWS)
             prepared = stack.enter_context(kept(self._prepared(rows, before)))
             try:
                 return prepared, totals(prepared), bad

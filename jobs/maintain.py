@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from patternlake.delta_tables import moments
+from patternlake.delta_tables import moments, phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import PublicationsReader
@@ -51,17 +51,20 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     """
     started = time.monotonic()
     removed = 0
+    phases.at("ageing the sketch")
     if name in configuration.sketches:
         removed = _age(db, name, configuration.sketches[name].age)
     horizon = moments.now() - HISTORY
     kept = [("ingest", name), ("sketch", name), ("predict", name), ("evaluate", name)]
     kept += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
     kept += [("groups", query) for query, each in configuration.groups.items() if each.stream == name]
+    phases.at("forgetting")
     for job, object in kept:
         forget(db, job=job, object=object, horizon=horizon)
     reader = PublicationsReader(db)
     stream = reader.latest("ingest", name)
     if stream is not None:
+        phases.at("describing attributes")
         types = {attribute: each["type"] for attribute, each in stream.configuration["attributes"].items()}
         describe(db, stream, types)
     return Summary(JOB, name, None, 0, 0, removed, 0, time.monotonic() - started)

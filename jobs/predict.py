@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables import moments
+from patternlake.delta_tables import moments, phases
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.machine_instances import MachineInstancesReader
@@ -158,8 +158,10 @@ class _Builder:
     def build(self) -> Publication:
         """Write what new events amount to, the catalogue, close what that replaces, publish."""
         batch, spark = self.batch, self.db.spark
+        phases.at("running machines")
         with kept(self._found()) as found:
             counted = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+            phases.at("training machines")
             totals = self._totals(found)
             # Made before the first write: values that no table takes leave nothing behind.
             moves = move_rows(spark, self._former_moves(), self.groups, totals)

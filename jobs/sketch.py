@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables import phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
@@ -89,6 +90,7 @@ def _first_sizing(
 
     Until then its sizes follow its events, so that cuts of the input don't show.
     """
+    phases.at("sizing")
     plans, expected = ([], None) if last is None else _state(last)
     if plans and last is not None and (last.source_to or 0) >= plans[0].sizing.segment_events:
         return None
@@ -165,6 +167,7 @@ class _Builder:
         while begin < self.segments:
             number = len(self.plans) - 1
             self.batch.append(TABLE, self._rows(begin, number), part=str(number))
+            phases.at("measuring sketch_nodes")
             found = denser(self._measured(number, begin, finished), self.plans[number].sizing)
             if found is None:
                 break
