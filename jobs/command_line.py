@@ -92,6 +92,7 @@ def run(
     watch: Annotated[
         float | None, typer.Option("--watch", metavar="SECONDS", help="Run again, with this pause, until Ctrl-C.")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress on a terminal.")] = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a job on everything configured for it, or on one object; one line of JSON for each.
@@ -115,13 +116,13 @@ def run(
         with spark_for(configuration, create=True, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-            _write_summaries(_round(spark, configuration, planned, console, rebuild=rebuild))
+            _write_summaries(_round(spark, configuration, planned, console, quiet, rebuild=rebuild))
             while watch is not None:
                 try:
                     sleep(watch)
                 except KeyboardInterrupt:
                     return
-                later = _round(spark, configuration, planned, console, sparing=True)
+                later = _round(spark, configuration, planned, console, quiet, sparing=True)
                 _write_summaries(summary for summary in later if summary.batches or summary.rows_out)
 
 
@@ -306,13 +307,20 @@ class _ConsoleHandler(logging.Handler):
 
 
 def _round(
-    spark: SparkSession, configuration: Configuration, planned: Iterable[Step], console: Console, **how: bool
+    spark: SparkSession,
+    configuration: Configuration,
+    planned: Iterable[Step],
+    console: Console,
+    quiet: bool,
+    **how: bool,
 ) -> Iterator[Summary]:
     from patternlake.delta_tables.database import Database
     from patternlake.jobs.progress import ShownProgress
     from patternlake.jobs.running import perform
 
-    with ShownProgress(console, spark) as progress:
+    # Rich takes FORCE_COLOR, which logs of builds are often written with, for a terminal.
+    quiet = quiet or not sys.stderr.isatty()
+    with ShownProgress(console, spark, quiet=quiet) as progress:
         database = Database.open(spark, configuration.database, configuration.location)
         yield from perform(database, configuration, planned, progress=progress, **how)
 

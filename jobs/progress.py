@@ -1,30 +1,45 @@
-"""What is under way, for who waits: one line per object, on a console that the caller chooses."""
+"""What is under way, for who waits: one line per object at work, on a console that the caller chooses."""
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from contextlib import suppress
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+from patternlake.delta_tables.phases import ROWS, followed_by
+from patternlake.jobs.progress_lines import Phase, line, told
+from patternlake.jobs.spark_stages import TaggedStages, current_pass
 from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import Console
-    from rich.status import Status
+    from rich.console import Console, RenderableType
+    from rich.live import Live
 
 logger = logging.getLogger(__name__)
 
 _PERIOD = 1.0
+"""Seconds between two looks at Spark."""
+
+# The tag of this thread's Spark jobs. Like the thread's local properties in the JVM, it goes with a copied context.
+_tag: ContextVar[str | None] = ContextVar("patternlake_progress_tag", default=None)
 
 
 class Progress(Protocol):
-    """Hears of every object before and after a job works on it."""
+    """Hears of every object before and after a job works on it; of several at once where several are worked on."""
 
     def begin(self, job: str, object: str, number: int, total: int) -> None:
         """Work on an object begins; it is the `number`-th of `total`, from 1."""
+
+    def working(self, job: str, object: str) -> AbstractContextManager[None]:
+        """Surrounds the work on the object, in the thread that does it, however the work ends."""
 
     def end(self, summary: Summary) -> None:
         """Work on the object has ended and is published."""
@@ -37,38 +52,50 @@ class LoggedProgress:
         """Log the beginning."""
         logger.info("%s of %r begins (%d of %d)", job, object, number, total)
 
+    def working(self, job: str, object: str) -> AbstractContextManager[None]:
+        """Nothing more."""
+        return nullcontext()
+
     def end(self, summary: Summary) -> None:
         """Log the end."""
         logger.info("%s", told(summary))
 
 
 class ShownProgress:
-    """Shows the object at work and Spark's tasks on a terminal; elsewhere, nothing.
+    """Shows on a terminal, for each object at work, what it is at, rows, rate and time left; elsewhere, nothing.
 
     Under a scheduler, standard error thus stays empty unless something is wrong, and cron sends no letters. Use it as
-    a context manager, so that the line is gone whatever ends the work.
+    a context manager, so that the lines are gone whatever ends the work.
 
     Parameters
     ----------
     console
         Where to write; that of standard error for a command.
     spark
-        The session whose tasks are counted.
+        The session whose tasks are looked at.
+    quiet
+        Show nothing on a terminal either.
     """
 
-    def __init__(self, console: Console, spark: SparkSession) -> None:
+    def __init__(self, console: Console, spark: SparkSession, *, quiet: bool = False) -> None:
         self._console = console
+        self._shown = console.is_terminal and not quiet
         self._spark = spark
-        self._label = ""
-        self._status: Status | None = None
+        self._live: Live | None = None
         self._ended = threading.Event()
         self._watcher: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._at_work: dict[tuple[str, str], _Work] = {}
 
     def __enter__(self) -> ShownProgress:
-        if self._console.is_terminal:
-            self._status = self._console.status("")
+        if self._shown:
+            from rich.live import Live
+
+            # What goes to a pipe or a file must not come out on the terminal.
+            redirected = sys.stdout.isatty()
+            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=redirected)
             self._watcher = threading.Thread(target=self._watch, name="patternlake-progress", daemon=True)
-            self._status.start()
+            self._live.start()
             self._watcher.start()
         return self
 
@@ -78,48 +105,112 @@ class ShownProgress:
         self._ended.set()
         if self._watcher is not None:
             self._watcher.join(timeout=2 * _PERIOD)
-        if self._status is not None:
-            self._status.stop()
+        if self._live is not None:
+            with self._lock:
+                self._at_work.clear()
+            self._show()
+            self._live.stop()
 
     def begin(self, job: str, object: str, number: int, total: int) -> None:
         """Show the object."""
-        self._label = f"{job} {object} ({number} of {total})"
-        if self._status is not None:
-            self._show(self._label)
+        if self._live is not None:
+            self._add(job, object, f"{job} {object} ({number} of {total})")
+            self._show()
+
+    @contextmanager
+    def working(self, job: str, object: str) -> Iterator[None]:
+        """Follow what this thread does."""
+        if self._live is None:
+            yield
+            return
+        work = self._add(job, object, f"{job} {object}")
+        try:
+            with followed_by(work):
+                yield
+        finally:
+            work.leave()
+            self._remove(job, object)
 
     def end(self, summary: Summary) -> None:
         """Write what became of it."""
-        if self._status is not None:
+        if self._live is not None:
+            self._remove(summary.job, summary.object)
             self._console.print(told(summary), markup=False, highlight=False, soft_wrap=True)
+
+    def _add(self, job: str, object: str, label: str) -> _Work:
+        with self._lock:
+            return self._at_work.setdefault((job, object), _Work(self._spark, label))
+
+    def _remove(self, job: str, object: str) -> None:
+        with self._lock:
+            self._at_work.pop((job, object), None)
+        self._show()
 
     def _watch(self) -> None:
         while not self._ended.wait(_PERIOD):
-            # Asking fails while a session stops and on a Connect client; the label alone will do.
+            with self._lock:
+                works = list(self._at_work.values())
+            for work in works:
+                work.look()
+            self._show()
+
+    def _show(self) -> None:
+        assert self._live is not None
+        with self._lock:
+            lines = [work.line() for work in self._at_work.values()]
+        self._live.update(_rendered(lines), refresh=True)
+
+
+class _Work:
+    """What is known of the work on one object: told by its thread, looked at by the watcher."""
+
+    def __init__(self, spark: SparkSession, label: str) -> None:
+        self._spark = spark
+        self._label = label
+        self._started = time.monotonic()
+        self._reads: int | None = None
+        self._at: tuple[Phase, TaggedStages | None] = (Phase(), None)
+
+    def at(self, phase: str, unit: str | None) -> None:
+        """Begin a phase: from here on, Spark jobs of this thread bear a tag of its own."""
+        self.leave()
+        stages: TaggedStages | None = None
+        if unit is not None:
+            tag = f"patternlake-{uuid.uuid4().hex}"
+            # Some platforms don't let jobs be tagged or looked at; the phase alone will do.
             with suppress(Exception):
-                done, total = _tasks(self._spark)
-                self._show(f"{self._label}: {done} of {total} tasks" if total else self._label)
+                self._spark.sparkContext.addJobTag(tag)
+                _tag.set(tag)
+                stages = TaggedStages(self._spark, tag)
+        self._at = Phase(phase, unit or ROWS), stages
 
-    def _show(self, text: str) -> None:
-        from rich.text import Text
+    def reads(self, rows: int | None) -> None:
+        """Take in how many rows a pass over the input reads."""
+        self._reads = rows
 
-        assert self._status is not None
-        self._status.update(Text(text))
+    def leave(self) -> None:
+        """Take the tag off this thread."""
+        tag = _tag.get()
+        if tag is not None:
+            with suppress(Exception):
+                self._spark.sparkContext.removeJobTag(tag)
+            _tag.set(None)
+
+    def look(self) -> None:
+        """Ask Spark how far it is."""
+        phase, stages = self._at
+        if stages is not None:
+            # Asking fails while a session stops.
+            with suppress(Exception):
+                phase.see(current_pass(stages.now(), self._reads), time.time())
+
+    def line(self) -> str:
+        """What to show."""
+        return line(self._label, time.monotonic() - self._started, self._at[0])
 
 
-def told(summary: Summary) -> str:
-    """Write a summary as one line for people."""
-    head = f"{summary.job} {summary.object}"
-    if not summary.batches and not summary.rows_out:
-        return f"{head}: nothing new ({summary.seconds:.1f} s)"
-    return (
-        f"{head}: {summary.rows_in:,} rows in, {summary.rows_out:,} out, {summary.rows_quarantined:,} quarantined "
-        f"({summary.seconds:.1f} s)"
-    )
+def _rendered(lines: list[str]) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
 
-
-def _tasks(spark: SparkSession) -> tuple[int, int]:
-    """Count the finished tasks and all tasks of the stages that run now."""
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    known = [stage for stage in stages if stage is not None]
-    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+    return Group(*[Text(each, no_wrap=True, overflow="ellipsis") for each in lines])

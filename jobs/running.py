@@ -241,7 +241,8 @@ def perform(
             continue
         heard.begin(step.job, step.object, number, len(listed))
         try:
-            summary = job.work(database, step.object, configuration, rebuild and job.maintains)
+            with heard.working(step.job, step.object):
+                summary = job.work(database, step.object, configuration, rebuild and job.maintains)
         except PatternLakeError as error:
             _name(error, step)
             raise
@@ -253,7 +254,8 @@ def perform(
     for name, objects in worked_on.items():
         finish = JOBS[name].finish
         if finish is not None:
-            finish(database, objects)
+            with heard.working(name, ", ".join(objects)):
+                finish(database, objects)
 
 
 def _name(error: PatternLakeError, step: Step) -> None:

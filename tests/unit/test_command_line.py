@@ -283,6 +283,25 @@ def test_a_terminal_is_shown_what_became_of_each_object() -> None:
     assert "ingest flights [all]: 1,000 rows in, 999 out, 1 quarantined (0.1 s)" in shown
 
 
+def test_a_terminal_is_shown_progress_unless_it_is_to_be_quiet(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert command("run", "sketch", "--conf", str(conf)) == 0
+    assert "sketch flights (1 of 1) 0:00" in capsys.readouterr().err
+    assert command("run", "sketch", "--conf", str(conf), "--quiet") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_log_with_colours_is_no_terminal(
+    conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert command("run", "sketch", "--conf", str(conf)) == 0
+    assert capsys.readouterr().err == ""
+
+
 def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the job `ingest` fail."""
 

@@ -1,0 +1,67 @@
+"""What a terminal is shown of jobs that run: phases in their order, with the rows that Spark's tasks have taken in."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+import patternlake
+from patternlake.jobs import progress
+from patternlake.jobs.progress import ShownProgress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONFIGURATION = """
+database: progress
+location: lake
+streams:
+  flights:
+    source: {format: csv, path: flights, options: {header: true}}
+    time: at
+    name: what
+    allowed_lateness: none
+sketches:
+  flights: {events_per_leaf: 4, expected_events: 1000, memory: 1MB}
+"""
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    (tmp_path / "conf.yaml").write_text(CONFIGURATION)
+    (tmp_path / "flights").mkdir()
+    lines = ["at,what"] + [f"2013-01-01 12:00:{n:02},{'ABC'[n % 3]}" for n in range(30)]
+    (tmp_path / "flights" / "1.csv").write_text("\n".join([*lines, "never,A"]) + "\n")
+    return tmp_path / "conf.yaml"
+
+
+def test_a_run_shows_its_phases_with_the_rows_of_each(
+    spark: SparkSession, conf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    begin = progress._Work.at
+
+    def at(work: progress._Work, phase: str, unit: str | None) -> None:
+        """Note what is told at the end of a phase, once Spark has counted all of it."""
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        work.look()
+        told.append(", ".join(work._at[0].parts()))
+        begin(work, phase, unit)
+
+    monkeypatch.setattr(progress._Work, "at", at)
+    before = spark.sparkContext.getJobTags()
+    screen = Console(file=io.StringIO(), force_terminal=True, width=200)
+    with ShownProgress(screen, spark) as shown:
+        for job in ("ingest", "sketch"):
+            patternlake.run(spark, conf, job=job, progress=shown)
+    ingest = ["looking for new files", "looking at new files", "reading, 31 rows", "beginning batch 1"]
+    ingest += ["counting, 31 rows", "writing events, 30 rows"]
+    sketch = ["looking for new events", "sizing, 30 rows", "beginning batch 1", "writing sketch_nodes, 30 rows"]
+    assert [line for line in told if line][: len(ingest)] == ingest
+    assert [line for line in told if line][len(ingest) :][: len(sketch)] == sketch
+    assert spark.sparkContext.getJobTags() == before
+    assert "ingest flights: 31 rows in, 30 out, 1 quarantined" in screen.file.getvalue()  # type: ignore[attr-defined]
