@@ -21,7 +21,7 @@ Before the clock starts, all is compiled, and a full match of every subscription
 without irrelevant events. Without a window nothing that waits for `;` ever dies, so this is the state that the paper's
 quotas lead to, and the time of an event does not depend on the length of the stream. Then the events come in calls of
 65,536, in one partition, and the seconds of the kernel are those of these calls: the least of the repeats, in which
-sides take turns. `takers`, which finds the primitives of events, has a column of its own.
+sides take turns. `matching_primitives`, which finds the primitives of events, has a column of its own.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ import numpy as np
 import typer
 
 from benchmarks.machine_subscriptions import GAUSSIAN, IntArray, Workload, asked, full_matches, stream
+from patternlake.udfs.machines.matching_primitives import matching_primitives
 from patternlake.udfs.machines.running import Held, Machines, nothing_held
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import Subscription
 from patternlake.udfs.machines.tables import Compiled, compiled
-from patternlake.udfs.machines.takers import takers
 
 SEED = 2010
 CHUNK = 1 << 16
@@ -63,14 +63,14 @@ class Side:
         The subscriptions, compiled.
     filling, measured
         Events before the clock starts, and those that it is for.
-    takers_seconds
+    matching_primitives_seconds
         Of the latter.
     """
 
     machines_of: Compiled
     filling: list[Stream]
     measured: list[Stream]
-    takers_seconds: float
+    matching_primitives_seconds: float
 
     @property
     def events(self) -> int:
@@ -83,7 +83,7 @@ class Side:
     @property
     def relevant(self) -> float:
         """The share of events that some primitive takes."""
-        return sum(int(np.count_nonzero(np.diff(part.taker_at))) for part in self.measured) / self.events
+        return sum(int(np.count_nonzero(np.diff(part.matching_primitive_at))) for part in self.measured) / self.events
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ def side(subscriptions: Sequence[Subscription], pool: int, filling: IntArray, ev
     made = compiled(subscriptions, merge=merge)
     vocabulary = [*(f"{IN_POOL}{number}" for number in range(pool)), "irrelevant"]
     start = time.perf_counter()
-    taken = takers(made.primitives, events, vocabulary, {})
+    taken = matching_primitives(made.primitives, events, vocabulary, {})
     seconds = time.perf_counter() - start
-    before = takers(made.primitives, filling, vocabulary, {})
+    before = matching_primitives(made.primitives, filling, vocabulary, {})
     return Side(made, list(calls(*before, 0)), list(calls(*taken, len(filling))), seconds)
 
 
@@ -118,8 +118,8 @@ def calls(at: IntArray, who: IntArray, before: int) -> Iterator[Stream]:
         yield Stream(
             time=number * SECOND,
             position=number + 1,
-            taker_at=at[low : high + 1] - at[low],
-            takers=who[at[low] : at[high]],
+            matching_primitive_at=at[low : high + 1] - at[low],
+            matching_primitives=who[at[low] : at[high]],
             values=np.zeros((0, high - low), np.int64),
             weight=np.arange(high - low + 1, dtype=np.float64),
         )
@@ -196,7 +196,7 @@ def axes(count: int) -> Iterator[tuple[str, str, Workload]]:
 
 def by_axis(counts: Sequence[int], n: int, repeats: int) -> None:
     heads = ("subscriptions", "states", "unmerged", "events/s", "unmerged", "x", "transitions", "unmerged", "matches",
-             "relevant", "takers/s")  # fmt: skip
+             "relevant", "matching/s")  # fmt: skip
     print(f"{n:,} events: states, events a second, transitions and matches an event")
     print(f"{'axis':<12}{'value':>8}" + "".join(f"{head:>14}" for head in heads))
     slowest, ratios = [], []
@@ -211,7 +211,7 @@ def by_axis(counts: Sequence[int], n: int, repeats: int) -> None:
                 f"{count:,}", *(f"{each.states:,}" for each in row.sides), f"{merged:,.0f}", f"{unmerged:,.0f}",
                 f"{merged / unmerged:.2f}", f"{one.transitions / n:.3f}", f"{other.transitions / n:.3f}",
                 f"{one.matches.sum() / n:.4f}", f"{row.sides[0].relevant:.3f}",
-                f"{n / row.sides[0].takers_seconds:,.0f}",
+                f"{n / row.sides[0].matching_primitives_seconds:,.0f}",
             ]  # fmt: skip
             print(f"{axis:<12}{value:>8}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
     if slowest:

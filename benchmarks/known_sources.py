@@ -10,11 +10,11 @@ import numpy as np
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.machines.configured import Group
 from patternlake.udfs.machines.forecasting import Forecaster
+from patternlake.udfs.machines.matching_primitives import matching_primitives
 from patternlake.udfs.machines.running import Machines, nothing_held
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import compile_subscription
 from patternlake.udfs.machines.tables import Compiled, IntArray, compiled
-from patternlake.udfs.machines.takers import takers
 from patternlake.udfs.machines.totals import counts_of
 from patternlake.udfs.machines.trials import BINS, judge, told_by
 
@@ -61,7 +61,7 @@ def made_of(query: str) -> Compiled:
 def run(made: Compiled, source: Source, *, tracing: bool = False) -> Machines:
     """Let one partition take the events of a source."""
     events = len(source.codes)
-    at, who = takers(made.primitives, source.codes, LETTERS, {})
+    at, who = matching_primitives(made.primitives, source.codes, LETTERS, {})
     weight = np.arange(events + 1, dtype=np.float64)
     stream = Stream(source.times, np.arange(events) + 1, at, who, np.empty((0, events), np.int64), weight)
     machines = Machines(made, tracing=tracing)

@@ -66,11 +66,11 @@ from kernel_kleene import SCOPE
 
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.language.parser import parse
+from patternlake.udfs.machines.matching_primitives import matching_primitives
 from patternlake.udfs.machines.running import Found, Machines, nothing_held
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import compile_subscription
 from patternlake.udfs.machines.tables import Compiled, compiled
-from patternlake.udfs.machines.takers import takers
 
 SECOND = 1_000_000
 LOW, HIGH = "name = 'A' AND x < 0.5", "name = 'B' AND x >= 0.5"
@@ -130,13 +130,13 @@ def questions(seconds: int) -> list[Question]:
 def matched(asked: Compiled, events: Events) -> Found:
     """Matches of a subscription without joins, by machines that begin with these events, which are in order of keys."""
     n = len(events)
-    at, who = takers(asked.primitives, events.names, events.vocabulary, events.columns)
+    at, who = matching_primitives(asked.primitives, events.names, events.vocabulary, events.columns)
     begins = np.flatnonzero(np.append(True, events.keys[1:] != events.keys[:-1]))
     stream = Stream(
         time=events.positions * SECOND,
         position=events.positions,
-        taker_at=at,
-        takers=who,
+        matching_primitive_at=at,
+        matching_primitives=who,
         values=np.zeros((0, n), np.int64),
         weight=np.arange(n + 1, dtype=np.float64),
     )

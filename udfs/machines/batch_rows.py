@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.machines.configured import Group
+from patternlake.udfs.machines.matching_primitives import Codes
 from patternlake.udfs.machines.room import NONE
 from patternlake.udfs.machines.running import Found, Held
 from patternlake.udfs.machines.tables import BoolArray, Compiled, IntArray
-from patternlake.udfs.machines.takers import Codes
 from patternlake.udfs.machines.totals import Totals
 
 PART = pa.list_(pa.string())

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from patternlake.udfs.machines.batch_rows import INSTANCE_COLUMNS, InstanceRows, counted, instances, matches
 from patternlake.udfs.machines.configured import Group, columns_read
+from patternlake.udfs.machines.matching_primitives import Codes
 from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, stream_of
 from patternlake.udfs.machines.running import Held, Machines
 from patternlake.udfs.machines.tables import BoolArray, IntArray
-from patternlake.udfs.machines.takers import Codes
 from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import tables
 

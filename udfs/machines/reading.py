@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.machines.configured import Group
+from patternlake.udfs.machines.matching_primitives import Codes, matching_primitives
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import IntArray
-from patternlake.udfs.machines.takers import Codes, takers
 
 EVENT_COLUMNS = ("position", "time", "step", "key", "name", "probability", "attributes")
 """Columns of `events` that are read."""
@@ -86,7 +86,7 @@ def stream_of(events: Events, group: Group, codes: Codes, now: int) -> Stream:
     now
         Microseconds: what the age of counts is measured against.
     """
-    at, who = takers(group.compiled.primitives, events.names, events.vocabulary, events.columns)
+    at, who = matching_primitives(group.compiled.primitives, events.names, events.vocabulary, events.columns)
     count = len(events.times)
     weight = np.ones(count)
     if group.decay:

@@ -15,7 +15,7 @@ class Stream(NamedTuple):
     ----------
     time, position
         int64[n].
-    taker_at, takers
+    matching_primitive_at, matching_primitives
         Primitives that take each event.
     values
         int64[c, n]: codes of joined columns, -1 for NULL.
@@ -25,7 +25,7 @@ class Stream(NamedTuple):
 
     time: IntArray
     position: IntArray
-    taker_at: IntArray
-    takers: IntArray
+    matching_primitive_at: IntArray
+    matching_primitives: IntArray
     values: IntArray
     weight: FloatArray

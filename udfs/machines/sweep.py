@@ -102,7 +102,11 @@ def sweep(tables: Tables, room: Room, stream: Stream, first: int, begin: int, en
     n = room.n
     n[OFFSET] = rank - begin
     for event in range(begin, end):
-        idle = stream.taker_at[event] == stream.taker_at[event + 1] and n[PENDING] == 0 and n[CROWD] == 0
+        idle = (
+            stream.matching_primitive_at[event] == stream.matching_primitive_at[event + 1]
+            and n[PENDING] == 0
+            and n[CROWD] == 0
+        )
         timely = n[TIMED] == 0 or room.timed[0, 0] >= stream.time[event]
         if idle and timely and (n[RANKED] == 0 or room.ranked[0, 0] >= rank + event - begin):
             continue
@@ -123,8 +127,8 @@ def _follow(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     n[SERIAL] += 1
     n[CLOCK] = event + 1
     n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
-    for at in range(stream.taker_at[event], stream.taker_at[event + 1]):
-        primitive = stream.takers[at]
+    for at in range(stream.matching_primitive_at[event], stream.matching_primitive_at[event + 1]):
+        primitive = stream.matching_primitives[at]
         count = 0
         for link in range(tables.link_at[primitive], tables.link_at[primitive + 1]):
             room.follows[count] = link

@@ -18,11 +18,11 @@ from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.machines.ages import NEVER, age_of
 from patternlake.udfs.machines.cuts import state_name
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts
+from patternlake.udfs.machines.matching_primitives import Codes, matching_primitives
 from patternlake.udfs.machines.running import Held, Machines, nothing_held
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.subscription import Subscription, compile_subscription
 from patternlake.udfs.machines.tables import Compiled, compiled
-from patternlake.udfs.machines.takers import Codes, takers
 from patternlake.udfs.machines.totals import counts_of
 
 TYPES = {**ATTRIBUTES, **LOGIN_ATTRIBUTES}
@@ -81,7 +81,7 @@ class Run:
         names = np.array([vocabulary.index(event.name) for event in events], np.int64)
         columns = {name: attribute(name, events) for name in TYPES}
         columns["key"] = typed_column(pa.array([event.key for event in events], pa.string()), "string")
-        at, who = takers(self.compiled.primitives, names, vocabulary, columns)
+        at, who = matching_primitives(self.compiled.primitives, names, vocabulary, columns)
         words = Column(np.array([event.name for event in events], object), np.ones(len(events), np.bool_), "string")
         codes = [self.codes.of({**columns, "name": words}[column]) for column in self.compiled.columns]
         return Stream(

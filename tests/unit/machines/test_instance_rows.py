@@ -8,8 +8,8 @@ import pytest
 from unit.machines.running_cases import asked
 
 from patternlake.udfs.machines.batch_rows import InstanceRows
+from patternlake.udfs.machines.matching_primitives import Codes
 from patternlake.udfs.machines.tables import compiled
-from patternlake.udfs.machines.takers import Codes
 
 JOINED = "p ; q DEFINE p AS name = 'a' AND x = $v, q AS name = 'b' AND x = $v"
 

@@ -15,7 +15,7 @@ from patternlake.udfs.machines.subscription import Primitive
 from patternlake.udfs.machines.tables import IntArray
 
 
-def takers(
+def matching_primitives(
     primitives: Sequence[Primitive], names: IntArray, vocabulary: Sequence[str], columns: Mapping[str, Column]
 ) -> tuple[IntArray, IntArray]:
     """The primitives that take each of n events, joins apart.
