@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.udfs.machines.asking import DEAD_NAME
+from patternlake.udfs.machines.composite_states import complete, state_name
 from patternlake.udfs.machines.configured import Group
-from patternlake.udfs.machines.cuts import complete, state_name
 from patternlake.udfs.machines.forecasting import DEAD
 from patternlake.udfs.machines.totals import counts_of
 
@@ -47,10 +47,12 @@ def state_rows(spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
     for group in groups:
         graph = group.compiled.graph
         for number, (name, one) in enumerate(zip(group.names, group.compiled.subscriptions, strict=True)):
-            for cut, state in graph.states[number].items():
+            for composite_state, state in graph.states[number].items():
                 bound = [one.primitives[operand].name for operand in sorted(graph.bound[state])]
-                ends = complete(one.master, cut)
-                rows.append((name, graph.ids[state], state_name(one.master, cut), graph.waits[state], ends, bound))
+                ends = complete(one.master, composite_state)
+                rows.append(
+                    (name, graph.ids[state], state_name(one.master, composite_state), graph.waits[state], ends, bound)
+                )
     columns = (
         "subscription string, state_id string, state string, waits boolean, completes boolean, operands array<string>"
     )
@@ -79,10 +81,10 @@ def move_rows(
             continue
         for number, name in enumerate(group.names):
             chain = group.compiled.subscriptions[number].master
-            for (cut, age), moves in counts_of(group.compiled, own, number).items():
+            for (composite_state, age), moves in counts_of(group.compiled, own, number).items():
                 for after, count in moves.items():
                     following = DEAD_NAME if after == DEAD else state_name(chain, after[0])
-                    key = name, state_name(chain, cut), age, following, after[1]
+                    key = name, state_name(chain, composite_state), age, following, after[1]
                     found[key] = found.get(key, 0.0) + count
     columns = "subscription string, left_state string, age int, following_state string, following_age int, moves double"
     return spark.createDataFrame([(*key, moves) for key, moves in found.items()], columns)

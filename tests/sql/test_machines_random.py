@@ -17,10 +17,10 @@ from pyspark.sql import Row, SparkSession
 from sql.machine_lake import MachineStream, call
 from sql.sketch_lake import DATABASE, E, SketchLake, shared
 from unit.machines.running_cases import Run
-from unit.machines.test_machine_forecasting import cuts
+from unit.machines.test_machine_forecasting import composite_states
 
 from patternlake.delta_tables.quoting import literal
-from patternlake.udfs.machines.cuts import state_name
+from patternlake.udfs.machines.composite_states import state_name
 from patternlake.udfs.machines.forecasting import DEAD, Forecaster, any_of, telling
 
 SUBSCRIPTIONS = 6
@@ -124,16 +124,24 @@ def check_forecasts(asked: Asked, events: Sequence[naive.Event], rows: Sequence[
     run = Run([asked.subscription.text])
     counts = run.as_ours(0, chains.train(asked.subscription, events))
     forecaster = Forecaster(run.compiled.subscriptions[0], counts, asked.lookahead, asked.smoothing)
-    cut_of = cuts(run.compiled.subscriptions[0])
+    composite_state_of = composite_states(run.compiled.subscriptions[0])
     wanted = []
     for key, joins, names, row, lefts in live_rows(asked.subscription, events):
-        cut = cut_of[names]
+        composite_state = composite_state_of[names]
         ages = telling(
             [run.age(0, chains.Cell(chains.name_of(asked.subscription.root, names), left)) for left in lefts]
         )
-        within = any_of(np.array([forecaster.hazard(cut, age) for age in ages]))
+        within = any_of(np.array([forecaster.hazard(composite_state, age) for age in ages]))
         if within[-1] > 0:
-            wanted.append((shown_key(key), row, within[-1] - within[-2], within[-1], round(forecaster.trained_on(cut))))
+            wanted.append(
+                (
+                    shown_key(key),
+                    row,
+                    within[-1] - within[-2],
+                    within[-1],
+                    round(forecaster.trained_on(composite_state)),
+                )
+            )
         del joins
     # Two rows of other join values can be bound to the same events.
     expected = sorted(((repr((key, sorted(row.items()))), *told) for key, row, *told in wanted))
@@ -183,11 +191,11 @@ def expected_counts(subscription: naive.Subscription, events: Sequence[naive.Eve
     chain = run.compiled.subscriptions[0].master
     return {
         (
-            state_name(chain, cut),
+            state_name(chain, composite_state),
             age,
             *(("dead", 0) if after == DEAD else (state_name(chain, after[0]), after[1])),
         ): count
-        for (cut, age), moves in run.as_ours(0, chains.train(subscription, events)).items()
+        for (composite_state, age), moves in run.as_ours(0, chains.train(subscription, events)).items()
         for after, count in moves.items()
     }
 

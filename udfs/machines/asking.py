@@ -12,8 +12,8 @@ import numpy as np
 
 from patternlake.udfs.asking import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.machines.composite_states import START, CompositeState, complete, state_name
 from patternlake.udfs.machines.configured import Group, groups_of
-from patternlake.udfs.machines.cuts import START, Cut, complete, state_name
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
 from patternlake.udfs.machines.limits import MOST_LOOKAHEAD
 
@@ -137,30 +137,35 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     group = _group(text)
     (subscription,) = group.compiled.subscriptions
     graph, lookahead = group.compiled.graph, int(entry["lookahead"])
-    counts = counts_from(moves, {state_name(subscription.master, cut): cut for cut in graph.states[0]})
+    counts = counts_from(
+        moves,
+        {state_name(subscription.master, composite_state): composite_state for composite_state in graph.states[0]},
+    )
     forecaster = Forecaster(subscription, counts, lookahead, float(entry["smoothing"]))
     found = []
-    for cut, state in graph.states[0].items():
-        if cut == START or complete(subscription.master, cut):
+    for composite_state, state in graph.states[0].items():
+        if composite_state == START or complete(subscription.master, composite_state):
             continue
         found.append(
             {
                 "state_id": graph.ids[state],
-                "state": state_name(subscription.master, cut) + ("" if forecaster.exact else ROUGHLY),
-                "ages": forecaster.ages(cut),
-                "hazards": [forecaster.hazard(cut, age).tolist() for age in forecaster.ages(cut)],
-                "trained_on": round(forecaster.trained_on(cut)),
+                "state": state_name(subscription.master, composite_state) + ("" if forecaster.exact else ROUGHLY),
+                "ages": forecaster.ages(composite_state),
+                "hazards": [
+                    forecaster.hazard(composite_state, age).tolist() for age in forecaster.ages(composite_state)
+                ],
+                "trained_on": round(forecaster.trained_on(composite_state)),
             }
         )
     return found
 
 
-def counts_from(moves: Sequence[Mapping[str, Any]], cuts: Mapping[str, Cut]) -> Counts:
-    """Rows of `machine_transitions` as the forecaster takes them; `cuts`: by the names of states."""
+def counts_from(moves: Sequence[Mapping[str, Any]], composite_states: Mapping[str, CompositeState]) -> Counts:
+    """Rows of `machine_transitions` as the forecaster takes them; `composite_states`: by the names of states."""
     found: dict[Cell, dict[Cell, float]] = {}
     for row in moves:
-        after = DEAD if row["next_state"] == DEAD_NAME else (cuts[row["next_state"]], row["next_age"])
-        found.setdefault((cuts[row["state"]], row["age"]), {})[after] = row["moves"]
+        after = DEAD if row["next_state"] == DEAD_NAME else (composite_states[row["next_state"]], row["next_age"])
+        found.setdefault((composite_states[row["state"]], row["age"]), {})[after] = row["moves"]
     return found
 
 

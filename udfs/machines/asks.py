@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.language.time_gaps import UNBOUNDED
-from patternlake.udfs.machines.cuts import START, Cut, complete
+from patternlake.udfs.machines.composite_states import START, CompositeState, complete
 from patternlake.udfs.machines.liveness import FIRST, NOW, Outlook, outlooks
 from patternlake.udfs.machines.steps import Step
 from patternlake.udfs.machines.subscription import Subscription, TimeBound
@@ -47,41 +47,50 @@ class Asks:
     timed: bool
 
 
-def asks_of(subscription: Subscription, into: Mapping[Cut, Sequence[Step]]) -> dict[Cut, Asks]:
+def asks_of(subscription: Subscription, into: Mapping[CompositeState, Sequence[Step]]) -> dict[CompositeState, Asks]:
     """What is asked in each state of a subscription; `into`: its links, as `steps.steps_into` gives them."""
-    bound: dict[Cut, frozenset[int]] = {START: frozenset()}
-    for cut, steps in into.items():
-        bound[cut] = frozenset().union(*(bound[step.source] | {step.operand} for step in steps))
-    ahead = {cut: _ahead(subscription, cut, bound[cut]) for cut in into}
+    bound: dict[CompositeState, frozenset[int]] = {START: frozenset()}
+    for composite_state, steps in into.items():
+        bound[composite_state] = frozenset().union(*(bound[step.source] | {step.operand} for step in steps))
+    ahead = {composite_state: _ahead(subscription, composite_state, bound[composite_state]) for composite_state in into}
     ahead[START] = frozenset({ALWAYS})
-    asked: dict[Cut, set[int]] = {cut: set() for cut in bound}
-    exactly = {cut: {operand for one in ahead[cut] for operand in _measured_from(one)} for cut in bound}
-    opens: dict[Cut, dict[int, int]] = {cut: {} for cut in bound}
-    for cut in reversed(list(into)):
-        for step in into[cut]:
+    asked: dict[CompositeState, set[int]] = {composite_state: set() for composite_state in bound}
+    exactly = {
+        composite_state: {operand for one in ahead[composite_state] for operand in _measured_from(one)}
+        for composite_state in bound
+    }
+    opens: dict[CompositeState, dict[int, int]] = {composite_state: {} for composite_state in bound}
+    for composite_state in reversed(list(into)):
+        for step in into[composite_state]:
             named = {operand for one in step.bounds for operand in (one.later, one.earlier)}
             exact = {operand for one in step.bounds for operand in _exactly(one, step.operand)}
-            asked[step.source] |= (asked[cut] | named) - {step.operand}
-            exactly[step.source] |= (exactly[cut] | exact) - {step.operand}
+            asked[step.source] |= (asked[composite_state] | named) - {step.operand}
+            exactly[step.source] |= (exactly[composite_state] | exact) - {step.operand}
             lows = opens[step.source]
-            for operand, low in (*opens[cut].items(), *_lows(step)):
+            for operand, low in (*opens[composite_state].items(), *_lows(step)):
                 if operand != step.operand:
                     lows[operand] = max(low, lows.get(operand, low))
     return {
-        cut: Asks(
-            bound[cut], ahead[cut], frozenset(asked[cut]), frozenset(exactly[cut]), tuple(sorted(opens[cut].items())),
-            _timed(subscription, ahead[cut]) or bool(opens[cut]),
+        composite_state: Asks(
+            bound[composite_state],
+            ahead[composite_state],
+            frozenset(asked[composite_state]),
+            frozenset(exactly[composite_state]),
+            tuple(sorted(opens[composite_state].items())),
+            _timed(subscription, ahead[composite_state]) or bool(opens[composite_state]),
         )
-        for cut in bound
-    }  # fmt: skip
+        for composite_state in bound
+    }
 
 
-def _ahead(subscription: Subscription, cut: Cut, bound: frozenset[int]) -> frozenset[Outlook]:
+def _ahead(subscription: Subscription, composite_state: CompositeState, bound: frozenset[int]) -> frozenset[Outlook]:
     """The outlooks of a state, as far as instances could tell them apart."""
-    if complete(subscription.master, cut):
+    if complete(subscription.master, composite_state):
         return frozenset()
     counted = subscription.within is not None and subscription.within.counted
-    found = frozenset(one if counted else replace(one, missing=0) for one in outlooks(subscription, cut, bound))
+    found = frozenset(
+        one if counted else replace(one, missing=0) for one in outlooks(subscription, composite_state, bound)
+    )
     return frozenset({ALWAYS}) if ALWAYS in found else found
 
 

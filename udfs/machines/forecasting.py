@@ -1,9 +1,9 @@
 """How likely a partial match is to be completed: first passage on the chain of the states that are trained.
 
-Source: Muthusamy et al. 2010, sections 5.2.1 to 5.2.3, and SPEC section 6. A state is a cut of the whole subscription,
-which is the paper's global state, with the age of its deadlines (`ages`). From cell i it goes to cell j with
-probability N_ij / Σ_j N_ij; what is matched goes nowhere, so that the probability to be matched at exactly the n-th
-event is **first passage** (α), and its sum up to n is a probability (β).
+Source: Muthusamy et al. 2010, sections 5.2.1 to 5.2.3, and SPEC section 6. A state is a composite state of the whole
+subscription, which is the paper's global state, with the age of its deadlines (`ages`). From cell i it goes to cell j
+with probability N_ij / Σ_j N_ij; what is matched goes nowhere, so that the probability to be matched at exactly the
+n-th event is **first passage** (α), and its sum up to n is a probability (β).
 
 What is counted is the way of one instance. An instance that advances may wait on beside its copy (the paper's second
 link of section 4.1), and mostly the copy does all that it can do. Where it doesn't, as an alternative is lost to it or
@@ -28,18 +28,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.machines.ages import OPEN, SLICES, ends_sooner
+from patternlake.udfs.machines.composite_states import (
+    START,
+    CompositeState,
+    behind,
+    complete,
+    fallbacks,
+    moves,
+    pending,
+)
 from patternlake.udfs.machines.coverage import uncovered
-from patternlake.udfs.machines.cuts import START, Cut, behind, complete, fallbacks, moves, pending
 from patternlake.udfs.machines.subscription import Subscription
 
 FloatArray = NDArray[np.float64]
-Cell = tuple[Cut, int]
-"""A cut and its age."""
+Cell = tuple[CompositeState, int]
+"""A composite state and its age."""
 Counts = Mapping[Cell, Mapping[Cell, float]]
 """How often each cell was followed by which."""
 Front = tuple[Cell, ...]
 
-DEAD: Cell = (Cut(-1), 0)
+DEAD: Cell = (CompositeState(-1), 0)
 """Stands for what follows where a copy is discarded and has nowhere to go, or cannot be completed any more."""
 MOST_FRONTS = 1_024
 """Greatest number of fronts of a subscription with some of more than one cell; of more, slices of ages are put
@@ -95,57 +103,57 @@ class Forecaster:
     def _take(self, counts: Counts, slices: int) -> None:
         """Take counts in, so many slices of an age as one."""
         self.counts: dict[Cell, dict[Cell, float]] = {}
-        for (cut, age), after in counts.items():
-            some = self.counts.setdefault((cut, _coarser(age, slices)), {})
+        for (composite_state, age), after in counts.items():
+            some = self.counts.setdefault((composite_state, _coarser(age, slices)), {})
             for (target, target_age), count in after.items():
                 cell = target, _coarser(target_age, slices)
                 some[cell] = some.get(cell, 0.0) + count
-        ages: dict[Cut, list[int]] = {}
-        for (cut, age), moved in self.counts.items():
+        ages: dict[CompositeState, list[int]] = {}
+        for (composite_state, age), moved in self.counts.items():
             if moved:
-                ages.setdefault(cut, []).append(age)
-        self.trained = {cut: np.array(sorted(some), np.int64) for cut, some in ages.items()}
+                ages.setdefault(composite_state, []).append(age)
+        self.trained = {composite_state: np.array(sorted(some), np.int64) for composite_state, some in ages.items()}
         self.rows: dict[Cell, _Row] = {}
 
-    def trained_on(self, cut: Cut) -> float:
+    def trained_on(self, composite_state: CompositeState) -> float:
         """How often a state was left, at any age."""
-        ages = self.trained.get(cut, ())
-        return float(sum(sum(self.counts[cut, int(age)].values()) for age in ages))
+        ages = self.trained.get(composite_state, ())
+        return float(sum(sum(self.counts[composite_state, int(age)].values()) for age in ages))
 
-    def ages(self, cut: Cut) -> list[int]:
+    def ages(self, composite_state: CompositeState) -> list[int]:
         """The ages at which a state was left; 0 where it never was."""
-        return [int(age) for age in self.trained.get(cut, ())] or [0]
+        return [int(age) for age in self.trained.get(composite_state, ())] or [0]
 
-    def alpha(self, cut: Cut, age: int = 0) -> FloatArray:
+    def alpha(self, composite_state: CompositeState, age: int = 0) -> FloatArray:
         """Matched at exactly the n-th event, for each n from 0: float64[lookahead + 1]."""
-        if complete(self.chain, cut):
+        if complete(self.chain, composite_state):
             matched: FloatArray = np.zeros(self.lookahead + 1)
             matched[0] = 1.0
             return matched
-        number = self._numbers[(self.nearest((cut, age)),)]
+        number = self._numbers[(self.nearest((composite_state, age)),)]
         found: FloatArray = self._passage[:, number]
         return found
 
-    def probability(self, cut: Cut, age: int = 0) -> FloatArray:
+    def probability(self, composite_state: CompositeState, age: int = 0) -> FloatArray:
         """Matched within n events (β), for each n from 0: float64[lookahead + 1]."""
-        return np.minimum(1.0, np.cumsum(self.alpha(cut, age)))
+        return np.minimum(1.0, np.cumsum(self.alpha(composite_state, age)))
 
-    def hazard(self, cut: Cut, age: int = 0) -> FloatArray:
+    def hazard(self, composite_state: CompositeState, age: int = 0) -> FloatArray:
         """Matched at the n-th event if not before, for each n from 1: float64[lookahead]."""
-        alpha = self.alpha(cut, age)
+        alpha = self.alpha(composite_state, age)
         left = 1.0 - np.cumsum(alpha)[:-1]
         found = np.divide(alpha[1:], left, out=np.zeros(self.lookahead), where=left > 1e-12)
         return np.clip(found, 0.0, 1.0)
 
     def nearest(self, cell: Cell) -> Cell:
         """The cell, or the one of the same state that was left at the most similar age."""
-        cut, age = cell
-        ages = self.trained.get(cut)
+        composite_state, age = cell
+        ages = self.trained.get(composite_state)
         if ages is None:
-            return cut, 0
+            return composite_state, 0
         if self.counts.get(cell):
             return cell
-        return cut, int(ages[nearest(ages, age)])
+        return composite_state, int(ages[nearest(ages, age)])
 
     def row(self, cell: Cell) -> _Row:
         """What a cell does."""
@@ -154,15 +162,15 @@ class Forecaster:
         return self.rows[cell]
 
     def _row(self, cell: Cell) -> _Row:
-        cut, age = cell
-        targets: dict[Cut, str] = {}
-        for move in moves(self.chain, cut):
+        composite_state, age = cell
+        targets: dict[CompositeState, str] = {}
+        for move in moves(self.chain, composite_state):
             one = self.subscription.primitives[move.primitive]
             targets.setdefault(move.target, repr((one.takes if one.define is None else one.define.sql(), one.joins)))
         seen = dict(self.counts.get(cell, {}))
         counted = sum(seen.values())
         if self.smoothing > 0:
-            for target in self.possible(cut, age):
+            for target in self.possible(composite_state, age):
                 known = {after: count for after, count in seen.items() if after[0] == target}
                 total = sum(known.values())
                 for after, count in known.items():
@@ -182,17 +190,20 @@ class Forecaster:
         ordered = sorted(((share / left, after) for share, after in stays), key=lambda one: (one[1] == DEAD, one[1][1]))
         return _Row(advances, ordered, counted)
 
-    def possible(self, cut: Cut, age: int) -> list[Cut]:
+    def possible(self, composite_state: CompositeState, age: int) -> list[CompositeState]:
         """The states that may follow one, that of `DEAD` among them."""
-        found = [move.target for move in moves(self.chain, cut)]
-        if not pending(self.chain, cut):
-            found += [cut, DEAD[0]] if age else [cut]
+        found = [move.target for move in moves(self.chain, composite_state)]
+        if not pending(self.chain, composite_state):
+            found += [composite_state, DEAD[0]] if age else [composite_state]
         else:
             boolean = any(item.children for item in self.chain.items)
-            found += [*(fallbacks(self.chain, cut) if boolean else behind(self.chain, cut)), DEAD[0]]
+            found += [
+                *(fallbacks(self.chain, composite_state) if boolean else behind(self.chain, composite_state)),
+                DEAD[0],
+            ]
         return list(dict.fromkeys(found))
 
-    def _unseen(self, target: Cut, cell: Cell) -> Cell:
+    def _unseen(self, target: CompositeState, cell: Cell) -> Cell:
         """The cell of a move that was never counted."""
         if target == DEAD[0]:
             return DEAD
@@ -204,7 +215,11 @@ class Forecaster:
     def _fronts(self, most: int | None) -> dict[Front, _Outcomes] | None:
         """What follows each front that live rows lead to; None if there are more than so many."""
         found: dict[Front, _Outcomes] = {}
-        waiting: list[Front] = [(self.nearest((cut, age)),) for cut in self._cuts for age in self.ages(cut)]
+        waiting: list[Front] = [
+            (self.nearest((composite_state, age)),)
+            for composite_state in self._composite_states
+            for age in self.ages(composite_state)
+        ]
         while waiting:
             front = waiting.pop()
             if front in found:
@@ -216,15 +231,19 @@ class Forecaster:
         return found
 
     @cached_property
-    def _cuts(self) -> list[Cut]:
+    def _composite_states(self) -> list[CompositeState]:
         """All states of partial matches."""
         found, waiting = {START: None}, [START]
-        for cut in waiting:
-            for move in moves(self.chain, cut):
+        for composite_state in waiting:
+            for move in moves(self.chain, composite_state):
                 if move.target not in found:
                     found[move.target] = None
                     waiting.append(move.target)
-        return [cut for cut in found if cut != START and not complete(self.chain, cut)]
+        return [
+            composite_state
+            for composite_state in found
+            if composite_state != START and not complete(self.chain, composite_state)
+        ]
 
     def _outcomes(self, front: Front) -> _Outcomes:
         """The fronts that may follow one at an event; what dies is left out, `_DONE` is a match."""

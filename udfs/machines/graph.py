@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from patternlake.udfs.machines.asks import ALWAYS, Asks, asks_of
-from patternlake.udfs.machines.cuts import START, Cut, complete, moves, pending
+from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves, pending
 from patternlake.udfs.machines.liveness import Outlook
 from patternlake.udfs.machines.steps import steps_into
 from patternlake.udfs.machines.subscription import Primitive, Subscription, TimeBound
@@ -80,7 +80,7 @@ class Graph:
     final
         For each state the subscriptions that it matches.
     states
-        For each subscription its states by cut.
+        For each subscription its states by composite state.
     """
 
     primitives: list[Primitive] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Graph:
     by_instance: list[bool] = field(default_factory=lambda: [False])
     ids: list[str] = field(default_factory=lambda: ["0"])
     final: list[list[int]] = field(default_factory=lambda: [[]])
-    states: list[dict[Cut, int]] = field(default_factory=list)
+    states: list[dict[CompositeState, int]] = field(default_factory=list)
 
 
 def graph_of(subscriptions: Sequence[Subscription], *, root: str = "0", merge: bool = True) -> Graph:
@@ -113,7 +113,7 @@ def graph_of(subscriptions: Sequence[Subscription], *, root: str = "0", merge: b
     Raises
     ------
     UnsupportedOperatorError
-        A subscription has more than `steps.MOST_CUTS` states.
+        A subscription has more than `steps.MOST_COMPOSITE_STATES` states.
     """
     builder = _Builder(merge, root)
     for number, subscription in enumerate(subscriptions):
@@ -147,27 +147,27 @@ class _Builder:
         into = steps_into(subscription)
         asks = asks_of(subscription, into)
         states = {START: 0}
-        for cut, steps in into.items():
-            waits = not pending(chain, cut) and not complete(chain, cut)
+        for composite_state, steps in into.items():
+            waits = not pending(chain, composite_state) and not complete(chain, composite_state)
             links = [
                 (states[step.source], numbers[step.operand], step.operand, step.direct, step.bounds) for step in steps
             ]
-            ahead = None if complete(chain, cut) else asks[cut].ahead
-            by_instance = not complete(chain, cut) and (
-                asks[cut].timed
+            ahead = None if complete(chain, composite_state) else asks[composite_state].ahead
+            by_instance = not complete(chain, composite_state) and (
+                asks[composite_state].timed
                 or subscription.boolean
                 # What goes back to what counts one by one does so too.
                 or (not waits and any(made.by_instance[states[step.source]] for step in steps))
             )
-            alone = self.alone(subscription, cut, asks[cut]) if by_instance else ()
-            signature: Hashable = (waits, frozenset(links), ahead, alone) if self.merge else (number, cut)
+            alone = self.alone(subscription, composite_state, asks[composite_state]) if by_instance else ()
+            signature: Hashable = (waits, frozenset(links), ahead, alone) if self.merge else (number, composite_state)
             if signature not in self.states:
                 state = self.states[signature] = len(made.waits)
                 made.waits.append(waits)
-                made.bound.append(asks[cut].bound)
+                made.bound.append(asks[composite_state].bound)
                 made.outlooks.append(ahead or frozenset())
-                made.opens.append(asks[cut].opens)
-                made.timed.append(asks[cut].timed)
+                made.opens.append(asks[composite_state].opens)
+                made.timed.append(asks[composite_state].timed)
                 made.by_instance.append(by_instance)
                 made.ids.append(self.identity(waits, links, ahead, alone))
                 made.final.append([])
@@ -177,18 +177,18 @@ class _Builder:
                     Link(source, state, primitive, operand, direct, bounds)
                     for source, primitive, operand, direct, bounds in links
                 ]
-            states[cut] = self.states[signature]
-            if complete(chain, cut):
-                made.final[states[cut]].append(number)
-        for cut, state in states.items():
-            made.asked[state] |= asks[cut].asked
-            self.exactly[state] |= asks[cut].exactly
+            states[composite_state] = self.states[signature]
+            if complete(chain, composite_state):
+                made.final[states[composite_state]].append(number)
+        for composite_state, state in states.items():
+            made.asked[state] |= asks[composite_state].asked
+            self.exactly[state] |= asks[composite_state].exactly
         made.states.append(states)
 
-    def alone(self, subscription: Subscription, cut: Cut, asks: Asks) -> tuple[Hashable, ...]:
+    def alone(self, subscription: Subscription, composite_state: CompositeState, asks: Asks) -> tuple[Hashable, ...]:
         """All that decides how many instances a state has, what ages they have, and which of their moves count."""
         told = (subscription.boolean, asks.opens, tuple(sorted(asks.asked)), tuple(sorted(asks.exactly & asks.asked)))
-        if not subscription.boolean or len(moves(subscription.master, cut)) < 2:
+        if not subscription.boolean or len(moves(subscription.master, composite_state)) < 2:
             return told
         # Which of several moves counts is decided among those of one subscription.
         texts = tuple(_text(primitive) for primitive in subscription.primitives)

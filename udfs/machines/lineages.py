@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patternlake.udfs.machines.cuts import moves
+from patternlake.udfs.machines.composite_states import moves
 from patternlake.udfs.machines.graph import Graph
 from patternlake.udfs.machines.places import onward_of
 from patternlake.udfs.machines.subscription import Subscription
@@ -52,8 +52,11 @@ def lineages_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Lineages
         if not subscription.boolean:
             continue
         states = graph.states[number]
-        for cut, state in states.items():
-            some = [onward[state][states[move.target], move.primitive] for move in moves(subscription.master, cut)]
+        for composite_state, state in states.items():
+            some = [
+                onward[state][states[move.target], move.primitive]
+                for move in moves(subscription.master, composite_state)
+            ]
             for link_number in some if len(some) > 1 else ():
                 rival[link_number] = True
     return Lineages([[state for state in some if state] for some in boundaries], falls, rival)

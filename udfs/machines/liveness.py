@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from patternlake.udfs.language.time_gaps import UNBOUNDED
-from patternlake.udfs.machines.cuts import START, Cut, complete, moves
+from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves
 from patternlake.udfs.machines.subscription import Chain, Item, Subscription, TimeBound
 
 MOST_ORDERS = 720
@@ -50,21 +50,23 @@ class Outlook:
         )
 
 
-def outlooks(subscription: Subscription, cut: Cut, bound: frozenset[int]) -> tuple[Outlook, ...]:
-    """The outlooks of partial matches at a cut.
+def outlooks(subscription: Subscription, composite_state: CompositeState, bound: frozenset[int]) -> tuple[Outlook, ...]:
+    """The outlooks of partial matches at a composite state.
 
     Parameters
     ----------
     subscription
         Compiled.
-    cut
+    composite_state
         Not complete.
     bound
         Operands that are bound, or may be: bounds of those that are not, as alternatives that were not taken, don't
         apply.
     """
     found: dict[Outlook, None] = {}
-    for missing, order in _sequences(subscription.master, cut) or _ways(subscription.master, cut):
+    for missing, order in _sequences(subscription.master, composite_state) or _ways(
+        subscription.master, composite_state
+    ):
         joined = _joined(subscription, missing)
         for times in _signed(subscription, missing, bound):
             bounds = _eliminated([*_order(subscription, missing, order), *times], missing)
@@ -78,12 +80,12 @@ _Way = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 _Edges = list[tuple[int, int, int]]
 
 
-def _sequences(chain: Chain, cut: Cut) -> list[_Way]:
+def _sequences(chain: Chain, composite_state: CompositeState) -> list[_Way]:
     """All orders of what is missing, where ``,`` inside ``&`` forbids some; none where it doesn't, or of too many."""
     if not any(_interrupted(item) for item in chain.items):
         return []
     found: list[tuple[int, ...]] = []
-    waiting: list[tuple[tuple[int, ...], Cut]] = [((), cut)]
+    waiting: list[tuple[tuple[int, ...], CompositeState]] = [((), composite_state)]
     while waiting:
         order, at = waiting.pop()
         if complete(chain, at):
@@ -106,11 +108,14 @@ def _contiguous(chain: Chain) -> bool:
     return any(chain.next_to) or any(_contiguous(child) for item in chain.items for child in item.children)
 
 
-def _ways(chain: Chain, cut: Cut) -> list[_Way]:
+def _ways(chain: Chain, composite_state: CompositeState) -> list[_Way]:
     """All choices of alternatives for what is missing of a chain."""
-    if complete(chain, cut):
+    if complete(chain, composite_state):
         return [((), ())]
-    parts = [_ways_of(item, cut if number == 0 else START) for number, item in enumerate(chain.items[cut.done :])]
+    parts = [
+        _ways_of(item, composite_state if number == 0 else START)
+        for number, item in enumerate(chain.items[composite_state.done :])
+    ]
     found = []
     for chosen in product(*parts):
         missing: tuple[int, ...] = ()
@@ -122,16 +127,16 @@ def _ways(chain: Chain, cut: Cut) -> list[_Way]:
     return found
 
 
-def _ways_of(item: Item, cut: Cut) -> list[_Way]:
-    """The same for the item that a cut stands before or in."""
+def _ways_of(item: Item, composite_state: CompositeState) -> list[_Way]:
+    """The same for the item that a composite state stands before or in."""
     if item.primitive >= 0:
         return [((item.primitive,), ())]
     if not item.every:
-        if cut.children:
-            return _ways(item.children[cut.alternative], cut.children[0])
+        if composite_state.children:
+            return _ways(item.children[composite_state.alternative], composite_state.children[0])
         return [way for chain in item.children for way in _ways(chain, START)]
-    cuts = cut.children or (START,) * len(item.children)
-    inner = [_ways(chain, part) for chain, part in zip(item.children, cuts, strict=True)]
+    composite_states = composite_state.children or (START,) * len(item.children)
+    inner = [_ways(chain, part) for chain, part in zip(item.children, composite_states, strict=True)]
     return [
         (tuple(one for missing, _ in chosen for one in missing), tuple(pair for _, order in chosen for pair in order))
         for chosen in product(*inner)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patternlake.udfs.machines.cuts import START, Cut, behind, moves
+from patternlake.udfs.machines.composite_states import START, CompositeState, behind, moves
 from patternlake.udfs.machines.graph import Graph
 from patternlake.udfs.machines.subscription import Subscription
 
@@ -57,7 +57,7 @@ class Places:
     moves
         For each link of the graph.
     slots
-        For each subscription the slot of each move, by the cut and the operand; of places alone.
+        For each subscription the slot of each move, by the composite state and the operand; of places alone.
     state_of
         For each place its state of the graph.
     """
@@ -67,7 +67,7 @@ class Places:
     slot_place: list[int] = field(default_factory=list)
     roles: list[list[Role]] = field(default_factory=list)
     moves: list[list[Move]] = field(default_factory=list)
-    slots: list[dict[tuple[Cut, int], int]] = field(default_factory=list)
+    slots: list[dict[tuple[CompositeState, int], int]] = field(default_factory=list)
     state_of: list[int] = field(default_factory=list)
 
     def place(self, state: int, waits: bool, behind: tuple[int, ...]) -> int:
@@ -121,41 +121,41 @@ def onward_of(graph: Graph) -> list[Onward]:
 def _chain(
     made: Places,
     graph: Graph,
-    states: Mapping[Cut, int],
+    states: Mapping[CompositeState, int],
     subscription: Subscription,
     onward: Sequence[Onward],
     shared: dict[int, int],
     slots: dict[int, int],
-) -> dict[tuple[Cut, int], int]:
+) -> dict[tuple[CompositeState, int], int]:
     """Places and slots of a chain of primitives; `shared` and `slots`: those of states and links so far."""
     chain = subscription.master
-    found: dict[tuple[Cut, int], int] = {}
+    found: dict[tuple[CompositeState, int], int] = {}
     for done, item in enumerate(chain.items):
-        cut = Cut(done)
-        state = states[cut]
+        composite_state = CompositeState(done)
+        state = states[composite_state]
         if graph.by_instance[state]:
             continue
         role = Role(shared.get(state, len(made.waits)), NOTHING if done == 0 else EVERYTHING)
         if state not in shared:
             shared[state] = role.place
-            among = [states[one] for one in behind(chain, cut)]
+            among = [states[one] for one in behind(chain, composite_state)]
             made.place(state, graph.waits[state], tuple(shared[one] for one in among if one in shared))
             made.roles[state].append(role)
-        link = onward[state][states[Cut(done + 1)], item.primitive]
+        link = onward[state][states[CompositeState(done + 1)], item.primitive]
         if link not in slots:
             slots[link] = made.slot(role.place)
             made.moves[link].append(Move(made.roles[state].index(role), slots[link]))
-        found[cut, item.primitive] = slots[link]
+        found[composite_state, item.primitive] = slots[link]
     return found
 
 
 def _initial(
-    made: Places, states: Mapping[Cut, int], subscription: Subscription, onward: Sequence[Onward]
-) -> dict[tuple[Cut, int], int]:
+    made: Places, states: Mapping[CompositeState, int], subscription: Subscription, onward: Sequence[Onward]
+) -> dict[tuple[CompositeState, int], int]:
     """The place and the slots of the initial state of a subscription with Boolean machines, of its own."""
     role = Role(made.place(0, True, ()), NOTHING)
     made.roles[0].append(role)
-    found: dict[tuple[Cut, int], int] = {}
+    found: dict[tuple[CompositeState, int], int] = {}
     for move in moves(subscription.master, START):
         slot = found[START, move.primitive] = made.slot(role.place)
         link = onward[0][states[move.target], move.primitive]

@@ -1,4 +1,6 @@
-"""The links of one subscription, by the cuts that they lead to, and which time conditions each one judges."""
+"""The links of one subscription, by the composite states that they lead to, and which time conditions each one
+judges.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ from dataclasses import dataclass
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.tree import Conjunction
-from patternlake.udfs.machines.cuts import START, Cut, moves
+from patternlake.udfs.machines.composite_states import START, CompositeState, moves
 from patternlake.udfs.machines.subscription import Subscription, TimeBound
 
-MOST_CUTS = 4_096
+MOST_COMPOSITE_STATES = 4_096
 """Greatest number of states of one subscription; only ``&`` multiplies them."""
 
 
@@ -20,50 +22,52 @@ class Step:
     Attributes
     ----------
     source
-        The cut that it leaves.
+        The composite state that it leaves.
     operand, direct, bounds
         As of `graph.Link`.
     """
 
-    source: Cut
+    source: CompositeState
     operand: int
     direct: bool
     bounds: tuple[TimeBound, ...]
 
 
-def steps_into(subscription: Subscription) -> dict[Cut, list[Step]]:
-    """For each cut but the first the links into it; all that lead to a cut come before it.
+def steps_into(subscription: Subscription) -> dict[CompositeState, list[Step]]:
+    """For each composite state but the first the links into it; all that lead to a composite state come before it.
 
     Raises
     ------
     UnsupportedOperatorError
-        The subscription has more than `MOST_CUTS` states.
+        The subscription has more than `MOST_COMPOSITE_STATES` states.
     """
     chain = subscription.master
     onward = {START: moves(chain, START)}
-    missing: dict[Cut, int] = {}
+    missing: dict[CompositeState, int] = {}
     found = [START]
-    for cut in found:
-        for move in onward[cut]:
+    for composite_state in found:
+        for move in onward[composite_state]:
             if move.target not in onward:
                 onward[move.target] = moves(chain, move.target)
                 found.append(move.target)
             missing[move.target] = missing.get(move.target, 0) + 1
-        if len(found) > MOST_CUTS:
+        if len(found) > MOST_COMPOSITE_STATES:
             raise _too_many(subscription)
-    into: dict[Cut, list[Step]] = {cut: [] for cut in missing}
-    bound: dict[Cut, frozenset[int]] = {START: frozenset()}
+    into: dict[CompositeState, list[Step]] = {composite_state: [] for composite_state in missing}
+    bound: dict[CompositeState, frozenset[int]] = {START: frozenset()}
     ready, order = [START], []
-    for cut in ready:
-        order.append(cut)
-        for move in onward[cut]:
+    for composite_state in ready:
+        order.append(composite_state)
+        for move in onward[composite_state]:
             target, operand = move.target, move.primitive
-            into[target].append(Step(cut, operand, move.direct, _bounds(subscription, operand, bound[cut])))
-            bound[target] = bound.get(target, frozenset()) | bound[cut] | {operand}
+            into[target].append(
+                Step(composite_state, operand, move.direct, _bounds(subscription, operand, bound[composite_state]))
+            )
+            bound[target] = bound.get(target, frozenset()) | bound[composite_state] | {operand}
             missing[target] -= 1
             if not missing[target]:
                 ready.append(target)
-    return {cut: into[cut] for cut in order[1:]}
+    return {composite_state: into[composite_state] for composite_state in order[1:]}
 
 
 def _bounds(subscription: Subscription, operand: int, before: frozenset[int]) -> tuple[TimeBound, ...]:
@@ -78,5 +82,5 @@ def _bounds(subscription: Subscription, operand: int, before: frozenset[int]) ->
 def _too_many(subscription: Subscription) -> UnsupportedOperatorError:
     query = subscription.query
     place = next(node.sign for node in query.pattern.walk() if isinstance(node, Conjunction))
-    message = f"'&' gives this subscription more than {MOST_CUTS:,} states; join fewer operands by it"
+    message = f"'&' gives this subscription more than {MOST_COMPOSITE_STATES:,} states; join fewer operands by it"
     return UnsupportedOperatorError(message, query.text, place.start, place.end)

@@ -27,7 +27,7 @@ is how many such ends there are."""
 
 
 class Tables(NamedTuple):
-    """S states, K links, P primitives, L outlooks, Q places. ``x_at`` of n + 1 values cuts the arrays ``x_…`` in n.
+    """S states, K links, P primitives, L outlooks, Q places. ``x_at`` of n + 1 values divides the arrays ``x_…`` in n.
 
     Attributes
     ----------
@@ -294,34 +294,34 @@ class _Maker:
             lasting=np.array(lasting, np.bool_),
             exact=_integers(_bits(graph.asked[state] - early[state]) for state in states),
             earliest=_integers(_bits(early[state]) for state in states),
-            ahead_at=_cuts(ahead),
+            ahead_at=_offsets(ahead),
             missing=_integers(outlook.missing for outlook in outlooks),
-            bound_at=_cuts(bounds),
+            bound_at=_offsets(bounds),
             bound_one=_column(bounds, 0),
             bound_other=_column(bounds, 1),
             bound_most=_column(bounds, 2),
-            agree_at=_cuts(agreeing),
+            agree_at=_offsets(agreeing),
             agree_variables=_column(agreeing, 0),
             agree_columns=_column(agreeing, 1),
             link_at=np.searchsorted(primitive_of, np.arange(len(graph.primitives) + 1)).astype(np.int64),
             source=_integers(link.source for link in self.links),
             target=_integers(link.target for link in self.links),
             operand=_integers(link.operand for link in self.links),
-            out_at=_cuts(out),
+            out_at=_offsets(out),
             out=_integers(number for some in out for number in some),
-            limit_at=_cuts(limits),
+            limit_at=_offsets(limits),
             limit_operand=_column(limits, 0),
             limit_after=_column(limits, 1).astype(np.bool_),
             limit_low=_column(limits, 2),
             limit_high=_column(limits, 3),
             limit_absolute=_column(limits, 4).astype(np.bool_),
-            join_at=_cuts(joins),
+            join_at=_offsets(joins),
             join_variable=_column(joins, 0),
             join_column=_column(joins, 1),
-            move_at=_cuts(moves),
+            move_at=_offsets(moves),
             move_role=_column(moves, 0),
             move_slot=_column(moves, 1),
-            role_at=_cuts(roles),
+            role_at=_offsets(roles),
             role_place=_column(roles, 0),
             role_without=_column(roles, 1),
             by_instance=np.array(graph.by_instance, np.bool_),
@@ -329,22 +329,22 @@ class _Maker:
             most=_integers(ages.most),
             most_events=_integers(ages.most_events),
             most_closed=_integers(ages.most_closed),
-            opens_at=_cuts(graph.opens),
+            opens_at=_offsets(graph.opens),
             opens_operand=_column(graph.opens, 0),
             opens_low=_column(graph.opens, 1),
-            falls_at=_cuts(lineages.falls),
+            falls_at=_offsets(lineages.falls),
             falls=_integers(state for some in lineages.falls for state in some),
-            boundary_at=_cuts(lineages.boundaries),
+            boundary_at=_offsets(lineages.boundaries),
             boundaries=_integers(state for some in lineages.boundaries for state in some),
             rival=np.array([lineages.rival[number] for number in self.order], np.bool_),
             rank=_integers(self.rank(link) for link in self.links),
             waits=np.array(places.waits, np.bool_),
-            behind_at=_cuts(places.behind),
+            behind_at=_offsets(places.behind),
             behind=_integers(place for behind in places.behind for place in behind),
             slot_place=_integers(places.slot_place),
             slot_waits=np.array([places.waits[place] for place in places.slot_place], np.bool_),
-            left_at=_cuts(ends),
-            fired_at=_cuts([ends[place] for place in places.slot_place]),
+            left_at=_offsets(ends),
+            fired_at=_offsets([ends[place] for place in places.slot_place]),
             window_time=np.int64(within.amount) if within and not within.counted else FOREVER,
             window_events=np.int64(within.amount) if within and within.counted else FOREVER,
         )
@@ -365,7 +365,7 @@ def _integers(values: Iterable[int]) -> IntArray:
     return np.fromiter(values, np.int64)
 
 
-def _cuts(parts: Sequence[Sequence[object]]) -> IntArray:
+def _offsets(parts: Sequence[Sequence[object]]) -> IntArray:
     """Where each part begins in all of them together, and where the last one ends."""
     return np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)]).astype(np.int64)
 

@@ -1,4 +1,6 @@
-"""Counts of many machines, as kernels keep them, and as forecasts take them: moves between cuts with their ages."""
+"""Counts of many machines, as kernels keep them, and as forecasts take them: moves between composite states with their
+ages.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
+from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves
 from patternlake.udfs.machines.counting import AGES, GONE
-from patternlake.udfs.machines.cuts import START, Cut, complete, moves
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts
 from patternlake.udfs.machines.room import FloatArray
 from patternlake.udfs.machines.tables import Compiled, IntArray
@@ -79,48 +81,55 @@ def counts_of(compiled: Compiled, totals: Totals, number: int) -> Counts:
 def _moves(compiled: Compiled, totals: Totals, number: int) -> Iterator[tuple[Cell, Cell, float]]:
     graph, chain = compiled.graph, compiled.subscriptions[number].master
     states = graph.states[number]
-    cut_of = {state: cut for cut, state in states.items()}
+    composite_state_of = {state: composite_state for composite_state, state in states.items()}
     onward = compiled.onward
     kinds, links = max(2, len(graph.waits)), max(2, len(graph.links))
     boolean = compiled.subscriptions[number].boolean
-    for cut, state in states.items():
-        if complete(chain, cut):
+    for composite_state, state in states.items():
+        if complete(chain, composite_state):
             continue
-        if cut == START or not (boolean or graph.by_instance[state]):
-            yield from _of_place(compiled, totals, number, cut)
+        if composite_state == START or not (boolean or graph.by_instance[state]):
+            yield from _of_place(compiled, totals, number, composite_state)
             continue
         own = [
-            compiled.link_number[onward[state][states[move.target], move.primitive]] for move in moves(chain, cut)
-        ]  # fmt: skip
+            compiled.link_number[onward[state][states[move.target], move.primitive]]
+            for move in moves(chain, composite_state)
+        ]
         signed = [(state, 1.0)]
         for link in own:
             signed += [(kinds + link, 1.0), (kinds + links + link, -1.0)]
         for kind, sign in signed:
             for age, after_state, after, weight in totals.tally.get(kind, ()):
-                yield (cut, age), DEAD if after_state == GONE else (cut_of[after_state], after), sign * weight
+                yield (
+                    (composite_state, age),
+                    DEAD if after_state == GONE else (composite_state_of[after_state], after),
+                    sign * weight,
+                )
 
 
-def _of_place(compiled: Compiled, totals: Totals, number: int, cut: Cut) -> Iterator[tuple[Cell, Cell, float]]:
+def _of_place(
+    compiled: Compiled, totals: Totals, number: int, composite_state: CompositeState
+) -> Iterator[tuple[Cell, Cell, float]]:
     tables, places, graph = compiled.tables, compiled.places, compiled.graph
     states = graph.states[number]
-    cut_of = {state: one for one, state in states.items()}
+    composite_state_of = {state: one for one, state in states.items()}
     sizes = [len(tables.waits), len(tables.slot_place), int(tables.left_at[-1])]
     visits, advanced, left, fired = np.split(totals.counted, np.cumsum(sizes))
-    some = [(move, places.slots[number][cut, move.primitive])
-            for move in moves(compiled.subscriptions[number].master, cut)]  # fmt: skip
+    some = [(move, places.slots[number][composite_state, move.primitive])
+            for move in moves(compiled.subscriptions[number].master, composite_state)]  # fmt: skip
     gone = 0.0
     for move, slot in some:
-        link = compiled.onward[states[cut]][states[move.target], move.primitive]
-        yield (cut, 0), (move.target, compiled.ages.fresh[link]), float(advanced[slot])
+        link = compiled.onward[states[composite_state]][states[move.target], move.primitive]
+        yield (composite_state, 0), (move.target, compiled.ages.fresh[link]), float(advanced[slot])
         gone += float(advanced[slot])
     place = int(tables.slot_place[some[0][1]])
     if tables.waits[place]:
-        yield (cut, 0), (cut, 0), float(visits[place]) - gone
+        yield (composite_state, 0), (composite_state, 0), float(visits[place]) - gone
         return
     # In a chain one slot leaves what does not wait.
     slot = some[0][1]
     width = int(tables.left_at[place + 1] - tables.left_at[place])
     ends = left[tables.left_at[place] :][:width] - fired[tables.fired_at[slot] :][:width]
     for behind, count in zip(places.behind[place], ends.tolist(), strict=False):
-        yield (cut, 0), (cut_of[places.state_of[behind]], 0), count
-    yield (cut, 0), DEAD, float(ends[-1])
+        yield (composite_state, 0), (composite_state_of[places.state_of[behind]], 0), count
+    yield (composite_state, 0), DEAD, float(ends[-1])

@@ -19,8 +19,8 @@ from numba import njit
 
 from patternlake.udfs.machines.ages import OPEN, SLICES, age_of, ends_sooner
 from patternlake.udfs.machines.batch_rows import TOTALS_COLUMNS, totals_columns
+from patternlake.udfs.machines.composite_states import START, complete
 from patternlake.udfs.machines.configured import Group, columns_read
-from patternlake.udfs.machines.cuts import START, complete
 from patternlake.udfs.machines.forecasting import FloatArray, Forecaster
 from patternlake.udfs.machines.matching_primitives import Codes
 from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, stream_of
@@ -160,12 +160,12 @@ def told_by(group: Group, totals: Totals | None, lookahead: int, smoothing: Sequ
     for number, subscription in enumerate(group.compiled.subscriptions):
         counts = {} if totals is None else counts_of(group.compiled, totals, number)
         forecaster = Forecaster(subscription, counts, lookahead, smoothing[number])
-        for cut, state in graph.states[number].items():
-            if cut == START or complete(subscription.master, cut):
+        for composite_state, state in graph.states[number].items():
+            if composite_state == START or complete(subscription.master, composite_state):
                 continue
             owner[state] = number
-            ages[state] = forecaster.ages(cut)
-            hazards[state] = [forecaster.hazard(cut, age) for age in ages[state]]
+            ages[state] = forecaster.ages(composite_state)
+            hazards[state] = [forecaster.hazard(composite_state, age) for age in ages[state]]
     flat = [hazard for some in hazards for hazard in some]
     at = np.concatenate([[0], np.cumsum([len(some) for some in ages])]).astype(np.int64)
     return Told(owner, at, np.array([age for some in ages for age in some], np.int64),

@@ -16,7 +16,7 @@ from patternlake.udfs.language.columns import Column, typed_column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.machines.ages import NEVER, age_of
-from patternlake.udfs.machines.cuts import state_name
+from patternlake.udfs.machines.composite_states import state_name
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts
 from patternlake.udfs.machines.matching_primitives import Codes, matching_primitives
 from patternlake.udfs.machines.running import Held, Machines, nothing_held
@@ -99,7 +99,7 @@ class Run:
 
     def live(self, number: int) -> set[tuple[Any, ...]]:
         """The smallest assignments by partition, join values and bound operands, as (partition, bindings)."""
-        states = {state for cut, state in self.compiled.graph.states[number].items()}
+        states = {state for composite_state, state in self.compiled.graph.states[number].items()}
         found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
         for part, held in self.held.items():
             for row in range(len(held.state)):
@@ -118,7 +118,10 @@ class Run:
     def as_ours(self, number: int, counts: chains.Counts) -> dict[Cell, dict[Cell, float]]:
         """Counts of the oracle with what is left as ages."""
         chain = self.compiled.subscriptions[number].master
-        named = {state_name(chain, cut): cut for cut in self.compiled.graph.states[number]}
+        named = {
+            state_name(chain, composite_state): composite_state
+            for composite_state in self.compiled.graph.states[number]
+        }
 
         def cell(one: chains.Cell) -> Cell:
             return DEAD if one == chains.DEAD else (named[one.state], self.age(number, one))
@@ -133,7 +136,10 @@ class Run:
     def age(self, number: int, cell: chains.Cell) -> int:
         """The age of what a cell of the oracle has left."""
         ages, chain = self.compiled.ages, self.compiled.subscriptions[number].master
-        states = {state_name(chain, cut): state for cut, state in self.compiled.graph.states[number].items()}
+        states = {
+            state_name(chain, composite_state): state
+            for composite_state, state in self.compiled.graph.states[number].items()
+        }
         state, left = states[cell.state], cell.left
         if not self.compiled.graph.timed[state]:
             return 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.known_sources import LETTERS, SHARES, Source, calibration, forecaster_of, independent, markov
-from patternlake.udfs.machines.cuts import Cut
+from patternlake.udfs.machines.composite_states import CompositeState
 
 LOOKAHEADS = [1, 2, 5, 10, 20]
 SHARE = dict(zip(LETTERS, SHARES, strict=True))
@@ -100,9 +100,9 @@ def both(state: frozenset[str], letter: str) -> State:
     return DONE if len(state) == 2 else state
 
 
-N1, N2, INSIDE = Cut(1), Cut(2), Cut(1, 0, (Cut(1),))
-ONE_SIDE = Cut(1, -1, (Cut(1), Cut(0)))
-CASES: list[tuple[str, Follow, dict[Cut, list[State]]]] = [
+N1, N2, INSIDE = CompositeState(1), CompositeState(2), CompositeState(1, 0, (CompositeState(1),))
+ONE_SIDE = CompositeState(1, -1, (CompositeState(1), CompositeState(0)))
+CASES: list[tuple[str, Follow, dict[CompositeState, list[State]]]] = [
     ("a ; b @(t(b) - t(a) < 3 SEC)", before(3), {N1: [0, 1, 2]}),
     ("a ; b @(t(b) - t(a) < 12 SEC)", before(12), {N1: [*range(12)]}),
     ("a ; b WITHIN 5 SEC", before(5), {N1: [*range(5)]}),
@@ -122,14 +122,17 @@ CASES: list[tuple[str, Follow, dict[Cut, list[State]]]] = [
 
 
 @pytest.mark.parametrize(("query", "follow", "rows"), CASES, ids=[case[0] for case in CASES])
-def test_forecasts_are_the_exact_answers(query: str, follow: Follow, rows: dict[Cut, list[State]]) -> None:
+def test_forecasts_are_the_exact_answers(query: str, follow: Follow, rows: dict[CompositeState, list[State]]) -> None:
     forecaster = forecaster_of(query, independent(60_000, 1), LOOKAHEADS[-1])
-    for cut, states in rows.items():
-        ages = forecaster.ages(cut)
+    for composite_state, states in rows.items():
+        ages = forecaster.ages(composite_state)
         assert len(ages) >= len(states)
         for age, state in zip(ages, states, strict=False):
-            told = forecaster.probability(cut, age)[LOOKAHEADS]
-            assert told == pytest.approx([within(follow, state, n) for n in LOOKAHEADS], abs=0.02), (cut, age)
+            told = forecaster.probability(composite_state, age)[LOOKAHEADS]
+            assert told == pytest.approx([within(follow, state, n) for n in LOOKAHEADS], abs=0.02), (
+                composite_state,
+                age,
+            )
 
 
 SOURCES: dict[str, Callable[[int, int], Source]] = {

@@ -13,7 +13,7 @@ from naive.machine_cases import ATTRIBUTES, random_subscription
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.machines.cuts import START, Cut, complete, moves, state_name
+from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves, state_name
 from patternlake.udfs.machines.graph import Graph, graph_of
 from patternlake.udfs.machines.subscription import Subscription, compile_subscription
 
@@ -26,13 +26,13 @@ def graph(*texts: str, merge: bool = True) -> Graph:
     return graph_of([compiled(text) for text in texts], merge=merge)
 
 
-def orders(subscription: Subscription, cut: Cut = START) -> set[tuple[str, ...]]:
+def orders(subscription: Subscription, composite_state: CompositeState = START) -> set[tuple[str, ...]]:
     """All orders in which operands are bound on the way to the end."""
-    if complete(subscription.master, cut):
+    if complete(subscription.master, composite_state):
         return {()}
     return {
         (subscription.primitives[move.primitive].name, *rest)
-        for move in moves(subscription.master, cut)
+        for move in moves(subscription.master, composite_state)
         for rest in orders(subscription, move.target)
     }
 
@@ -63,14 +63,14 @@ def test_equal_prefixes_share_their_states() -> None:
     assert (len(apart.waits), len(merged.waits)) == (8, 6)
     assert len({tuple(states.values())[:3] for states in merged.states[:2]}) == 1
     # The a that is a whole subscription does not wait.
-    assert merged.final[merged.states[2][Cut(1)]] == [2]
-    assert merged.states[2][Cut(1)] != merged.states[0][Cut(1)]
+    assert merged.final[merged.states[2][CompositeState(1)]] == [2]
+    assert merged.states[2][CompositeState(1)] != merged.states[0][CompositeState(1)]
 
 
 @pytest.mark.parametrize("other", ["a , b", "a ; b @(t(b) - t(a) < 5 SEC)", "a ; b DEFINE b AS x > 1"])
 def test_states_that_are_reached_otherwise_are_not_one(other: str) -> None:
     made = graph("a ; b", other)
-    assert made.states[0][Cut(2)] != made.states[1][Cut(2)]
+    assert made.states[0][CompositeState(2)] != made.states[1][CompositeState(2)]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_states_that_are_reached_otherwise_are_not_one(other: str) -> None:
 )
 def test_states_are_one_where_the_same_is_asked_of_their_instances(texts: tuple[str, str]) -> None:
     one, other = graph(*texts).states
-    assert one[Cut(1)] == other[Cut(1)]
+    assert one[CompositeState(1)] == other[CompositeState(1)]
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_states_are_one_where_the_same_is_asked_of_their_instances(texts: tuple[
 )
 def test_states_are_not_one_where_their_instances_count_otherwise(texts: tuple[str, str]) -> None:
     made = graph(*texts)
-    one, other = (states[Cut(1)] for states in made.states)
+    one, other = (states[CompositeState(1)] for states in made.states)
     assert one != other
     assert made.ids[one] != made.ids[other]
 
 
 def test_states_are_named_with_those_of_child_machines() -> None:
     made = compiled("s1 ; ((s2 ; s3) & (s4 , s5)) ; s6 ; (s7 | (s8 ; s9))")
-    names = {state_name(made.master, cut) for cut in graph_of([made]).states[0]}
+    names = {state_name(made.master, composite_state) for composite_state in graph_of([made]).states[0]}
     inner = {"N1(N1, N0)", "N1(N0, N1)", "N1(N2, N0)", "N1(N1, N1)", "N1(N0, N2)", "N1(N2, N1)", "N1(N1, N2)"}
     assert names == {"N0", "N1", *inner, "N2", "N3", "N3(2: N1)", "N4"}
 

@@ -12,7 +12,7 @@ from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
 
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.machines.cuts import START, Cut, moves, pending
+from patternlake.udfs.machines.composite_states import START, CompositeState, moves, pending
 from patternlake.udfs.machines.liveness import FIRST, NOW, Outlook, outlooks
 from patternlake.udfs.machines.subscription import Subscription, compile_subscription
 
@@ -23,23 +23,23 @@ def compiled(text: str) -> Subscription:
     return compile_subscription(parse(text), Scope(attributes=ATTRIBUTES))
 
 
-def reached(subscription: Subscription, ranks: dict[int, int]) -> Cut | None:
-    """The cut at which operands are bound in the order of their events; None where that cannot be."""
-    cut, last = START, -1
+def reached(subscription: Subscription, ranks: dict[int, int]) -> CompositeState | None:
+    """The composite state at which operands are bound in the order of their events; None where that cannot be."""
+    composite_state, last = START, -1
     for operand, rank in sorted(ranks.items(), key=lambda pair: pair[1]):
-        onward = [move for move in moves(subscription.master, cut) if move.primitive == operand]
+        onward = [move for move in moves(subscription.master, composite_state) if move.primitive == operand]
         if not onward or (onward[0].direct and rank > last + 1):
             return None
-        cut, last = onward[0].target, rank
-    return cut
+        composite_state, last = onward[0].target, rank
+    return composite_state
 
 
 def lives(subscription: Subscription, partition: naive.Partition, assignment: naive.Assignment) -> bool:
     numbers = {primitive.name: number for number, primitive in enumerate(subscription.primitives)}
     ranks = {numbers[name]: rank for name, rank in assignment.items()}
-    cut = reached(subscription, ranks)
+    composite_state = reached(subscription, ranks)
     last, first = len(partition.events) - 1, min(ranks.values())
-    if cut is None or (pending(subscription.master, cut) and max(ranks.values()) < last):
+    if composite_state is None or (pending(subscription.master, composite_state) and max(ranks.values()) < last):
         return False
     times = {number: partition.events[rank].time for number, rank in ranks.items()}
     times |= {NOW: partition.events[last].time, FIRST: partition.events[first].time}
@@ -54,7 +54,7 @@ def lives(subscription: Subscription, partition: naive.Partition, assignment: na
             near = near and len(facts) <= 1 and None not in facts
         return near and outlook.holds(times)
 
-    return any(possible(outlook) for outlook in outlooks(subscription, cut, frozenset(ranks)))
+    return any(possible(outlook) for outlook in outlooks(subscription, composite_state, frozenset(ranks)))
 
 
 @given(st.integers(0, 2**32))
@@ -69,25 +69,25 @@ def test_random_matches_live_as_long_as_the_oracle_can_imagine_their_end(seed: i
                 assert lives(asked, partition, assignment) == partition.completable(assignment), assignment
 
 
-def seen(text: str, bound: set[int], cut: Cut) -> list[tuple[tuple[int, int, int], ...]]:
-    return [outlook.bounds for outlook in outlooks(compiled(text), cut, frozenset(bound))]
+def seen(text: str, bound: set[int], composite_state: CompositeState) -> list[tuple[tuple[int, int, int], ...]]:
+    return [outlook.bounds for outlook in outlooks(compiled(text), composite_state, frozenset(bound))]
 
 
 def test_a_condition_on_a_missing_operand_bounds_now() -> None:
-    assert seen("a ; b @(t(b) - t(a) < 5 SEC)", {0}, Cut(1)) == [((NOW, 0, 5 * SECOND - 1),)]
+    assert seen("a ; b @(t(b) - t(a) < 5 SEC)", {0}, CompositeState(1)) == [((NOW, 0, 5 * SECOND - 1),)]
 
 
 def test_conditions_are_judged_jointly() -> None:
     # c comes less than 3 s after a and more than 5 s after b, which comes after a: no times do that.
-    (bounds,) = seen("a ; b ; c @(t(c) - t(a) < 3 SEC) @(t(c) - t(b) > 5 SEC)", {0}, Cut(1))
+    (bounds,) = seen("a ; b ; c @(t(c) - t(a) < 3 SEC) @(t(c) - t(b) > 5 SEC)", {0}, CompositeState(1))
     assert (NOW, 0, -2 * SECOND - 2) in bounds
     # A b later than 1 s after a is of no use.
     text = "a ; b ; c @(t(c) - t(a) <= 3 SEC) @(t(c) - t(b) >= 2 SEC)"
-    assert (1, 0, SECOND) in seen(text, {0, 1}, Cut(2))[0]
+    assert (1, 0, SECOND) in seen(text, {0, 1}, CompositeState(2))[0]
 
 
 def test_each_order_of_siblings_is_an_outlook() -> None:
-    assert seen("a & b @(t(a) - t(b) < 5 SEC)", {0}, Cut(0, -1, (Cut(1), Cut(0)))) == [
+    assert seen("a & b @(t(a) - t(b) < 5 SEC)", {0}, CompositeState(0, -1, (CompositeState(1), CompositeState(0)))) == [
         ((NOW, 0, 0),),
         ((NOW, 0, 5 * SECOND - 1),),
     ]
@@ -97,5 +97,5 @@ def test_each_order_of_siblings_is_an_outlook() -> None:
 def test_a_window_of_time_bounds_now_and_one_of_events_counts_what_is_missing(
     within: str, bounds: tuple[tuple[int, int, int], ...]
 ) -> None:
-    made = outlooks(compiled(f"a ; b ; c WITHIN {within}"), Cut(1), frozenset({0}))
+    made = outlooks(compiled(f"a ; b ; c WITHIN {within}"), CompositeState(1), frozenset({0}))
     assert [(outlook.bounds, outlook.missing) for outlook in made] == [(bounds, 2)]

@@ -16,9 +16,9 @@ from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import random_events, random_subscription, stream
 from unit.machines.running_cases import Run
-from unit.machines.test_machine_forecasting import cuts
+from unit.machines.test_machine_forecasting import composite_states
 
-from patternlake.udfs.machines.cuts import Cut
+from patternlake.udfs.machines.composite_states import CompositeState
 from patternlake.udfs.machines.trials import BINS, Told, judge, verdicts
 
 
@@ -99,7 +99,10 @@ def test_random_predictions_hit_as_often_as_the_oracle_says(seed: int) -> None:
     judged = np.zeros((states, len(lookaheads), BINS + 1, 4))
     times = run.times
     judge(run.machines.trace, run.event_at, times, run.compiled.tables, told, np.array(lookaheads), np.empty(0), judged)
-    state_of = {bound: run.compiled.graph.states[0][cut] for bound, cut in cuts(run.compiled.subscriptions[0]).items()}
+    state_of = {
+        bound: run.compiled.graph.states[0][composite_state]
+        for bound, composite_state in composite_states(run.compiled.subscriptions[0]).items()
+    }
     for which, lookahead in enumerate(lookaheads):
         made, hits = predictions(subscription, events, lookahead)
         for kind, counted in ((0, made), (1, hits)):
@@ -115,7 +118,7 @@ def test_a_row_is_forecast_as_any_of_its_instances_at_their_ages() -> None:
     # Behind each a, b is likelier the older it is; of two a's both ages count.
     run = Run(["a ; b @(t(b) - t(a) < 9 SEC)"], apart=True)
     run.take(stream("a a x x"))
-    state = run.compiled.graph.states[0][Cut(1)]
+    state = run.compiled.graph.states[0][CompositeState(1)]
     first = run.compiled.ages.fresh[0]
     told = Told(
         np.where(np.arange(3) == state, 0, -1), np.array([0, 0, 2, 2]), np.array([first, first + 30]),
