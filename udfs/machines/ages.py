@@ -90,9 +90,16 @@ def ages_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Ages:
     within = subscriptions[0].within
     window = within.amount if within is not None and within.counted else 0
     live = [state > 0 and not graph.final[state] for state in states]
-    most = [max((bound[2] for one in graph.outlooks[state] for bound in one.bounds if bound[0] == NOW), default=NEVER)
-            if live[state] else NEVER for state in states]  # fmt: skip
-    most_events = [max((window - 1 - one.missing for one in graph.outlooks[state]), default=NEVER)
+    most = [
+        max(
+            (bound[2] for one in graph.completion_paths[state] for bound in one.bounds if bound[0] == NOW),
+            default=NEVER,
+        )
+        if live[state]
+        else NEVER
+        for state in states
+    ]
+    most_events = [max((window - 1 - one.missing for one in graph.completion_paths[state]), default=NEVER)
                    if live[state] and window else NEVER for state in states]  # fmt: skip
     most_closed = [max((low for _, low in opens), default=0) for opens in graph.opens]
     fresh = [_fresh(graph, link, most, most_events, most_closed) if graph.timed[link.target] else 0
@@ -106,8 +113,8 @@ def _fresh(
     """The age at a link's event of an instance whose deadlines all run from it."""
     state = link.target
     ends = [
-        [limit for one, other, limit in outlook.bounds if one == NOW and other in (link.operand, FIRST)]
-        for outlook in graph.outlooks[state]
+        [limit for one, other, limit in completion_path.bounds if one == NOW and other in (link.operand, FIRST)]
+        for completion_path in graph.completion_paths[state]
     ]
     left = max(min(some) for some in ends) if ends and all(ends) else NEVER
     closed = dict(graph.opens[state]).get(link.operand, 0)

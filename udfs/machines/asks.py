@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from patternlake.udfs.language.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.composite_states import START, CompositeState, complete
-from patternlake.udfs.machines.liveness import FIRST, NOW, Outlook, outlooks
+from patternlake.udfs.machines.liveness import FIRST, NOW, CompletionPath, completion_paths
 from patternlake.udfs.machines.steps import Step
 from patternlake.udfs.machines.subscription import Subscription, TimeBound
 
-ALWAYS = Outlook((), 0, ())
-"""The outlook that nothing ends."""
+ALWAYS = CompletionPath((), 0, ())
+"""The completion path that nothing ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Asks:
     asked
         Operands whose times later links ask for.
     exactly
-        Operands of whose times an earlier one is not always as good to later links and outlooks.
+        Operands of whose times an earlier one is not always as good to later links and completion paths.
     opens
         (operand, microseconds): lower bounds on what comes after operands.
     timed
@@ -40,7 +40,7 @@ class Asks:
     """
 
     bound: frozenset[int]
-    ahead: frozenset[Outlook]
+    ahead: frozenset[CompletionPath]
     asked: frozenset[int]
     exactly: frozenset[int]
     opens: tuple[tuple[int, int], ...]
@@ -83,18 +83,20 @@ def asks_of(subscription: Subscription, into: Mapping[CompositeState, Sequence[S
     }
 
 
-def _ahead(subscription: Subscription, composite_state: CompositeState, bound: frozenset[int]) -> frozenset[Outlook]:
-    """The outlooks of a state, as far as instances could tell them apart."""
+def _ahead(
+    subscription: Subscription, composite_state: CompositeState, bound: frozenset[int]
+) -> frozenset[CompletionPath]:
+    """The completion paths of a state, as far as instances could tell them apart."""
     if complete(subscription.master, composite_state):
         return frozenset()
     counted = subscription.within is not None and subscription.within.counted
     found = frozenset(
-        one if counted else replace(one, missing=0) for one in outlooks(subscription, composite_state, bound)
+        one if counted else replace(one, missing=0) for one in completion_paths(subscription, composite_state, bound)
     )
     return frozenset({ALWAYS}) if ALWAYS in found else found
 
 
-def _timed(subscription: Subscription, ahead: frozenset[Outlook]) -> bool:
+def _timed(subscription: Subscription, ahead: frozenset[CompletionPath]) -> bool:
     """Whether a deadline is pending, in time or in events."""
     within = subscription.within
     window = within.amount if within is not None and within.counted else 0
@@ -103,9 +105,9 @@ def _timed(subscription: Subscription, ahead: frozenset[Outlook]) -> bool:
     )
 
 
-def _measured_from(outlook: Outlook) -> set[int]:
+def _measured_from(completion_path: CompletionPath) -> set[int]:
     """The operands that an earlier time could end: those that others are measured from."""
-    return {reference for _, reference, _ in outlook.bounds} - {NOW, FIRST}
+    return {reference for _, reference, _ in completion_path.bounds} - {NOW, FIRST}
 
 
 def _exactly(bound: TimeBound, operand: int) -> set[int]:

@@ -8,7 +8,7 @@ completes its copy.
 from __future__ import annotations
 
 from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves, pending
-from patternlake.udfs.machines.liveness import NOW, outlooks
+from patternlake.udfs.machines.liveness import NOW, completion_paths
 from patternlake.udfs.machines.subscription import Subscription
 
 
@@ -47,6 +47,6 @@ def _begins(subscription: Subscription, composite_state: CompositeState, bound: 
         return False
     return any(
         (one, other) == (NOW, operand)
-        for outlook in outlooks(subscription, composite_state, bound)
-        for one, other, _ in outlook.bounds
+        for completion_path in completion_paths(subscription, composite_state, bound)
+        for one, other, _ in completion_path.bounds
     )

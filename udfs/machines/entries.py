@@ -141,13 +141,13 @@ def lives(tables: Tables, room: Room, entry: int, values: IntArray, now: int, ra
         room.ends_time[entry] = room.ends_rank[entry] = _FOREVER if tables.lasting[state] else -_FOREVER
     if tables.lasting[state]:
         return True
-    for outlook in range(tables.ahead_at[state], tables.ahead_at[state + 1]):
+    for completion_path in range(tables.ahead_at[state], tables.ahead_at[state + 1]):
         until = _FOREVER
         last = _FOREVER
         if tables.window_events < _FOREVER:
-            last = room.first_rank[entry] + tables.window_events - 1 - tables.missing[outlook]
-        possible = rank <= last and agrees(tables, room, entry, outlook, values)
-        for bound in range(tables.bound_at[outlook], tables.bound_at[outlook + 1]):
+            last = room.first_rank[entry] + tables.window_events - 1 - tables.missing[completion_path]
+        possible = rank <= last and agrees(tables, room, entry, completion_path, values)
+        for bound in range(tables.bound_at[completion_path], tables.bound_at[completion_path + 1]):
             if not possible:
                 break
             one, other, most = tables.bound_one[bound], tables.bound_other[bound], tables.bound_most[bound]
@@ -169,9 +169,9 @@ def lives(tables: Tables, room: Room, entry: int, values: IntArray, now: int, ra
 
 
 @kernel
-def agrees(tables: Tables, room: Room, entry: int, outlook: int, values: IntArray) -> bool:
-    """Whether join variables and columns of the partition agree where an outlook asks for it."""
-    for row in range(tables.agree_at[outlook], tables.agree_at[outlook + 1]):
+def agrees(tables: Tables, room: Room, entry: int, completion_path: int, values: IntArray) -> bool:
+    """Whether join variables and columns of the partition agree where a completion path asks for it."""
+    for row in range(tables.agree_at[completion_path], tables.agree_at[completion_path + 1]):
         known = NONE
         for column in range(len(values)):
             if has(tables.agree_columns[row], column):

@@ -21,7 +21,7 @@ from hashlib import blake2b
 
 from patternlake.udfs.machines.asks import ALWAYS, Asks, asks_of
 from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves, pending
-from patternlake.udfs.machines.liveness import Outlook
+from patternlake.udfs.machines.liveness import CompletionPath
 from patternlake.udfs.machines.steps import steps_into
 from patternlake.udfs.machines.subscription import Primitive, Subscription, TimeBound
 
@@ -65,8 +65,8 @@ class Graph:
     asked
         For each state the operands whose times later links ask for.
     earliest
-        For each state those of them of which later links and outlooks ask only that they be early enough.
-    outlooks
+        For each state those of them of which later links and completion paths ask only that they be early enough.
+    completion_paths
         For each state the ways in which its instances may be completed; none of a complete one.
     opens
         For each state (operand, microseconds): lower bounds on what comes after operands.
@@ -89,7 +89,7 @@ class Graph:
     bound: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
     asked: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
     earliest: list[frozenset[int]] = field(default_factory=list)
-    outlooks: list[frozenset[Outlook]] = field(default_factory=lambda: [frozenset({ALWAYS})])
+    completion_paths: list[frozenset[CompletionPath]] = field(default_factory=lambda: [frozenset({ALWAYS})])
     opens: list[tuple[tuple[int, int], ...]] = field(default_factory=lambda: [()])
     timed: list[bool] = field(default_factory=lambda: [False])
     by_instance: list[bool] = field(default_factory=lambda: [False])
@@ -165,7 +165,7 @@ class _Builder:
                 state = self.states[signature] = len(made.waits)
                 made.waits.append(waits)
                 made.bound.append(asks[composite_state].bound)
-                made.outlooks.append(ahead or frozenset())
+                made.completion_paths.append(ahead or frozenset())
                 made.opens.append(asks[composite_state].opens)
                 made.timed.append(asks[composite_state].timed)
                 made.by_instance.append(by_instance)
@@ -198,7 +198,7 @@ class _Builder:
         self,
         waits: bool,
         links: Sequence[_LinkSignature],
-        ahead: frozenset[Outlook] | None,
+        ahead: frozenset[CompletionPath] | None,
         alone: tuple[Hashable, ...],
     ) -> str:
         """A digest of all that makes a state what it is."""

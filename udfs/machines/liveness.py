@@ -7,7 +7,7 @@ Time conditions, the order of operands and the window bound differences of times
 nothing is known but that they come no earlier than now; so their times are eliminated: what is left are bounds between
 times that are known, such as "now is at most 5 seconds after a" (a shortest path through missing operands is such a
 bound, Floyd and Warshall). A choice (which alternative is taken, which of two siblings of ``&`` comes first) makes
-another **outlook**; a partial match lives as long as one of its outlooks holds.
+another **completion path**; a partial match lives as long as one of its completion paths holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOW, FIRST = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class CompletionPath:
     """One way in which a partial match may be completed.
 
     Attributes
@@ -50,8 +50,10 @@ class Outlook:
         )
 
 
-def outlooks(subscription: Subscription, composite_state: CompositeState, bound: frozenset[int]) -> tuple[Outlook, ...]:
-    """The outlooks of partial matches at a composite state.
+def completion_paths(
+    subscription: Subscription, composite_state: CompositeState, bound: frozenset[int]
+) -> tuple[CompletionPath, ...]:
+    """The completion paths of partial matches at a composite state.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def outlooks(subscription: Subscription, composite_state: CompositeState, bound:
         Operands that are bound, or may be: bounds of those that are not, as alternatives that were not taken, don't
         apply.
     """
-    found: dict[Outlook, None] = {}
+    found: dict[CompletionPath, None] = {}
     for missing, order in _sequences(subscription.master, composite_state) or _ways(
         subscription.master, composite_state
     ):
@@ -71,7 +73,7 @@ def outlooks(subscription: Subscription, composite_state: CompositeState, bound:
         for times in _signed(subscription, missing, bound):
             bounds = _eliminated([*_order(subscription, missing, order), *times], missing)
             if bounds is not None:
-                found[Outlook(bounds, len(missing), joined)] = None
+                found[CompletionPath(bounds, len(missing), joined)] = None
     return tuple(found)
 
 

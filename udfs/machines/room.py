@@ -50,8 +50,8 @@ class Room(NamedTuple):
         int64: see above.
     state, mask, first_time, first_rank, due_time, due_rank, serial, digest, previous, following
         int64[N]: state of the graph (`NONE`: not in use); operands that are bound, as bits; time and rank of the first
-        event; when a new look at the outlooks is due; number of the entry; hash, or `NONE` of one that came when its
-        state had none; neighbours in the state's list.
+        event; when a new look at the completion paths is due; number of the entry; hash, or `NONE` of one that came
+        when its state had none; neighbours in the state's list.
     joins
         int64[N, V]: codes of values, `NONE` where a variable is not bound.
     time, position
@@ -65,7 +65,7 @@ class Room(NamedTuple):
     discarded_state
         int64[N]: their states.
     ends_time, ends_rank
-        int64[N]: when no outlook is left.
+        int64[N]: when no completion path is left.
     opens, age, since
         int64[N]: when lower bounds are reached, the age after the events before `since`, up to which moves are counted.
     source, source_serial

@@ -27,7 +27,8 @@ is how many such ends there are."""
 
 
 class Tables(NamedTuple):
-    """S states, K links, P primitives, L outlooks, Q places. ``x_at`` of n + 1 values divides the arrays ``x_…`` in n.
+    """S states, K links, P primitives, L completion paths, Q places. ``x_at`` of n + 1 values divides the arrays
+    ``x_…`` in n.
 
     Attributes
     ----------
@@ -40,13 +41,14 @@ class Tables(NamedTuple):
     exact, earliest
         int64[S]: operands, as bits, whose times tell instances apart, and those that may be as early as they like.
     ahead_at
-        int64[S + 1]: outlooks of each state.
+        int64[S + 1]: completion paths of each state.
     missing
-        int64[L]: operands that an outlook misses, where the window counts events.
+        int64[L]: operands that a completion path misses, where the window counts events.
     bound_at, bound_one, bound_other, bound_most
-        Bounds of each outlook: the time of one is at most so much after that of the other; operands, `NOW`, `FIRST`.
+        Bounds of each completion path: the time of one is at most so much after that of the other; operands, `NOW`,
+        `FIRST`.
     agree_at, agree_variables, agree_columns
-        Of each outlook groups of variables and columns of the partition, as bits, that agree.
+        Of each completion path groups of variables and columns of the partition, as bits, that agree.
     link_at
         int64[P + 1]: links of each primitive.
     source, target, operand
@@ -246,14 +248,19 @@ class _Maker:
     def tables(self) -> Tables:
         graph, places = self.graph, self.places
         states = range(len(graph.waits))
-        ahead = [sorted(graph.outlooks[state], key=repr) for state in states]
-        outlooks = [outlook for some in ahead for outlook in some]
-        bounds = [outlook.bounds for outlook in outlooks]
+        ahead = [sorted(graph.completion_paths[state], key=repr) for state in states]
+        completion_paths = [completion_path for some in ahead for completion_path in some]
+        bounds = [completion_path.bounds for completion_path in completion_paths]
         agreeing = [
-            [(_bits(self.variable[name] for name in names),
-              _bits(self.column[name] for name in held if name in self.column)) for names, held in outlook.joined]
-            for outlook in outlooks
-        ]  # fmt: skip
+            [
+                (
+                    _bits(self.variable[name] for name in names),
+                    _bits(self.column[name] for name in held if name in self.column),
+                )
+                for names, held in completion_path.joined
+            ]
+            for completion_path in completion_paths
+        ]
         limits = [
             [
                 (bound.earlier, True, bound.low, bound.high, bound.absolute)
@@ -278,7 +285,8 @@ class _Maker:
         early = graph.earliest if self.dominate else [frozenset[int]() for _ in states]
         within: Extent | None = self.subscriptions[0].within
         lasting = [
-            within is None and any(not outlook.bounds and not outlook.joined for outlook in ahead[state])
+            within is None
+            and any(not completion_path.bounds and not completion_path.joined for completion_path in ahead[state])
             for state in states
         ]
         plain = [
@@ -295,7 +303,7 @@ class _Maker:
             exact=_integers(_bits(graph.asked[state] - early[state]) for state in states),
             earliest=_integers(_bits(early[state]) for state in states),
             ahead_at=_offsets(ahead),
-            missing=_integers(outlook.missing for outlook in outlooks),
+            missing=_integers(completion_path.missing for completion_path in completion_paths),
             bound_at=_offsets(bounds),
             bound_one=_column(bounds, 0),
             bound_other=_column(bounds, 1),

@@ -13,7 +13,7 @@ from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.machines.composite_states import START, CompositeState, moves, pending
-from patternlake.udfs.machines.liveness import FIRST, NOW, Outlook, outlooks
+from patternlake.udfs.machines.liveness import FIRST, NOW, CompletionPath, completion_paths
 from patternlake.udfs.machines.subscription import Subscription, compile_subscription
 
 SECOND = 1_000_000
@@ -45,16 +45,19 @@ def lives(subscription: Subscription, partition: naive.Partition, assignment: na
     times |= {NOW: partition.events[last].time, FIRST: partition.events[first].time}
     values = dict(partition.joined(assignment))
 
-    def possible(outlook: Outlook) -> bool:
+    def possible(completion_path: CompletionPath) -> bool:
         within = subscription.within
-        near = within is None or not within.counted or last + outlook.missing - first < within.amount
-        for variables, columns in outlook.joined:
+        near = within is None or not within.counted or last + completion_path.missing - first < within.amount
+        for variables, columns in completion_path.joined:
             facts = {values[variable] for variable in variables if variable in values}
             facts |= {partition.events[0].column(column) for column in columns}
             near = near and len(facts) <= 1 and None not in facts
-        return near and outlook.holds(times)
+        return near and completion_path.holds(times)
 
-    return any(possible(outlook) for outlook in outlooks(subscription, composite_state, frozenset(ranks)))
+    return any(
+        possible(completion_path)
+        for completion_path in completion_paths(subscription, composite_state, frozenset(ranks))
+    )
 
 
 @given(st.integers(0, 2**32))
@@ -70,7 +73,10 @@ def test_random_matches_live_as_long_as_the_oracle_can_imagine_their_end(seed: i
 
 
 def seen(text: str, bound: set[int], composite_state: CompositeState) -> list[tuple[tuple[int, int, int], ...]]:
-    return [outlook.bounds for outlook in outlooks(compiled(text), composite_state, frozenset(bound))]
+    return [
+        completion_path.bounds
+        for completion_path in completion_paths(compiled(text), composite_state, frozenset(bound))
+    ]
 
 
 def test_a_condition_on_a_missing_operand_bounds_now() -> None:
@@ -86,7 +92,7 @@ def test_conditions_are_judged_jointly() -> None:
     assert (1, 0, SECOND) in seen(text, {0, 1}, CompositeState(2))[0]
 
 
-def test_each_order_of_siblings_is_an_outlook() -> None:
+def test_each_order_of_siblings_is_a_completion_path() -> None:
     assert seen("a & b @(t(a) - t(b) < 5 SEC)", {0}, CompositeState(0, -1, (CompositeState(1), CompositeState(0)))) == [
         ((NOW, 0, 0),),
         ((NOW, 0, 5 * SECOND - 1),),
@@ -97,5 +103,5 @@ def test_each_order_of_siblings_is_an_outlook() -> None:
 def test_a_window_of_time_bounds_now_and_one_of_events_counts_what_is_missing(
     within: str, bounds: tuple[tuple[int, int, int], ...]
 ) -> None:
-    made = outlooks(compiled(f"a ; b ; c WITHIN {within}"), CompositeState(1), frozenset({0}))
-    assert [(outlook.bounds, outlook.missing) for outlook in made] == [(bounds, 2)]
+    made = completion_paths(compiled(f"a ; b ; c WITHIN {within}"), CompositeState(1), frozenset({0}))
+    assert [(completion_path.bounds, completion_path.missing) for completion_path in made] == [(bounds, 2)]
