@@ -11,7 +11,7 @@ import numpy as np
 from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.hashing import entered, mixed, removed
 from patternlake.udfs.machines.places import NOTHING
-from patternlake.udfs.machines.room import CROWD, EMPTIED, GROUP_FREE, GROUP_TOP, NONE, Room
+from patternlake.udfs.machines.room import EMPTIED, GROUP_FREE, GROUP_TOP, NONE, NONWAITING_GROUPS, Room
 from patternlake.udfs.machines.tables import DEAD, IntArray, Tables
 
 _ALL = np.int64(-1)
@@ -64,10 +64,10 @@ def given_up(tables: Tables, room: Room, group: int, weight: float) -> None:
     place = room.group_place[group]
     room.visits[place] += weight - room.group_since[group]
     if not tables.waits[place]:
-        n[CROWD] -= 1
-        moved = room.crowd[n[CROWD]]
-        room.crowd[room.group_crowd[group]] = moved
-        room.group_crowd[moved] = room.group_crowd[group]
+        n[NONWAITING_GROUPS] -= 1
+        moved = room.nonwaiting_groups[n[NONWAITING_GROUPS]]
+        room.nonwaiting_groups[room.group_nonwaiting_at[group]] = moved
+        room.group_nonwaiting_at[moved] = room.group_nonwaiting_at[group]
     if room.place_first[place] == group:
         room.place_first[place] = NONE
     else:
@@ -179,9 +179,9 @@ def _made(tables: Tables, room: Room, place: int, entry: int, variables: int, we
         room.group_hash[group] = _digest(place, room.joins, entry, variables)
         entered(room.group_table, room.group_hash[group], group)
     if not tables.waits[place]:
-        room.crowd[n[CROWD]] = group
-        room.group_crowd[group] = n[CROWD]
-        n[CROWD] += 1
+        room.nonwaiting_groups[n[NONWAITING_GROUPS]] = group
+        room.group_nonwaiting_at[group] = n[NONWAITING_GROUPS]
+        n[NONWAITING_GROUPS] += 1
     _noted(room, place, _bound(room.joins, entry, variables))
     return int(group)
 

@@ -79,20 +79,20 @@ def ask(tables: Tables, room: Room, count: int) -> None:
 
 
 @kernel
-def ask_for_ends(tables: Tables, room: Room, crowd: int) -> None:
-    """Ask for what tells where the groups of the crowd go, and for where it is counted."""
-    for at in range(crowd):
-        place = room.group_place[room.crowd[at]]
+def ask_for_ends(tables: Tables, room: Room, nonwaiting: int) -> None:
+    """Ask for what tells where the nonwaiting groups go, and for where they are counted."""
+    for at in range(nonwaiting):
+        place = room.group_place[room.nonwaiting_groups[at]]
         _asked(tables.behind, tables.behind_at[place], 0)
         _asked(room.left, tables.left_at[place], 0)
-    for at in range(crowd):
-        place = _next_occupied(tables, room, room.group_place[room.crowd[at]])
+    for at in range(nonwaiting):
+        place = _next_occupied(tables, room, room.group_place[room.nonwaiting_groups[at]])
         if place != NONE:
             _asked(room.place_first, place, 0)
     for at in range(room.n[FIRED]):
         _asked(room.fired_left, tables.fired_at[room.fired[at, 1]], 0)
-    for at in range(crowd):
-        place = _next_occupied(tables, room, room.group_place[room.crowd[at]])
+    for at in range(nonwaiting):
+        place = _next_occupied(tables, room, room.group_place[room.nonwaiting_groups[at]])
         if place != NONE and room.place_first[place] != NONE:
             _asked(room.group_place, room.place_first[place], 0)
 

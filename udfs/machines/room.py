@@ -20,8 +20,8 @@ FloatArray = NDArray[np.float64]
 
 NONE = -1
 
-(TOP, FREE, FRESH, PENDING, GROUP_TOP, GROUP_FREE, CROWD, EMPTIED, TIMED, RANKED, SERIAL, FIRED, ENDED, FOUND, TRACED,
- TRACING, BORN, ROOTS, DISCARDED, MOVED, TALLIED, LIVE, SINCE, OFFSET, CLOCK) = range(25)  # fmt: skip
+(TOP, FREE, FRESH, PENDING, GROUP_TOP, GROUP_FREE, NONWAITING_GROUPS, EMPTIED, TIMED, RANKED, SERIAL, FIRED, ENDED,
+ FOUND, TRACED, TRACING, BORN, ROOTS, DISCARDED, MOVED, TALLIED, LIVE, SINCE, OFFSET, CLOCK) = range(25)  # fmt: skip
 """Places in `Room.n`: how many of each array are in use, serial numbers, whether a trace is kept; of instances that
 count moves of their own how many there are, and the sum of `since`; rank less number of an event; the event from which
 on new instances count."""
@@ -85,16 +85,16 @@ class Room(NamedTuple):
         int64[K]: open links that an event follows.
     best, ended
         int64[S]: the smallest assignment that completes a final state at this event; such states.
-    group_place, group_held, group_hash, group_end, group_crowd
+    group_place, group_held, group_hash, group_end, group_nonwaiting_at
         int64[G]: place, how many entries hold it, hash, what becomes of discarded copies at the current event, and its
-        place among `crowd`.
+        place among `nonwaiting_groups`.
     group_marks
         int64[G, 2]: the last event at which a group advanced (`ADVANCED`), and by which slot (`BY_SLOT`).
     group_since
         float64[G]: weight of the events before it was occupied.
     group_joins
         int64[G, V].
-    group_free, group_table, crowd, emptied
+    group_free, group_table, nonwaiting_groups, emptied
         Groups not in use; hash table; groups in places that don't wait; groups that nobody holds any more.
     sets, set_count
         int64[Q, ·]: which variables groups of a place bind.
@@ -167,12 +167,12 @@ class Room(NamedTuple):
     group_hash: IntArray
     group_marks: IntArray
     group_end: IntArray
-    group_crowd: IntArray
+    group_nonwaiting_at: IntArray
     group_since: FloatArray
     group_joins: IntArray
     group_free: IntArray
     group_table: IntArray
-    crowd: IntArray
+    nonwaiting_groups: IntArray
     emptied: IntArray
     sets: IntArray
     set_count: IntArray
@@ -203,14 +203,14 @@ _COUNTED = (
     "fell_state", "fell_age",
 )  # fmt: skip
 _GROUPS = (
-    "group_place", "group_held", "group_hash", "group_marks", "group_end", "group_crowd",
+    "group_place", "group_held", "group_hash", "group_marks", "group_end", "group_nonwaiting_at",
     "group_since", "group_joins",
 )  # fmt: skip
 """What lies side by side of each entry and of each group, as kernels touch it together; `_COUNTED` of those entries
 that count moves of their own."""
 _LISTS = {
     MORE_ENTRIES: ("free", "fresh", "kept", "pending", "discarded", "discarded_state"),
-    MORE_GROUPS: ("group_free", "crowd", "emptied"),
+    MORE_GROUPS: ("group_free", "nonwaiting_groups", "emptied"),
     MORE_FOUND: ("found", "found_time", "found_position"),
     MORE_FIRED: ("fired", "moved"),
     MORE_TALLY: (),

@@ -15,7 +15,6 @@ from patternlake.udfs.machines.layout import for_kernels
 from patternlake.udfs.machines.room import (
     BORN,
     CLOCK,
-    CROWD,
     DONE,
     FOUND,
     FREE,
@@ -27,6 +26,7 @@ from patternlake.udfs.machines.room import (
     MORE_TALLY,
     MORE_TRACE,
     NONE,
+    NONWAITING_GROUPS,
     PENDING,
     RANKED,
     ROOTS,
@@ -270,6 +270,6 @@ def _write(tables: Tables, room: Room, kept: Held, row: int, end: int, weight: f
         row += 1
         remove(tables, room, entry, end)
     swept(tables, room, weight)
-    n[TOP], n[FREE], n[PENDING], n[TIMED], n[RANKED], n[CROWD] = 1, 0, 0, 0, 0, 0
+    n[TOP], n[FREE], n[PENDING], n[TIMED], n[RANKED], n[NONWAITING_GROUPS] = 1, 0, 0, 0, 0, 0
     n[GROUP_TOP], n[GROUP_FREE] = n[ROOTS], 0
     return row

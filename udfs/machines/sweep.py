@@ -40,7 +40,6 @@ from patternlake.udfs.machines.room import (
     BY_SLOT,
     CLOCK,
     COMPLETED,
-    CROWD,
     DISCARDED,
     DONE,
     EDGE,
@@ -63,6 +62,7 @@ from patternlake.udfs.machines.room import (
     MORE_TRACE,
     MOVED,
     NONE,
+    NONWAITING_GROUPS,
     OFFSET,
     PENDING,
     RANKED,
@@ -105,7 +105,7 @@ def sweep(tables: Tables, room: Room, stream: Stream, first: int, begin: int, en
         idle = (
             stream.matching_primitive_at[event] == stream.matching_primitive_at[event + 1]
             and n[PENDING] == 0
-            and n[CROWD] == 0
+            and n[NONWAITING_GROUPS] == 0
         )
         timely = n[TIMED] == 0 or room.timed[0, 0] >= stream.time[event]
         if idle and timely and (n[RANKED] == 0 or room.ranked[0, 0] >= rank + event - begin):
@@ -272,8 +272,8 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     now, weight = stream.weight[event + 1] - stream.weight[event], stream.weight[event + 1]
     _tell(room, event)
     _advanced(tables, room, stream, event, now)
-    crowd = n[CROWD]
-    ask_for_ends(tables, room, crowd)
+    nonwaiting = n[NONWAITING_GROUPS]
+    ask_for_ends(tables, room, nonwaiting)
     n[DISCARDED] = n[PENDING]
     for at in range(n[PENDING]):
         room.discarded[at], room.discarded_state[at] = room.pending[at], room.state[room.pending[at]]
@@ -290,8 +290,8 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
             if kept == made:
                 traced(room, BEGUN, room.serial[made], event, row_digest(room, made), room.state[made])
             traced(room, EDGE, room.serial[parent], event, room.serial[kept], NONE)
-    for at in range(crowd):
-        group = room.crowd[at]
+    for at in range(nonwaiting):
+        group = room.nonwaiting_groups[at]
         place = room.group_place[group]
         behind = tables.behind_at[place + 1] - tables.behind_at[place]
         end = end_of(tables, room, group)
