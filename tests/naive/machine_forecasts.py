@@ -352,10 +352,10 @@ class Moment:
             for bound in self.after.live
             if bound and joins_of(self.after, bound) <= joins and not self.states.alone(self.state(bound))
         ]
-        behind = [at for at in self.behind(state) if at in held]
-        return Cell(behind[0]) if behind else DEAD
+        fallbacks = [at for at in self.fallback_states(state) if at in held]
+        return Cell(fallbacks[0]) if fallbacks else DEAD
 
-    def behind(self, state: str) -> list[str]:
+    def fallback_states(self, state: str) -> list[str]:
         """Of a sequence: where a discarded copy can go but for death, the furthest first."""
         boundaries = [number for number in range(1, int(state[1:]) + 1) if f"N{number}" in self.states.waiting]
         return [f"N{number}" for number in range(int(state[1:]), boundaries[0] - 1, -1)] if boundaries else []

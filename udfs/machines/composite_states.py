@@ -97,7 +97,7 @@ def _moves(chain: Chain, composite_state: CompositeState) -> Iterator[Move]:
             yield Move(move.primitive, target, chain.next_to[composite_state.done] if begins else move.direct)
 
 
-def behind(chain: Chain, composite_state: CompositeState) -> list[CompositeState]:
+def fallback_states(chain: Chain, composite_state: CompositeState) -> list[CompositeState]:
     """The composite states of a sequence of primitives that a discarded copy may go to: its own, and back to the first
     boundary.
     """
@@ -105,7 +105,7 @@ def behind(chain: Chain, composite_state: CompositeState) -> list[CompositeState
     return [CompositeState(done) for done in range(composite_state.done, boundaries[0] - 1, -1)] if boundaries else []
 
 
-def fallbacks(chain: Chain, composite_state: CompositeState) -> list[CompositeState]:
+def fallback_states_by_lineage(chain: Chain, composite_state: CompositeState) -> list[CompositeState]:
     """The composite states that a discarded copy may go to by its own kin: those that led to it, back to the last that
     wait.
     """

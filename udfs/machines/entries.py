@@ -210,11 +210,11 @@ def add(tables: Tables, room: Room, stream: Stream, entry: int, weight: float) -
         room.previous[entry] = room.following[entry] = NONE
         opened(tables, room, state, True)
     else:
-        behind = room.following[first]
-        room.previous[entry], room.following[entry] = first, behind
+        after = room.following[first]
+        room.previous[entry], room.following[entry] = first, after
         room.following[first] = entry
-        if behind != NONE:
-            room.previous[behind] = entry
+        if after != NONE:
+            room.previous[after] = entry
     hold(tables, room, entry, weight)
     if tables.by_instance[state]:
         room.since[entry], room.moved_serial[entry] = n[CLOCK], NONE
@@ -305,13 +305,13 @@ def wait(room: Room, entry: int, due_time: int, due_rank: int) -> None:
 def remove(tables: Tables, room: Room, entry: int, event: int) -> None:
     """Take an entry out of everything."""
     state = room.state[entry]
-    before, behind = room.previous[entry], room.following[entry]
+    before, after = room.previous[entry], room.following[entry]
     if before == NONE:
-        room.head[state] = behind
+        room.head[state] = after
     else:
-        room.following[before] = behind
-    if behind != NONE:
-        room.previous[behind] = before
+        room.following[before] = after
+    if after != NONE:
+        room.previous[after] = before
     elif before == NONE:
         opened(tables, room, state, False)
     if room.digest[entry] != NONE:

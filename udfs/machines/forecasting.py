@@ -31,9 +31,9 @@ from patternlake.udfs.machines.ages import OPEN, SLICES, ends_sooner
 from patternlake.udfs.machines.composite_states import (
     START,
     CompositeState,
-    behind,
     complete,
-    fallbacks,
+    fallback_states,
+    fallback_states_by_lineage,
     moves,
     pending,
 )
@@ -198,7 +198,11 @@ class Forecaster:
         else:
             boolean = any(item.children for item in self.chain.items)
             found += [
-                *(fallbacks(self.chain, composite_state) if boolean else behind(self.chain, composite_state)),
+                *(
+                    fallback_states_by_lineage(self.chain, composite_state)
+                    if boolean
+                    else fallback_states(self.chain, composite_state)
+                ),
                 DEAD[0],
             ]
         return list(dict.fromkeys(found))

@@ -81,11 +81,11 @@ def given_up(tables: Tables, room: Room, group: int, weight: float) -> None:
 
 @kernel
 def end_of(tables: Tables, room: Room, group: int) -> int:
-    """Where a discarded copy goes: the number of a place behind that is held by values among its own, or death."""
+    """Where a discarded copy goes: the number of a fallback state that is held by values among its own, or death."""
     place = room.group_place[group]
-    first, last = tables.behind_at[place], tables.behind_at[place + 1]
+    first, last = tables.fallback_state_at[place], tables.fallback_state_at[place + 1]
     for number in range(first, last):
-        if _held(room, tables.behind[number], group):
+        if _held(room, tables.fallback_states[number], group):
             return int(number - first)
     return int(last - first + DEAD)
 

@@ -39,17 +39,17 @@ def removed(table: IntArray, digests: IntArray, entry: int) -> None:
     at = digests[entry] & last
     while table[at] != entry:
         at = (at + 1) & last
-    behind = at
+    probe = at
     while True:
         table[at] = EMPTY
         while True:
-            behind = (behind + 1) & last
-            if table[behind] == EMPTY:
+            probe = (probe + 1) & last
+            if table[probe] == EMPTY:
                 return
-            home = digests[table[behind]] & last
+            home = digests[table[probe]] & last
             # It may move to the hole unless its home lies behind the hole.
-            between = at < home <= behind if at <= behind else at < home or home <= behind
+            between = at < home <= probe if at <= probe else at < home or home <= probe
             if not between:
                 break
-        table[at] = table[behind]
-        at = behind
+        table[at] = table[probe]
+        at = probe

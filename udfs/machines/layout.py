@@ -26,7 +26,7 @@ _TOGETHER = (
     ("join_variable", "join_column"),
     ("move_role", "move_slot"),
     ("role_place", "role_without"),
-    ("waits", "behind_at", "left_at"),
+    ("waits", "fallback_state_at", "left_at"),
     ("slot_waits", "slot_place", "fired_at"),
 )
 """Fields of `Tables` by what they are numbered by."""
@@ -69,4 +69,4 @@ def for_kernels(tables: Tables) -> Tables:
         columns = {name: getattr(tables, name) for name in names}
         narrow = {name for name in names if name not in _WIDE and columns[name].dtype == np.int64}
         tables = tables._replace(**side_by_side(columns, narrow))
-    return tables._replace(out=tables.out.astype(np.int32), behind=tables.behind.astype(np.int32))
+    return tables._replace(out=tables.out.astype(np.int32), fallback_states=tables.fallback_states.astype(np.int32))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patternlake.udfs.machines.composite_states import START, CompositeState, behind, moves
+from patternlake.udfs.machines.composite_states import START, CompositeState, fallback_states, moves
 from patternlake.udfs.machines.graph import Graph
 from patternlake.udfs.machines.subscription import Subscription
 
@@ -48,7 +48,7 @@ class Places:
     ----------
     waits
         For each place whether it waits at events that don't advance it.
-    behind
+    fallback_states
         For each place the places that a discarded copy may go to, the furthest first.
     slot_place
         For each slot the place that it leaves.
@@ -63,17 +63,17 @@ class Places:
     """
 
     waits: list[bool] = field(default_factory=list)
-    behind: list[tuple[int, ...]] = field(default_factory=list)
+    fallback_states: list[tuple[int, ...]] = field(default_factory=list)
     slot_place: list[int] = field(default_factory=list)
     roles: list[list[Role]] = field(default_factory=list)
     moves: list[list[Move]] = field(default_factory=list)
     slots: list[dict[tuple[CompositeState, int], int]] = field(default_factory=list)
     state_of: list[int] = field(default_factory=list)
 
-    def place(self, state: int, waits: bool, behind: tuple[int, ...]) -> int:
+    def place(self, state: int, waits: bool, fallback_states: tuple[int, ...]) -> int:
         """A new place."""
         self.waits.append(waits)
-        self.behind.append(behind)
+        self.fallback_states.append(fallback_states)
         self.state_of.append(state)
         return len(self.waits) - 1
 
@@ -138,7 +138,7 @@ def _chain(
         role = Role(shared.get(state, len(made.waits)), NOTHING if done == 0 else EVERYTHING)
         if state not in shared:
             shared[state] = role.place
-            among = [states[one] for one in behind(chain, composite_state)]
+            among = [states[one] for one in fallback_states(chain, composite_state)]
             made.place(state, graph.waits[state], tuple(shared[one] for one in among if one in shared))
             made.roles[state].append(role)
         link = onward[state][states[CompositeState(done + 1)], item.primitive]

@@ -83,7 +83,7 @@ def ask_for_ends(tables: Tables, room: Room, nonwaiting: int) -> None:
     """Ask for what tells where the nonwaiting groups go, and for where they are counted."""
     for at in range(nonwaiting):
         place = room.group_place[room.nonwaiting_groups[at]]
-        _asked(tables.behind, tables.behind_at[place], 0)
+        _asked(tables.fallback_states, tables.fallback_state_at[place], 0)
         _asked(room.left, tables.left_at[place], 0)
     for at in range(nonwaiting):
         place = _next_occupied(tables, room, room.group_place[room.nonwaiting_groups[at]])
@@ -99,8 +99,8 @@ def ask_for_ends(tables: Tables, room: Room, nonwaiting: int) -> None:
 
 @kernel
 def _next_occupied(tables: Tables, room: Room, place: int) -> int:
-    """The first occupied one of the places behind a place, or `NONE`."""
-    for at in range(tables.behind_at[place], tables.behind_at[place + 1]):
-        if room.occupied[tables.behind[at]]:
-            return int(tables.behind[at])
+    """The first occupied one of a place's fallback states, or `NONE`."""
+    for at in range(tables.fallback_state_at[place], tables.fallback_state_at[place + 1]):
+        if room.occupied[tables.fallback_states[at]]:
+            return int(tables.fallback_states[at])
     return NONE

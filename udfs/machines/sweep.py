@@ -293,12 +293,12 @@ def _settle(tables: Tables, room: Room, stream: Stream, event: int, values: IntA
     for at in range(nonwaiting):
         group = room.nonwaiting_groups[at]
         place = room.group_place[group]
-        behind = tables.behind_at[place + 1] - tables.behind_at[place]
+        fallbacks = tables.fallback_state_at[place + 1] - tables.fallback_state_at[place]
         end = end_of(tables, room, group)
         room.group_end[group] = end
         room.left[tables.left_at[place] + end] += now
-        if n[TRACING] and end < behind and room.group_marks[group, ADVANCED] != n[SERIAL]:
-            _fell(tables, room, event, group, tables.behind[tables.behind_at[place] + end])
+        if n[TRACING] and end < fallbacks and room.group_marks[group, ADVANCED] != n[SERIAL]:
+            _fell(tables, room, event, group, tables.fallback_states[tables.fallback_state_at[place] + end])
     for at in range(n[FIRED]):
         group, slot = room.fired[at, 0], room.fired[at, 1]
         room.advanced[slot] += now
@@ -371,7 +371,7 @@ def _otherwise(tables: Tables, room: Room, stream: Stream, event: int, weight: f
 
 @kernel
 def _fell(tables: Tables, room: Room, event: int, group: int, place: int) -> None:
-    """Trace which row the discarded copies of a group go on as: one of an instance that holds the place behind."""
+    """Trace which row the discarded copies of a group go on as: one of an instance that holds the fallback state."""
     n = room.n
     row = NONE
     for entry in range(1, n[TOP]):

@@ -22,7 +22,7 @@ BoolArray = NDArray[np.bool_]
 FOREVER = np.int64(2**62)
 """Stands for no bound: of windows, of times, of ranks."""
 DEAD, ENDS = 0, 1
-"""What else becomes of instances in a place that does not wait, numbered behind the places behind it: they die; `ENDS`
+"""What else becomes of instances in a place that does not wait, numbered behind its fallback states: they die; `ENDS`
 is how many such ends there are."""
 
 
@@ -78,13 +78,13 @@ class Tables(NamedTuple):
         bool[K]: another link of the same subscription leads out of the source, so that one event may follow both.
     rank
         int64[K]: of two rivals the one with the smaller rank counts as the move.
-    waits, behind_at, behind
+    waits, fallback_state_at, fallback_states
         Of each place.
     slot_place, slot_waits
         The place of each slot, and whether it waits.
     left_at, fired_at
         For each place and for each slot where its counts begin of what became of those that don't wait: one for each
-        place behind, and one for `DEAD`.
+        fallback state, and one for `DEAD`.
     window_time, window_events
         One of them `FOREVER` or both.
     """
@@ -140,8 +140,8 @@ class Tables(NamedTuple):
     rival: BoolArray
     rank: IntArray
     waits: BoolArray
-    behind_at: IntArray
-    behind: IntArray
+    fallback_state_at: IntArray
+    fallback_states: IntArray
     slot_place: IntArray
     slot_waits: BoolArray
     left_at: IntArray
@@ -278,7 +278,7 @@ class _Maker:
         roles = [[(role.place, role.without) for role in places.roles[state]] for state in states]
         lineages: Lineages = lineages_of(graph, self.subscriptions)
         ages = self.ages
-        ends = [[0] * (len(behind) + ENDS) for behind in places.behind]
+        ends = [[0] * (len(fallback_states) + ENDS) for fallback_states in places.fallback_states]
         out: list[list[int]] = [[] for _ in states]
         for number, link in enumerate(self.links):
             out[link.source].append(number)
@@ -347,8 +347,8 @@ class _Maker:
             rival=np.array([lineages.rival[number] for number in self.order], np.bool_),
             rank=_integers(self.rank(link) for link in self.links),
             waits=np.array(places.waits, np.bool_),
-            behind_at=_offsets(places.behind),
-            behind=_integers(place for behind in places.behind for place in behind),
+            fallback_state_at=_offsets(places.fallback_states),
+            fallback_states=_integers(place for fallback_states in places.fallback_states for place in fallback_states),
             slot_place=_integers(places.slot_place),
             slot_waits=np.array([places.waits[place] for place in places.slot_place], np.bool_),
             left_at=_offsets(ends),

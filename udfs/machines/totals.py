@@ -130,6 +130,6 @@ def _of_place(
     slot = some[0][1]
     width = int(tables.left_at[place + 1] - tables.left_at[place])
     ends = left[tables.left_at[place] :][:width] - fired[tables.fired_at[slot] :][:width]
-    for behind, count in zip(places.behind[place], ends.tolist(), strict=False):
-        yield (composite_state, 0), (composite_state_of[places.state_of[behind]], 0), count
+    for fallback_state, count in zip(places.fallback_states[place], ends.tolist(), strict=False):
+        yield (composite_state, 0), (composite_state_of[places.state_of[fallback_state]], 0), count
     yield (composite_state, 0), DEAD, float(ends[-1])
