@@ -132,7 +132,7 @@ def run(given: Side) -> Ran:
     held: Held = nothing_held(given.machines_of, 1)
     for part in given.filling:
         _, held = machines.take(held, np.array([0, len(part.time)]), part)
-    before, seconds = float(machines.room.advanced.sum()), 0.0
+    before, seconds = float(machines.workspace.advanced.sum()), 0.0
     for part in given.measured:
         event_at = np.array([0, len(part.time)])
         start = time.perf_counter()
@@ -141,8 +141,8 @@ def run(given: Side) -> Ran:
         completed += np.bincount(found.state, minlength=len(final))
     for state in np.flatnonzero(completed).tolist():
         matches[final[state]] += completed[state]
-    transitions = float(machines.room.advanced.sum()) - before
-    return Ran(seconds, transitions, matches, len(held.state), sum(array.nbytes for array in machines.room))
+    transitions = float(machines.workspace.advanced.sum()) - before
+    return Ran(seconds, transitions, matches, len(held.state), sum(array.nbytes for array in machines.workspace))
 
 
 def in_turn(sides: Sequence[Side], repeats: int) -> list[Ran]:

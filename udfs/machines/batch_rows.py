@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from patternlake.udfs.machines.configured import Group
 from patternlake.udfs.machines.matching_primitives import Codes
-from patternlake.udfs.machines.room import NONE
 from patternlake.udfs.machines.running import Found, Held
 from patternlake.udfs.machines.tables import BoolArray, Compiled, IntArray
 from patternlake.udfs.machines.totals import Totals
+from patternlake.udfs.machines.workspace import NONE
 
 PART = pa.list_(pa.string())
 _MOMENT = pa.timestamp("us", "UTC")

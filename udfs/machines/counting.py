@@ -15,9 +15,9 @@ from __future__ import annotations
 from patternlake.udfs.machines.ages import NEVER, age_of
 from patternlake.udfs.machines.compiling import kernel, routine
 from patternlake.udfs.machines.hashing import MOST, mixed
-from patternlake.udfs.machines.room import LIVE, NONE, OFFSET, SINCE, TALLIED, TOP, FloatArray, Room
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
+from patternlake.udfs.machines.workspace import LIVE, NONE, OFFSET, SINCE, TALLIED, TOP, FloatArray, Workspace
 
 _FOREVER = int(FOREVER)
 AGES = 1 << 32
@@ -27,13 +27,13 @@ GONE = -1
 
 
 @kernel
-def age_at(tables: Tables, room: Room, entry: int, time: int, rank: int) -> int:
+def age_at(tables: Tables, workspace: Workspace, entry: int, time: int, rank: int) -> int:
     """The age of an instance after an event of its partition, by its time and rank."""
-    state = room.state[entry]
+    state = workspace.state[entry]
     if not tables.timed[state]:
         return 0
     return _age(
-        room.ends_time[entry], room.ends_rank[entry], room.opens[entry],
+        workspace.ends_time[entry], workspace.ends_rank[entry], workspace.opens[entry],
         tables.most[state], tables.most_events[state], tables.most_closed[state], time, rank,
     )  # fmt: skip
 
@@ -48,22 +48,22 @@ def _age(
 
 
 @kernel
-def measured(tables: Tables, room: Room, entry: int, time: int, rank: int) -> None:
+def measured(tables: Tables, workspace: Workspace, entry: int, time: int, rank: int) -> None:
     """Find when the lower bounds on an instance are reached, and its age."""
-    state = room.state[entry]
+    state = workspace.state[entry]
     opens = time
     for at in range(tables.opens_at[state], tables.opens_at[state + 1]):
         operand = tables.opens_operand[at]
-        if (room.mask[entry] >> operand) & 1 == 1:
-            opens = max(opens, room.time[entry, operand] + tables.opens_low[at])
-    room.opens[entry] = opens
-    room.age[entry] = age_at(tables, room, entry, time, rank)
+        if (workspace.mask[entry] >> operand) & 1 == 1:
+            opens = max(opens, workspace.time[entry, operand] + tables.opens_low[at])
+    workspace.opens[entry] = opens
+    workspace.age[entry] = age_at(tables, workspace, entry, time, rank)
 
 
 @kernel
-def tally(room: Room, kind: int, age: int, state: int, after: int, weight: float) -> bool:
+def tally(workspace: Workspace, kind: int, age: int, state: int, after: int, weight: float) -> bool:
     """Add to a row of the tally; False if there is no room for a new one."""
-    return _tally(room.n, room.tally_keys, room.tally_weight, kind, age, state, after, weight)
+    return _tally(workspace.n, workspace.tally_keys, workspace.tally_weight, kind, age, state, after, weight)
 
 
 @routine
@@ -87,34 +87,62 @@ def _tally(
 
 
 @kernel
-def free_rows(room: Room) -> int:
+def free_rows(workspace: Workspace) -> int:
     """How many new rows the tally has room for."""
-    return len(room.tally_weight) // 2 - int(room.n[TALLIED])
+    return len(workspace.tally_weight) // 2 - int(workspace.n[TALLIED])
 
 
 @kernel
-def rows_due(room: Room, event: int) -> int:
+def rows_due(workspace: Workspace, event: int) -> int:
     """How many new rows at most there are to be when all instances have counted their moves before an event."""
-    return int(room.n[LIVE] * event - room.n[SINCE])
+    return int(workspace.n[LIVE] * event - workspace.n[SINCE])
 
 
 @kernel
-def settled(tables: Tables, room: Room, stream: Stream, entry: int, event: int) -> bool:
+def settled(tables: Tables, workspace: Workspace, stream: Stream, entry: int, event: int) -> bool:
     """Count the moves of what waits at the events before one; False if there is too little room; it may go on then."""
-    state = room.state[entry]
+    state = workspace.state[entry]
     return _settled(
-        room.n, room.tally_keys, room.tally_weight, stream.time, stream.weight, room.since, room.age,
-        entry, event, state, tables.timed[state], room.ends_time[entry], room.ends_rank[entry], room.opens[entry],
-        tables.most[state], tables.most_events[state], tables.most_closed[state],
-    )  # fmt: skip
+        workspace.n,
+        workspace.tally_keys,
+        workspace.tally_weight,
+        stream.time,
+        stream.weight,
+        workspace.since,
+        workspace.age,
+        entry,
+        event,
+        state,
+        tables.timed[state],
+        workspace.ends_time[entry],
+        workspace.ends_rank[entry],
+        workspace.opens[entry],
+        tables.most[state],
+        tables.most_events[state],
+        tables.most_closed[state],
+    )
 
 
 @routine
 def _settled(
-    n: IntArray, keys: IntArray, weights: FloatArray, times: IntArray, weight: FloatArray, since: IntArray,
-    ages: IntArray, entry: int, event: int, state: int, timed: bool, ends_time: int, ends_rank: int, opens: int,
-    most: int, most_events: int, most_closed: int,
-) -> bool:  # fmt: skip
+    n: IntArray,
+    keys: IntArray,
+    weights: FloatArray,
+    times: IntArray,
+    weight: FloatArray,
+    since: IntArray,
+    ages: IntArray,
+    entry: int,
+    event: int,
+    state: int,
+    timed: bool,
+    ends_time: int,
+    ends_rank: int,
+    opens: int,
+    most: int,
+    most_events: int,
+    most_closed: int,
+) -> bool:
     begun = at = since[entry]
     enough = True
     while at < event:
@@ -141,45 +169,49 @@ def _settled(
 
 
 @kernel
-def all_settled(tables: Tables, room: Room, stream: Stream, event: int) -> bool:
+def all_settled(tables: Tables, workspace: Workspace, stream: Stream, event: int) -> bool:
     """The same of all instances."""
-    for entry in range(1, room.n[TOP]):
-        counts = room.state[entry] > 0 and tables.by_instance[room.state[entry]] and room.since[entry] < event
-        if counts and not settled(tables, room, stream, entry, event):
+    for entry in range(1, workspace.n[TOP]):
+        counts = (
+            workspace.state[entry] > 0 and tables.by_instance[workspace.state[entry]] and workspace.since[entry] < event
+        )
+        if counts and not settled(tables, workspace, stream, entry, event):
             return False
     return True
 
 
 @kernel
-def kin(tables: Tables, room: Room, entry: int, boundary: int) -> bool:
+def kin(tables: Tables, workspace: Workspace, entry: int, boundary: int) -> bool:
     """Whether an instance that lasts for one event can be a copy of one that waits."""
-    mask = room.mask[boundary]
-    if mask & ~room.mask[entry] != 0:
+    mask = workspace.mask[boundary]
+    if mask & ~workspace.mask[entry] != 0:
         return False
-    state = room.state[boundary]
+    state = workspace.state[boundary]
     among = False
-    for at in range(tables.boundary_at[room.state[entry]], tables.boundary_at[room.state[entry] + 1]):
+    for at in range(tables.boundary_at[workspace.state[entry]], tables.boundary_at[workspace.state[entry] + 1]):
         among = among or tables.boundaries[at] == state
     if not among:
         return False
     told = (tables.exact[state] | tables.earliest[state]) & mask
-    for operand in range(room.time.shape[1]):
+    for operand in range(workspace.time.shape[1]):
         # It bound what came first, and the copy what came then.
-        for later in range(room.time.shape[1]):
-            if (mask >> operand) & 1 == 1 and ((room.mask[entry] & ~mask) >> later) & 1 == 1:
-                time, beside = room.time[entry, later], room.time[entry, operand]
+        for later in range(workspace.time.shape[1]):
+            if (mask >> operand) & 1 == 1 and ((workspace.mask[entry] & ~mask) >> later) & 1 == 1:
+                time, beside = workspace.time[entry, later], workspace.time[entry, operand]
                 if time < beside:
                     return False
-                if time == beside and room.position[entry, later] < room.position[entry, operand]:
+                if time == beside and workspace.position[entry, later] < workspace.position[entry, operand]:
                     return False
-        if (told >> operand) & 1 == 1 and room.time[entry, operand] != room.time[boundary, operand]:
+        if (told >> operand) & 1 == 1 and workspace.time[entry, operand] != workspace.time[boundary, operand]:
             return False
-    for variable in range(room.joins.shape[1]):
-        value = room.joins[boundary, variable]
-        if value not in (NONE, room.joins[entry, variable]):
+    for variable in range(workspace.joins.shape[1]):
+        value = workspace.joins[boundary, variable]
+        if value not in (NONE, workspace.joins[entry, variable]):
             return False
-    first = tables.window_time >= _FOREVER or room.first_time[entry] == room.first_time[boundary]
-    return bool(first and (tables.window_events >= _FOREVER or room.first_rank[entry] == room.first_rank[boundary]))
+    first = tables.window_time >= _FOREVER or workspace.first_time[entry] == workspace.first_time[boundary]
+    return bool(
+        first and (tables.window_events >= _FOREVER or workspace.first_rank[entry] == workspace.first_rank[boundary])
+    )
 
 
 @kernel
@@ -193,14 +225,14 @@ def bits(mask: int) -> int:
 
 
 @kernel
-def boundaries_found(tables: Tables, room: Room, pending: IntArray, count: int) -> None:
+def boundaries_found(tables: Tables, workspace: Workspace, pending: IntArray, count: int) -> None:
     """Find of which waiting instances those that last for one event are copies, which nobody wrote down."""
     for at in range(count):
         entry, most = pending[at], -1
-        room.source[entry] = NONE
-        for other in range(1, room.n[TOP]):
-            if room.state[other] <= 0 or tables.pending[room.state[other]]:
+        workspace.source[entry] = NONE
+        for other in range(1, workspace.n[TOP]):
+            if workspace.state[other] <= 0 or tables.pending[workspace.state[other]]:
                 continue
-            count_of = bits(room.mask[other])
-            if count_of > most and kin(tables, room, entry, other):
-                room.source[entry], room.source_serial[entry], most = other, room.serial[other], count_of
+            count_of = bits(workspace.mask[other])
+            if count_of > most and kin(tables, workspace, entry, other):
+                workspace.source[entry], workspace.source_serial[entry], most = other, workspace.serial[other], count_of

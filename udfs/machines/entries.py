@@ -17,7 +17,9 @@ from patternlake.udfs.machines.groups import held_no_more, hold
 from patternlake.udfs.machines.hashing import MOST, entered, mixed, removed
 from patternlake.udfs.machines.liveness import FIRST, NOW
 from patternlake.udfs.machines.queues import push
-from patternlake.udfs.machines.room import (
+from patternlake.udfs.machines.stream import Stream
+from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
+from patternlake.udfs.machines.workspace import (
     BORN,
     CLOCK,
     ENDED_AT,
@@ -31,31 +33,29 @@ from patternlake.udfs.machines.room import (
     TOP,
     TRACED,
     TRACING,
-    Room,
+    Workspace,
 )
-from patternlake.udfs.machines.stream import Stream
-from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
 
 _FOREVER = int(FOREVER)
 
 
 @kernel
-def taken(room: Room) -> int:
+def taken(workspace: Workspace) -> int:
     """An entry for use; there is one left."""
-    n = room.n
+    n = workspace.n
     if n[FREE] > 0:
         n[FREE] -= 1
-        return int(room.free[n[FREE]])
+        return int(workspace.free[n[FREE]])
     n[TOP] += 1
     return int(n[TOP] - 1)
 
 
 @kernel
-def given_back(room: Room, entry: int) -> None:
+def given_back(workspace: Workspace, entry: int) -> None:
     """Make an entry, which no list holds, free again."""
-    n = room.n
-    room.state[entry] = NONE
-    room.free[n[FREE]] = entry
+    n = workspace.n
+    workspace.state[entry] = NONE
+    workspace.free[n[FREE]] = entry
     n[FREE] += 1
 
 
@@ -66,110 +66,110 @@ def has(mask: int, operand: int) -> bool:
 
 
 @kernel
-def text_order(room: Room, one: int, other: int) -> int:
+def text_order(workspace: Workspace, one: int, other: int) -> int:
     """-1, 0 or 1: which assignment is the smaller; operands that are not bound come last."""
-    for operand in range(room.time.shape[1]):
-        bound, beside = has(room.mask[one], operand), has(room.mask[other], operand)
+    for operand in range(workspace.time.shape[1]):
+        bound, beside = has(workspace.mask[one], operand), has(workspace.mask[other], operand)
         if bound != beside:
             return -1 if bound else 1
         if not bound:
             continue
-        if room.time[one, operand] != room.time[other, operand]:
-            return -1 if room.time[one, operand] < room.time[other, operand] else 1
-        if room.position[one, operand] != room.position[other, operand]:
-            return -1 if room.position[one, operand] < room.position[other, operand] else 1
+        if workspace.time[one, operand] != workspace.time[other, operand]:
+            return -1 if workspace.time[one, operand] < workspace.time[other, operand] else 1
+        if workspace.position[one, operand] != workspace.position[other, operand]:
+            return -1 if workspace.position[one, operand] < workspace.position[other, operand] else 1
     return 0
 
 
 @kernel
-def digest(tables: Tables, room: Room, entry: int) -> int:
+def digest(tables: Tables, workspace: Workspace, entry: int) -> int:
     """A hash, not negative, of what makes instances the same."""
-    state, mask = room.state[entry], room.mask[entry]
+    state, mask = workspace.state[entry], workspace.mask[entry]
     found = mixed(mixed(7, state), mask)
-    for variable in range(room.joins.shape[1]):
-        found = mixed(found, room.joins[entry, variable])
+    for variable in range(workspace.joins.shape[1]):
+        found = mixed(found, workspace.joins[entry, variable])
     told = tables.exact[state] & mask
-    for operand in range(room.time.shape[1]):
+    for operand in range(workspace.time.shape[1]):
         if has(told, operand):
-            found = mixed(found, room.time[entry, operand])
+            found = mixed(found, workspace.time[entry, operand])
     if tables.window_time < _FOREVER:
-        found = mixed(found, room.first_time[entry])
+        found = mixed(found, workspace.first_time[entry])
     if tables.window_events < _FOREVER:
-        found = mixed(found, room.first_rank[entry])
+        found = mixed(found, workspace.first_rank[entry])
     return found & MOST
 
 
 @kernel
-def same(tables: Tables, room: Room, one: int, other: int) -> bool:
+def same(tables: Tables, workspace: Workspace, one: int, other: int) -> bool:
     """Whether two instances are the same, but for times of which the earliest matters."""
-    state, mask = room.state[one], room.mask[one]
-    if state != room.state[other] or mask != room.mask[other]:
+    state, mask = workspace.state[one], workspace.mask[one]
+    if state != workspace.state[other] or mask != workspace.mask[other]:
         return False
-    for variable in range(room.joins.shape[1]):
-        if room.joins[one, variable] != room.joins[other, variable]:
+    for variable in range(workspace.joins.shape[1]):
+        if workspace.joins[one, variable] != workspace.joins[other, variable]:
             return False
     told = tables.exact[state] & mask
-    for operand in range(room.time.shape[1]):
-        if has(told, operand) and room.time[one, operand] != room.time[other, operand]:
+    for operand in range(workspace.time.shape[1]):
+        if has(told, operand) and workspace.time[one, operand] != workspace.time[other, operand]:
             return False
-    if tables.window_time < _FOREVER and room.first_time[one] != room.first_time[other]:
+    if tables.window_time < _FOREVER and workspace.first_time[one] != workspace.first_time[other]:
         return False
-    return bool(tables.window_events >= _FOREVER or room.first_rank[one] == room.first_rank[other])
+    return bool(tables.window_events >= _FOREVER or workspace.first_rank[one] == workspace.first_rank[other])
 
 
 @kernel
-def makes_useless(tables: Tables, room: Room, one: int, other: int) -> bool:
+def makes_useless(tables: Tables, workspace: Workspace, one: int, other: int) -> bool:
     """Whether of two instances that are the same the first does all that the second does, and is no larger."""
-    early = tables.earliest[room.state[one]] & room.mask[one]
-    for operand in range(room.time.shape[1]):
-        if has(early, operand) and room.time[one, operand] > room.time[other, operand]:
+    early = tables.earliest[workspace.state[one]] & workspace.mask[one]
+    for operand in range(workspace.time.shape[1]):
+        if has(early, operand) and workspace.time[one, operand] > workspace.time[other, operand]:
             return False
-    return bool(text_order(room, one, other) <= 0)
+    return bool(text_order(workspace, one, other) <= 0)
 
 
 @kernel
-def lives(tables: Tables, room: Room, entry: int, values: IntArray, now: int, rank: int) -> bool:
+def lives(tables: Tables, workspace: Workspace, entry: int, values: IntArray, now: int, rank: int) -> bool:
     """Whether some continuation completes an instance; notes when to look again.
 
     `values` are codes of the partition's values of joined columns; `now` and `rank` those of the last event that the
     partition took.
     """
-    state, mask = room.state[entry], room.mask[entry]
+    state, mask = workspace.state[entry], workspace.mask[entry]
     found = False
-    room.due_time[entry] = room.due_rank[entry] = _FOREVER
+    workspace.due_time[entry] = workspace.due_rank[entry] = _FOREVER
     if tables.by_instance[state]:
-        room.ends_time[entry] = room.ends_rank[entry] = _FOREVER if tables.lasting[state] else -_FOREVER
+        workspace.ends_time[entry] = workspace.ends_rank[entry] = _FOREVER if tables.lasting[state] else -_FOREVER
     if tables.lasting[state]:
         return True
     for completion_path in range(tables.ahead_at[state], tables.ahead_at[state + 1]):
         until = _FOREVER
         last = _FOREVER
         if tables.window_events < _FOREVER:
-            last = room.first_rank[entry] + tables.window_events - 1 - tables.missing[completion_path]
-        possible = rank <= last and agrees(tables, room, entry, completion_path, values)
+            last = workspace.first_rank[entry] + tables.window_events - 1 - tables.missing[completion_path]
+        possible = rank <= last and agrees(tables, workspace, entry, completion_path, values)
         for bound in range(tables.bound_at[completion_path], tables.bound_at[completion_path + 1]):
             if not possible:
                 break
             one, other, most = tables.bound_one[bound], tables.bound_other[bound], tables.bound_most[bound]
             if (one >= 0 and not has(mask, one)) or (other >= 0 and not has(mask, other)):
                 continue
-            later = now if one == NOW else room.first_time[entry] if one == FIRST else room.time[entry, one]
-            earlier = room.first_time[entry] if other == FIRST else room.time[entry, other]
+            later = now if one == NOW else workspace.first_time[entry] if one == FIRST else workspace.time[entry, one]
+            earlier = workspace.first_time[entry] if other == FIRST else workspace.time[entry, other]
             possible = later - earlier <= most
             if one == NOW:
                 until = min(until, earlier + most)
         if possible:
             found = True
-            room.due_time[entry] = min(room.due_time[entry], until)
-            room.due_rank[entry] = min(room.due_rank[entry], last)
+            workspace.due_time[entry] = min(workspace.due_time[entry], until)
+            workspace.due_rank[entry] = min(workspace.due_rank[entry], last)
             if tables.by_instance[state]:
-                room.ends_time[entry] = max(room.ends_time[entry], until)
-                room.ends_rank[entry] = max(room.ends_rank[entry], last)
+                workspace.ends_time[entry] = max(workspace.ends_time[entry], until)
+                workspace.ends_rank[entry] = max(workspace.ends_rank[entry], last)
     return found
 
 
 @kernel
-def agrees(tables: Tables, room: Room, entry: int, completion_path: int, values: IntArray) -> bool:
+def agrees(tables: Tables, workspace: Workspace, entry: int, completion_path: int, values: IntArray) -> bool:
     """Whether join variables and columns of the partition agree where a completion path asks for it."""
     for row in range(tables.agree_at[completion_path], tables.agree_at[completion_path + 1]):
         known = NONE
@@ -178,8 +178,8 @@ def agrees(tables: Tables, room: Room, entry: int, completion_path: int, values:
                 if values[column] == NONE or (known not in (NONE, values[column])):
                     return False
                 known = values[column]
-        for variable in range(room.joins.shape[1]):
-            value = room.joins[entry, variable]
+        for variable in range(workspace.joins.shape[1]):
+            value = workspace.joins[entry, variable]
             if value != NONE and has(tables.agree_variables[row], variable):
                 if known not in (NONE, value):
                     return False
@@ -188,166 +188,172 @@ def agrees(tables: Tables, room: Room, entry: int, completion_path: int, values:
 
 
 @kernel
-def add(tables: Tables, room: Room, stream: Stream, entry: int, weight: float) -> int:
+def add(tables: Tables, workspace: Workspace, stream: Stream, entry: int, weight: float) -> int:
     """Take a living entry in, unless one makes it useless; returns the entry that stands for it.
 
     `weight` is that of all events so far.
     """
-    n = room.n
-    state = room.state[entry]
-    first = room.head[state]
-    room.digest[entry] = NONE
+    n = workspace.n
+    state = workspace.state[entry]
+    first = workspace.head[state]
+    workspace.digest[entry] = NONE
     if first != NONE:
-        other = _standing(tables, room, stream, entry, first)
+        other = _standing(tables, workspace, stream, entry, first)
         if other != NONE:
-            given_back(room, entry)
+            given_back(workspace, entry)
             return other
-        entered(room.table, room.digest[entry], entry)
-    room.serial[entry] = n[BORN]
+        entered(workspace.table, workspace.digest[entry], entry)
+    workspace.serial[entry] = n[BORN]
     n[BORN] += 1
     if first == NONE:
-        room.head[state] = entry
-        room.previous[entry] = room.following[entry] = NONE
-        opened(tables, room, state, True)
+        workspace.head[state] = entry
+        workspace.previous[entry] = workspace.following[entry] = NONE
+        opened(tables, workspace, state, True)
     else:
-        after = room.following[first]
-        room.previous[entry], room.following[entry] = first, after
-        room.following[first] = entry
+        after = workspace.following[first]
+        workspace.previous[entry], workspace.following[entry] = first, after
+        workspace.following[first] = entry
         if after != NONE:
-            room.previous[after] = entry
-    hold(tables, room, entry, weight)
+            workspace.previous[after] = entry
+    hold(tables, workspace, entry, weight)
     if tables.by_instance[state]:
-        room.since[entry], room.moved_serial[entry] = n[CLOCK], NONE
+        workspace.since[entry], workspace.moved_serial[entry] = n[CLOCK], NONE
         n[LIVE] += 1
         n[SINCE] += n[CLOCK]
     if tables.pending[state]:
-        room.pending[n[PENDING]] = entry
+        workspace.pending[n[PENDING]] = entry
         n[PENDING] += 1
     else:
-        wait(room, entry, _FOREVER, _FOREVER)
+        wait(workspace, entry, _FOREVER, _FOREVER)
     return entry
 
 
 @kernel
-def _standing(tables: Tables, room: Room, stream: Stream, entry: int, first: int) -> int:
+def _standing(tables: Tables, workspace: Workspace, stream: Stream, entry: int, first: int) -> int:
     """The entry that stands for another one, or `NONE`; `first`: of the state.
 
     An entry that came when its state had none stays the first one, and out of the hash table: most states hold one
     entry at a time, of which no hash is needed.
     """
-    if room.digest[first] == NONE and _stands(tables, room, stream, first, entry):
+    if workspace.digest[first] == NONE and _stands(tables, workspace, stream, first, entry):
         return first
-    room.digest[entry] = digest(tables, room, entry)
-    last = len(room.table) - 1
-    at = room.digest[entry] & last
-    while room.table[at] != NONE:
-        other = int(room.table[at])
-        if room.digest[other] == room.digest[entry] and _stands(tables, room, stream, other, entry):
+    workspace.digest[entry] = digest(tables, workspace, entry)
+    last = len(workspace.table) - 1
+    at = workspace.digest[entry] & last
+    while workspace.table[at] != NONE:
+        other = int(workspace.table[at])
+        if workspace.digest[other] == workspace.digest[entry] and _stands(tables, workspace, stream, other, entry):
             return other
         at = (at + 1) & last
     return NONE
 
 
 @kernel
-def _stands(tables: Tables, room: Room, stream: Stream, one: int, other: int) -> bool:
+def _stands(tables: Tables, workspace: Workspace, stream: Stream, one: int, other: int) -> bool:
     """Whether the first of two entries can stand for both; it takes over a smaller assignment that is the same."""
-    if not same(tables, room, one, other):
+    if not same(tables, workspace, one, other):
         return False
-    if makes_useless(tables, room, one, other):
+    if makes_useless(tables, workspace, one, other):
         return True
-    if makes_useless(tables, room, other, one):
+    if makes_useless(tables, workspace, other, one):
         # What holds the larger one goes on, and may live for other times.
-        if tables.by_instance[room.state[one]]:
-            settled(tables, room, stream, one, room.n[CLOCK])
-        replace(tables, room, one, other)
+        if tables.by_instance[workspace.state[one]]:
+            settled(tables, workspace, stream, one, workspace.n[CLOCK])
+        replace(tables, workspace, one, other)
         return True
     return False
 
 
 @kernel
-def opened(tables: Tables, room: Room, state: int, whether: bool) -> None:
+def opened(tables: Tables, workspace: Workspace, state: int, whether: bool) -> None:
     """Note of the links out of a state whether it holds entries."""
     for at in range(tables.out_at[state], tables.out_at[state + 1]):
-        room.open[tables.out[at]] = whether
+        workspace.open[tables.out[at]] = whether
 
 
 @kernel
-def replace(tables: Tables, room: Room, old: int, new: int) -> None:
+def replace(tables: Tables, workspace: Workspace, old: int, new: int) -> None:
     """Let an entry hold another assignment that is the same."""
-    due_time, due_rank = room.due_time[old], room.due_rank[old]
-    for operand in range(room.time.shape[1]):
-        room.time[old, operand], room.position[old, operand] = room.time[new, operand], room.position[new, operand]
-    room.first_time[old], room.first_rank[old] = room.first_time[new], room.first_rank[new]
-    room.due_time[old], room.due_rank[old] = room.due_time[new], room.due_rank[new]
-    if tables.by_instance[room.state[old]]:
-        room.ends_time[old], room.ends_rank[old] = room.ends_time[new], room.ends_rank[new]
-        room.opens[old] = room.opens[new]
-        room.age[old] = room.age[new]
-    if tables.pending[room.state[old]]:
+    due_time, due_rank = workspace.due_time[old], workspace.due_rank[old]
+    for operand in range(workspace.time.shape[1]):
+        workspace.time[old, operand], workspace.position[old, operand] = (
+            workspace.time[new, operand],
+            workspace.position[new, operand],
+        )
+    workspace.first_time[old], workspace.first_rank[old] = workspace.first_time[new], workspace.first_rank[new]
+    workspace.due_time[old], workspace.due_rank[old] = workspace.due_time[new], workspace.due_rank[new]
+    if tables.by_instance[workspace.state[old]]:
+        workspace.ends_time[old], workspace.ends_rank[old] = workspace.ends_time[new], workspace.ends_rank[new]
+        workspace.opens[old] = workspace.opens[new]
+        workspace.age[old] = workspace.age[new]
+    if tables.pending[workspace.state[old]]:
         # What stands for both is a copy of what the smaller one is; the other one still tells of the kin of its own.
-        room.source[old], room.source[new] = room.source[new], room.source[old]
-        room.source_serial[old], room.source_serial[new] = room.source_serial[new], room.source_serial[old]
+        workspace.source[old], workspace.source[new] = workspace.source[new], workspace.source[old]
+        workspace.source_serial[old], workspace.source_serial[new] = (
+            workspace.source_serial[new],
+            workspace.source_serial[old],
+        )
     else:
-        wait(room, old, due_time, due_rank)
+        wait(workspace, old, due_time, due_rank)
 
 
 @kernel
-def wait(room: Room, entry: int, due_time: int, due_rank: int) -> None:
+def wait(workspace: Workspace, entry: int, due_time: int, due_rank: int) -> None:
     """Enter an entry into the queues of when to look again, where it does not stand yet with these."""
-    n = room.n
-    if room.due_time[entry] not in (_FOREVER, due_time):
-        n[TIMED] = push(room.timed, n[TIMED], room.due_time[entry], entry, room.serial[entry])
-    if room.due_rank[entry] not in (_FOREVER, due_rank):
-        n[RANKED] = push(room.ranked, n[RANKED], room.due_rank[entry], entry, room.serial[entry])
+    n = workspace.n
+    if workspace.due_time[entry] not in (_FOREVER, due_time):
+        n[TIMED] = push(workspace.timed, n[TIMED], workspace.due_time[entry], entry, workspace.serial[entry])
+    if workspace.due_rank[entry] not in (_FOREVER, due_rank):
+        n[RANKED] = push(workspace.ranked, n[RANKED], workspace.due_rank[entry], entry, workspace.serial[entry])
 
 
 @kernel
-def remove(tables: Tables, room: Room, entry: int, event: int) -> None:
+def remove(tables: Tables, workspace: Workspace, entry: int, event: int) -> None:
     """Take an entry out of everything."""
-    state = room.state[entry]
-    before, after = room.previous[entry], room.following[entry]
+    state = workspace.state[entry]
+    before, after = workspace.previous[entry], workspace.following[entry]
     if before == NONE:
-        room.head[state] = after
+        workspace.head[state] = after
     else:
-        room.following[before] = after
+        workspace.following[before] = after
     if after != NONE:
-        room.previous[after] = before
+        workspace.previous[after] = before
     elif before == NONE:
-        opened(tables, room, state, False)
-    if room.digest[entry] != NONE:
-        removed(room.table, room.digest, entry)
-    held_no_more(tables, room, entry)
-    n = room.n
+        opened(tables, workspace, state, False)
+    if workspace.digest[entry] != NONE:
+        removed(workspace.table, workspace.digest, entry)
+    held_no_more(tables, workspace, entry)
+    n = workspace.n
     if tables.by_instance[state]:
         n[LIVE] -= 1
-        n[SINCE] -= room.since[entry]
+        n[SINCE] -= workspace.since[entry]
     if n[TRACING]:
-        traced_ages(room, ENDED_AT, entry, event)
-    given_back(room, entry)
+        traced_ages(workspace, ENDED_AT, entry, event)
+    given_back(workspace, entry)
 
 
 @kernel
-def row_digest(room: Room, entry: int) -> int:
+def row_digest(workspace: Workspace, entry: int) -> int:
     """A hash of what makes instances one row of an answer: state, bound operands, join values."""
-    found = mixed(mixed(3, room.state[entry]), room.mask[entry])
-    for variable in range(room.joins.shape[1]):
-        found = mixed(found, room.joins[entry, variable])
+    found = mixed(mixed(3, workspace.state[entry]), workspace.mask[entry])
+    for variable in range(workspace.joins.shape[1]):
+        found = mixed(found, workspace.joins[entry, variable])
     return found
 
 
 @kernel
-def traced(room: Room, kind: int, serial: int, event: int, other: int, state: int) -> None:
+def traced(workspace: Workspace, kind: int, serial: int, event: int, other: int, state: int) -> None:
     """Add a row to the trace."""
-    row = room.n[TRACED]
-    room.trace[row, 0], room.trace[row, 1], room.trace[row, 2] = kind, serial, event
-    room.trace[row, 3], room.trace[row, 4] = other, state
-    room.n[TRACED] += 1
+    row = workspace.n[TRACED]
+    workspace.trace[row, 0], workspace.trace[row, 1], workspace.trace[row, 2] = kind, serial, event
+    workspace.trace[row, 3], workspace.trace[row, 4] = other, state
+    workspace.n[TRACED] += 1
 
 
 @kernel
-def traced_ages(room: Room, kind: int, entry: int, event: int) -> None:
+def traced_ages(workspace: Workspace, kind: int, entry: int, event: int) -> None:
     """Add a row to the trace that tells what the ages of an entry were made of before an event."""
-    row = room.n[TRACED]
-    traced(room, kind, room.serial[entry], event, NONE, room.state[entry])
-    room.trace[row, 5], room.trace[row, 6] = room.ends_time[entry], room.ends_rank[entry]
-    room.trace[row, 7] = room.opens[entry]
+    row = workspace.n[TRACED]
+    traced(workspace, kind, workspace.serial[entry], event, NONE, workspace.state[entry])
+    workspace.trace[row, 5], workspace.trace[row, 6] = workspace.ends_time[entry], workspace.ends_rank[entry]
+    workspace.trace[row, 7] = workspace.opens[entry]

@@ -10,9 +10,9 @@ import pandas as pd  # type: ignore[import-untyped]
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.event_columns import resolver
 from patternlake.udfs.language.predicates import evaluate
-from patternlake.udfs.machines.room import NONE
 from patternlake.udfs.machines.subscription import Primitive
 from patternlake.udfs.machines.tables import IntArray
+from patternlake.udfs.machines.workspace import NONE
 
 
 def matching_primitives(

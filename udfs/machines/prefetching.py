@@ -11,8 +11,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from patternlake.udfs.machines.compiling import kernel
-from patternlake.udfs.machines.room import FIRED, NONE, Room
 from patternlake.udfs.machines.tables import Tables
+from patternlake.udfs.machines.workspace import FIRED, NONE, Workspace
 
 _LINE = 64
 
@@ -43,64 +43,64 @@ _asked: Any = intrinsic(_typed)
 
 
 @kernel
-def ask(tables: Tables, room: Room, count: int) -> None:
-    """Ask for what the first links of `Room.follows` need; each pass for what the one before it leads to."""
+def ask(tables: Tables, workspace: Workspace, count: int) -> None:
+    """Ask for what the first links of `Workspace.follows` need; each pass for what the one before it leads to."""
     for at in range(count):
-        link = room.follows[at]
-        _asked(room.head, tables.source[link], 0)
+        link = workspace.follows[at]
+        _asked(workspace.head, tables.source[link], 0)
         _asked(tables.pending, tables.target[link], 0)
         _asked(tables.move_slot, tables.move_at[link], 0)
-        _asked(room.head, tables.target[link], 0)
+        _asked(workspace.head, tables.target[link], 0)
     for at in range(count):
-        link = room.follows[at]
+        link = workspace.follows[at]
         target, slot = tables.target[link], tables.move_slot[tables.move_at[link]]
-        entry = room.head[tables.source[link]]
+        entry = workspace.head[tables.source[link]]
         if entry != NONE:
-            _asked(room.state, entry, 0)
-            _asked(room.state, entry, _LINE)
-            _asked(room.state, entry, 2 * _LINE)
-            _asked(room.state, entry, 3 * _LINE)
+            _asked(workspace.state, entry, 0)
+            _asked(workspace.state, entry, _LINE)
+            _asked(workspace.state, entry, 2 * _LINE)
+            _asked(workspace.state, entry, 3 * _LINE)
         _asked(tables.role_place, tables.role_at[target], 0)
         _asked(tables.out, tables.out_at[target], 0)
         _asked(tables.slot_place, slot, 0)
-        _asked(room.advanced, slot, 0)
+        _asked(workspace.advanced, slot, 0)
     for at in range(count):
-        link = room.follows[at]
+        link = workspace.follows[at]
         target, slot = tables.target[link], tables.move_slot[tables.move_at[link]]
-        entry = room.head[tables.source[link]]
+        entry = workspace.head[tables.source[link]]
         if entry != NONE:
-            _asked(room.group_place, room.group[entry, tables.move_role[tables.move_at[link]]], 0)
+            _asked(workspace.group_place, workspace.group[entry, tables.move_role[tables.move_at[link]]], 0)
         if not tables.final[target]:
             place = tables.role_place[tables.role_at[target]]
             _asked(tables.waits, place, 0)
-            _asked(room.visits, place, 0)
-            _asked(room.open, tables.out[tables.out_at[target]], 0)
+            _asked(workspace.visits, place, 0)
+            _asked(workspace.open, tables.out[tables.out_at[target]], 0)
         _asked(tables.fired_at, slot, 0)
 
 
 @kernel
-def ask_for_ends(tables: Tables, room: Room, nonwaiting: int) -> None:
+def ask_for_ends(tables: Tables, workspace: Workspace, nonwaiting: int) -> None:
     """Ask for what tells where the nonwaiting groups go, and for where they are counted."""
     for at in range(nonwaiting):
-        place = room.group_place[room.nonwaiting_groups[at]]
+        place = workspace.group_place[workspace.nonwaiting_groups[at]]
         _asked(tables.fallback_states, tables.fallback_state_at[place], 0)
-        _asked(room.left, tables.left_at[place], 0)
+        _asked(workspace.left, tables.left_at[place], 0)
     for at in range(nonwaiting):
-        place = _next_occupied(tables, room, room.group_place[room.nonwaiting_groups[at]])
+        place = _next_occupied(tables, workspace, workspace.group_place[workspace.nonwaiting_groups[at]])
         if place != NONE:
-            _asked(room.place_first, place, 0)
-    for at in range(room.n[FIRED]):
-        _asked(room.fired_left, tables.fired_at[room.fired[at, 1]], 0)
+            _asked(workspace.place_first, place, 0)
+    for at in range(workspace.n[FIRED]):
+        _asked(workspace.fired_left, tables.fired_at[workspace.fired[at, 1]], 0)
     for at in range(nonwaiting):
-        place = _next_occupied(tables, room, room.group_place[room.nonwaiting_groups[at]])
-        if place != NONE and room.place_first[place] != NONE:
-            _asked(room.group_place, room.place_first[place], 0)
+        place = _next_occupied(tables, workspace, workspace.group_place[workspace.nonwaiting_groups[at]])
+        if place != NONE and workspace.place_first[place] != NONE:
+            _asked(workspace.group_place, workspace.place_first[place], 0)
 
 
 @kernel
-def _next_occupied(tables: Tables, room: Room, place: int) -> int:
+def _next_occupied(tables: Tables, workspace: Workspace, place: int) -> int:
     """The first occupied one of a place's fallback states, or `NONE`."""
     for at in range(tables.fallback_state_at[place], tables.fallback_state_at[place + 1]):
-        if room.occupied[tables.fallback_states[at]]:
+        if workspace.occupied[tables.fallback_states[at]]:
             return int(tables.fallback_states[at])
     return NONE

@@ -12,7 +12,11 @@ from patternlake.udfs.machines.counting import all_settled, boundaries_found, me
 from patternlake.udfs.machines.entries import add, given_back, lives, remove, taken
 from patternlake.udfs.machines.groups import swept
 from patternlake.udfs.machines.layout import for_kernels
-from patternlake.udfs.machines.room import (
+from patternlake.udfs.machines.stream import Stream
+from patternlake.udfs.machines.sweep import sweep
+from patternlake.udfs.machines.tables import Compiled, IntArray, Tables
+from patternlake.udfs.machines.totals import Totals
+from patternlake.udfs.machines.workspace import (
     BORN,
     CLOCK,
     DONE,
@@ -34,14 +38,10 @@ from patternlake.udfs.machines.room import (
     TOP,
     TRACED,
     TRACING,
-    Room,
+    Workspace,
     enlarged,
-    new_room,
+    new_workspace,
 )
-from patternlake.udfs.machines.stream import Stream
-from patternlake.udfs.machines.sweep import sweep
-from patternlake.udfs.machines.tables import Compiled, IntArray, Tables
-from patternlake.udfs.machines.totals import Totals
 
 MORE_KEPT = 100
 """What the kernel says where there is no room to write instances back."""
@@ -58,7 +58,7 @@ class Held(NamedTuple):
     at
         int64[p + 1]: where the instances of each begin.
     state, mask, first_time, first_rank, joins, time, position, age
-        Of instances, as in `Room`; `age` is told, and not read back.
+        Of instances, as in `Workspace`; `age` is told, and not read back.
     """
 
     taken: IntArray
@@ -122,7 +122,7 @@ class Machines:
 
     def __init__(self, compiled: Compiled, *, tracing: bool = False) -> None:
         self.compiled, self.tables = compiled, for_kernels(compiled.tables)
-        self.room = new_room(compiled, tracing=tracing)
+        self.workspace = new_workspace(compiled, tracing=tracing)
 
     def take(self, held: Held, event_at: IntArray, stream: Stream) -> tuple[Found, Held]:
         """Let partitions take new events.
@@ -142,58 +142,62 @@ class Machines:
         """
         tables = self.tables
         most = int(np.diff(held.at).max(initial=0))
-        self._make_room(most)
+        self._ensure_capacity(most)
         kept = _capacity(held, max(256, 2 * len(held.state)))
         progress = np.array([0, _NOT_READ, 0], np.int64)
-        self.room.n[FOUND] = self.room.n[TRACED] = self.room.n[BORN] = 0
+        self.workspace.n[FOUND] = self.workspace.n[TRACED] = self.workspace.n[BORN] = 0
         while True:
-            wanted = _run(tables, self.room, stream, event_at, held, kept, progress)
+            wanted = _run(tables, self.workspace, stream, event_at, held, kept, progress)
             if wanted == DONE:
                 break
             if wanted == MORE_KEPT:
-                kept = _capacity(kept, 2 * len(kept.state) + int(self.room.n[TOP]))
+                kept = _capacity(kept, 2 * len(kept.state) + int(self.workspace.n[TOP]))
             else:
-                self.room = enlarged(self.room, wanted)
+                self.workspace = enlarged(self.workspace, wanted)
         # The empty assignment holds its places all the time.
-        roots = int(self.room.n[ROOTS])
-        self.room.visits[tables.role_place[:roots]] += stream.weight[-1] - stream.weight[0]
-        room, found, count = self.room, int(self.room.n[FOUND]), int(progress[2])
+        roots = int(self.workspace.n[ROOTS])
+        self.workspace.visits[tables.role_place[:roots]] += stream.weight[-1] - stream.weight[0]
+        workspace, found, count = self.workspace, int(self.workspace.n[FOUND]), int(progress[2])
         return (
             Found(
-                event=room.found[:found, 0].copy(),
-                state=room.found[:found, 1].copy(),
-                mask=room.found[:found, 2].copy(),
-                time=room.found_time[:found].copy(),
-                position=room.found_position[:found].copy(),
+                event=workspace.found[:found, 0].copy(),
+                state=workspace.found[:found, 1].copy(),
+                mask=workspace.found[:found, 2].copy(),
+                time=workspace.found_time[:found].copy(),
+                position=workspace.found_position[:found].copy(),
             ),
             kept._replace(**{name: getattr(kept, name)[:count].copy() for name in Held._fields[3:]}),
         )
 
-    def _make_room(self, entries: int) -> None:
+    def _ensure_capacity(self, entries: int) -> None:
         """For what is remembered of one partition."""
         for wanted, size in (
             (MORE_ENTRIES, entries + 2),
-            (MORE_GROUPS, int(self.room.n[ROOTS]) + entries * self.room.group.shape[1] + 1),
+            (MORE_GROUPS, int(self.workspace.n[ROOTS]) + entries * self.workspace.group.shape[1] + 1),
             (MORE_QUEUE, 2 * entries + 2),
         ):
-            held = {MORE_ENTRIES: self.room.state, MORE_GROUPS: self.room.group_place, MORE_QUEUE: self.room.timed}
+            held = {
+                MORE_ENTRIES: self.workspace.state,
+                MORE_GROUPS: self.workspace.group_place,
+                MORE_QUEUE: self.workspace.timed,
+            }
             if len(held[wanted]) < size:
-                self.room = enlarged(self.room, wanted, size)
+                self.workspace = enlarged(self.workspace, wanted, size)
 
     @property
     def trace(self) -> IntArray:
-        """int64[·, 5]: `Room.trace` of the last events that were taken."""
-        return self.room.trace[: self.room.n[TRACED]]
+        """int64[·, 5]: `Workspace.trace` of the last events that were taken."""
+        return self.workspace.trace[: self.workspace.n[TRACED]]
 
     @property
     def totals(self) -> Totals:
         """All counts."""
-        room, places = self.room, len(self.compiled.tables.waits)
-        used = np.flatnonzero(room.tally_keys[:, 0] != NONE)
+        workspace, places = self.workspace, len(self.compiled.tables.waits)
+        used = np.flatnonzero(workspace.tally_keys[:, 0] != NONE)
         return Totals(
-            np.concatenate([room.visits[:places], room.advanced, room.left, room.fired_left]),
-            room.tally_keys[used],
-            room.tally_weight[used],
+            np.concatenate([workspace.visits[:places], workspace.advanced, workspace.left, workspace.fired_left]),
+            workspace.tally_keys[used],
+            workspace.tally_weight[used],
         )
 
 
@@ -209,26 +213,26 @@ def _capacity(held: Held, size: int) -> Held:
 
 @njit(cache=True)
 def _run(
-    tables: Tables, room: Room, stream: Stream, event_at: IntArray, held: Held, kept: Held, progress: IntArray
+    tables: Tables, workspace: Workspace, stream: Stream, event_at: IntArray, held: Held, kept: Held, progress: IntArray
 ) -> int:
     """Go on from (partition, event, instances written back) until all is done or there is too little room."""
     while progress[0] < len(event_at) - 1:
         part = progress[0]
         begin, end = event_at[part], event_at[part + 1]
         if progress[1] == _NOT_READ:
-            _read(tables, room, stream, begin, held, part)
+            _read(tables, workspace, stream, begin, held, part)
             progress[1] = begin
         rank = held.taken[part] + progress[1] - begin
-        progress[1], wanted = sweep(tables, room, stream, begin, progress[1], end, rank)
-        if wanted == DONE and not all_settled(tables, room, stream, end):
+        progress[1], wanted = sweep(tables, workspace, stream, begin, progress[1], end, rank)
+        if wanted == DONE and not all_settled(tables, workspace, stream, end):
             wanted = MORE_TALLY
         if wanted != DONE:
             return wanted
-        if progress[2] + room.n[TOP] > len(kept.state):
+        if progress[2] + workspace.n[TOP] > len(kept.state):
             return MORE_KEPT
-        if room.n[TRACING] and room.n[TRACED] + room.n[TOP] > len(room.trace):
+        if workspace.n[TRACING] and workspace.n[TRACED] + workspace.n[TOP] > len(workspace.trace):
             return MORE_TRACE
-        progress[2] = _write(tables, room, kept, progress[2], end, stream.weight[end])
+        progress[2] = _write(tables, workspace, kept, progress[2], end, stream.weight[end])
         kept.taken[part] = held.taken[part] + end - begin
         kept.last[part] = stream.time[end - 1]
         kept.at[part + 1] = progress[2]
@@ -237,39 +241,47 @@ def _run(
 
 
 @njit(cache=True)
-def _read(tables: Tables, room: Room, stream: Stream, begin: int, held: Held, part: int) -> None:
-    """Put what is remembered of a partition into the room."""
+def _read(tables: Tables, workspace: Workspace, stream: Stream, begin: int, held: Held, part: int) -> None:
+    """Put what is remembered of a partition into the workspace."""
     values = stream.values[:, begin].copy()
-    n = room.n
+    n = workspace.n
     n[CLOCK] = begin
     for row in range(held.at[part], held.at[part + 1]):
-        entry = taken(room)
-        room.state[entry], room.mask[entry] = held.state[row], held.mask[row]
-        room.first_time[entry], room.first_rank[entry] = held.first_time[row], held.first_rank[row]
-        room.joins[entry], room.time[entry], room.position[entry] = held.joins[row], held.time[row], held.position[row]
-        if lives(tables, room, entry, values, held.last[part], held.taken[part] - 1):
-            if tables.by_instance[room.state[entry]]:
-                measured(tables, room, entry, held.last[part], held.taken[part] - 1)
-            add(tables, room, stream, entry, stream.weight[begin])
+        entry = taken(workspace)
+        workspace.state[entry], workspace.mask[entry] = held.state[row], held.mask[row]
+        workspace.first_time[entry], workspace.first_rank[entry] = held.first_time[row], held.first_rank[row]
+        workspace.joins[entry], workspace.time[entry], workspace.position[entry] = (
+            held.joins[row],
+            held.time[row],
+            held.position[row],
+        )
+        if lives(tables, workspace, entry, values, held.last[part], held.taken[part] - 1):
+            if tables.by_instance[workspace.state[entry]]:
+                measured(tables, workspace, entry, held.last[part], held.taken[part] - 1)
+            add(tables, workspace, stream, entry, stream.weight[begin])
         else:
-            given_back(room, entry)
-    boundaries_found(tables, room, room.pending, n[PENDING])
+            given_back(workspace, entry)
+    boundaries_found(tables, workspace, workspace.pending, n[PENDING])
 
 
 @njit(cache=True)
-def _write(tables: Tables, room: Room, kept: Held, row: int, end: int, weight: float) -> int:
-    """Write a partition's instances back and empty the room; returns the next row."""
-    n = room.n
+def _write(tables: Tables, workspace: Workspace, kept: Held, row: int, end: int, weight: float) -> int:
+    """Write a partition's instances back and empty the workspace; returns the next row."""
+    n = workspace.n
     for entry in range(1, n[TOP]):
-        if room.state[entry] < 0:
+        if workspace.state[entry] < 0:
             continue
-        kept.state[row], kept.mask[row] = room.state[entry], room.mask[entry]
-        kept.first_time[row], kept.first_rank[row] = room.first_time[entry], room.first_rank[entry]
-        kept.joins[row], kept.time[row], kept.position[row] = room.joins[entry], room.time[entry], room.position[entry]
-        kept.age[row] = room.age[entry] if tables.by_instance[room.state[entry]] else 0
+        kept.state[row], kept.mask[row] = workspace.state[entry], workspace.mask[entry]
+        kept.first_time[row], kept.first_rank[row] = workspace.first_time[entry], workspace.first_rank[entry]
+        kept.joins[row], kept.time[row], kept.position[row] = (
+            workspace.joins[entry],
+            workspace.time[entry],
+            workspace.position[entry],
+        )
+        kept.age[row] = workspace.age[entry] if tables.by_instance[workspace.state[entry]] else 0
         row += 1
-        remove(tables, room, entry, end)
-    swept(tables, room, weight)
+        remove(tables, workspace, entry, end)
+    swept(tables, workspace, weight)
     n[TOP], n[FREE], n[PENDING], n[TIMED], n[RANKED], n[NONWAITING_GROUPS] = 1, 0, 0, 0, 0, 0
     n[GROUP_TOP], n[GROUP_FREE] = n[ROOTS], 0
     return row

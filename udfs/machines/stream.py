@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from patternlake.udfs.machines.room import FloatArray
 from patternlake.udfs.machines.tables import IntArray
+from patternlake.udfs.machines.workspace import FloatArray
 
 
 class Stream(NamedTuple):

@@ -13,8 +13,8 @@ import numpy as np
 from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves
 from patternlake.udfs.machines.counting import AGES, GONE
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts
-from patternlake.udfs.machines.room import FloatArray
 from patternlake.udfs.machines.tables import Compiled, IntArray
+from patternlake.udfs.machines.workspace import FloatArray
 
 _Row = tuple[int, int, int, float]
 """Age before; state and age after; weight."""

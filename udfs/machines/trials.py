@@ -24,10 +24,10 @@ from patternlake.udfs.machines.configured import Group, columns_read
 from patternlake.udfs.machines.forecasting import FloatArray, Forecaster
 from patternlake.udfs.machines.matching_primitives import Codes
 from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, stream_of
-from patternlake.udfs.machines.room import BEGUN, COMPLETED, EDGE, ENDED_AT, FELL, LOOKED_AT
 from patternlake.udfs.machines.running import Machines, nothing_held
 from patternlake.udfs.machines.tables import IntArray, Tables
 from patternlake.udfs.machines.totals import Totals, counts_of
+from patternlake.udfs.machines.workspace import BEGUN, COMPLETED, EDGE, ENDED_AT, FELL, LOOKED_AT
 from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import tables
 

@@ -22,15 +22,15 @@ NONE = -1
 
 (TOP, FREE, FRESH, PENDING, GROUP_TOP, GROUP_FREE, NONWAITING_GROUPS, EMPTIED, TIMED, RANKED, SERIAL, FIRED, ENDED,
  FOUND, TRACED, TRACING, BORN, ROOTS, DISCARDED, MOVED, TALLIED, LIVE, SINCE, OFFSET, CLOCK) = range(25)  # fmt: skip
-"""Places in `Room.n`: how many of each array are in use, serial numbers, whether a trace is kept; of instances that
-count moves of their own how many there are, and the sum of `since`; rank less number of an event; the event from which
-on new instances count."""
+"""Places in `Workspace.n`: how many of each array are in use, serial numbers, whether a trace is kept; of instances
+that count moves of their own how many there are, and the sum of `since`; rank less number of an event; the event from
+which on new instances count."""
 
 DONE, MORE_ENTRIES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE, MORE_TALLY = range(8)
 """What a kernel says when it stops."""
 
 ADVANCED, BY_SLOT = range(2)
-"""Columns of `Room.group_marks`."""
+"""Columns of `Workspace.group_marks`."""
 
 EDGE, COMPLETED, BEGUN, ENDED_AT, FELL, LOOKED_AT = range(6)
 """Kinds of rows of a trace."""
@@ -41,7 +41,7 @@ MOST_SETS = 64
 """Sets of join variables that are remembered of a place; groups of a place with more are looked through one by one."""
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """N entries (instances of states), O operands, V join variables, G groups, Q places.
 
     Attributes
@@ -219,8 +219,8 @@ _LISTS = {
 }
 
 
-def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> Room:
-    """Room for subscriptions, with the empty assignment in it.
+def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> Workspace:
+    """A workspace for subscriptions, with the empty assignment in it.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
     }
     lists: dict[str, Any] = {name: whole(size) for name in _LISTS[MORE_ENTRIES]}
     lists |= {name: whole(groups) for name in _LISTS[MORE_GROUPS]}
-    room = Room(
+    workspace = Workspace(
         n=n,
         **side_by_side(by_entry),
         **side_by_side(counted),
@@ -290,45 +290,48 @@ def new_room(compiled: Compiled, *, tracing: bool = False, size: int = 256) -> R
         found_position=whole(size, operands),
         trace=whole(size if tracing else 1, 8),
     )
-    room.state[0], room.mask[0] = 0, 0
-    room.group_place[:roots] = tables.role_place[:roots]
-    room.group_held[:roots] = 1
-    return room
+    workspace.state[0], workspace.mask[0] = 0, 0
+    workspace.group_place[:roots] = tables.role_place[:roots]
+    workspace.group_held[:roots] = 1
+    return workspace
 
 
-def enlarged(room: Room, wanted: int, least: int = 0) -> Room:
-    """Twice the room for what a kernel asked for, or `least` if that is more."""
+def enlarged(workspace: Workspace, wanted: int, least: int = 0) -> Workspace:
+    """Twice the capacity for what a kernel asked for, or `least` if that is more."""
     if wanted == MORE_TALLY:
-        return _more_tally(room)
+        return _more_tally(workspace)
     blocks: tuple[tuple[str, ...], ...] = {
         MORE_ENTRIES: (_ENTRIES, _COUNTED), MORE_GROUPS: (_GROUPS,)
     }.get(wanted, ())  # fmt: skip
     larger = {}
     for name in (*(name for block in blocks for name in block), *_LISTS[wanted]):
-        old = getattr(room, name)
+        old = getattr(workspace, name)
         size = max(2 * len(old), least)
         larger[name] = np.full((size, *old.shape[1:]), NONE, old.dtype)
         larger[name][: len(old)] = old
-    room = room._replace(**larger)
+    workspace = workspace._replace(**larger)
     for block in blocks:
-        room = room._replace(**side_by_side({name: larger[name] for name in block}))
+        workspace = workspace._replace(**side_by_side({name: larger[name] for name in block}))
     if wanted == MORE_ENTRIES:
-        top = int(room.n[TOP])
-        used = np.flatnonzero((room.state[:top] > 0) & (room.digest[:top] != NONE))
-        return room._replace(table=_hashed(room.digest, used, len(room.state)))
+        top = int(workspace.n[TOP])
+        used = np.flatnonzero((workspace.state[:top] > 0) & (workspace.digest[:top] != NONE))
+        return workspace._replace(table=_hashed(workspace.digest, used, len(workspace.state)))
     if wanted == MORE_GROUPS:
-        place = room.group_place[: room.n[GROUP_TOP]]
-        used = np.flatnonzero((place >= 0) & (room.place_first[place] != np.arange(len(place))))
-        return room._replace(group_table=_hashed(room.group_hash, used, len(room.group_place)))
-    return room
+        place = workspace.group_place[: workspace.n[GROUP_TOP]]
+        used = np.flatnonzero((place >= 0) & (workspace.place_first[place] != np.arange(len(place))))
+        return workspace._replace(group_table=_hashed(workspace.group_hash, used, len(workspace.group_place)))
+    return workspace
 
 
-def _more_tally(room: Room) -> Room:
-    """Room for twice the rows of the tally."""
-    used = np.flatnonzero(room.tally_keys[:, 0] != NONE)
-    keys, weight = np.full((2 * len(room.tally_keys), 2), NONE, np.int64), np.zeros(2 * len(room.tally_weight))
-    larger = room._replace(tally_keys=keys, tally_weight=weight)
-    rehashed(room.tally_keys[used], room.tally_weight[used], larger.tally_keys, larger.tally_weight)
+def _more_tally(workspace: Workspace) -> Workspace:
+    """A workspace with twice the rows of the tally."""
+    used = np.flatnonzero(workspace.tally_keys[:, 0] != NONE)
+    keys, weight = (
+        np.full((2 * len(workspace.tally_keys), 2), NONE, np.int64),
+        np.zeros(2 * len(workspace.tally_weight)),
+    )
+    larger = workspace._replace(tally_keys=keys, tally_weight=weight)
+    rehashed(workspace.tally_keys[used], workspace.tally_weight[used], larger.tally_keys, larger.tally_weight)
     return larger
 
 
