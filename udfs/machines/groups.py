@@ -1,4 +1,4 @@
-"""Groups of instances that count one move together: those of one place with the same join values.
+"""Groups of instances that count one move together: those of one counted state with the same join values.
 
 Source: SPEC section 6: per event each occupied state counts exactly one move; states are told apart by partition and
 join values.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from patternlake.udfs.machines.compiling import kernel
+from patternlake.udfs.machines.counted_states import NOTHING
 from patternlake.udfs.machines.hashing import entered, mixed, removed
-from patternlake.udfs.machines.places import NOTHING
 from patternlake.udfs.machines.tables import DEAD, IntArray, Tables
 from patternlake.udfs.machines.workspace import EMPTIED, GROUP_FREE, GROUP_TOP, NONE, NONWAITING_GROUPS, Workspace
 
@@ -22,11 +22,11 @@ def hold(tables: Tables, workspace: Workspace, entry: int, weight: float) -> Non
     """Let an entry hold the groups of its roles; `weight`: of all events so far, behind which a group is occupied."""
     first = tables.role_at[workspace.state[entry]]
     for role in range(first, tables.role_at[workspace.state[entry] + 1]):
-        place = tables.role_place[role]
+        counted_state = tables.role_counted_state[role]
         variables = _variables(tables, role)
-        group = found(workspace, place, workspace.joins, entry, variables)
+        group = found(workspace, counted_state, workspace.joins, entry, variables)
         if group == NONE:
-            group = _made(tables, workspace, place, entry, variables, weight)
+            group = _made(tables, workspace, counted_state, entry, variables, weight)
         workspace.group[entry, role - first] = group
         workspace.group_held[group] += 1
 
@@ -51,7 +51,7 @@ def swept(tables: Tables, workspace: Workspace, weight: float) -> None:
     for at in range(n[EMPTIED]):
         group = workspace.emptied[at]
         # It may have been taken up again, or stand here twice.
-        if workspace.group_held[group] > 0 or workspace.group_place[group] == NONE:
+        if workspace.group_held[group] > 0 or workspace.group_counted_state[group] == NONE:
             continue
         given_up(tables, workspace, group, weight)
     n[EMPTIED] = 0
@@ -61,20 +61,22 @@ def swept(tables: Tables, workspace: Workspace, weight: float) -> None:
 def given_up(tables: Tables, workspace: Workspace, group: int, weight: float) -> None:
     """Count how long a group was occupied, and make its number free."""
     n = workspace.n
-    place = workspace.group_place[group]
-    workspace.visits[place] += weight - workspace.group_since[group]
-    if not tables.waits[place]:
+    counted_state = workspace.group_counted_state[group]
+    workspace.visits[counted_state] += weight - workspace.group_since[group]
+    if not tables.waits[counted_state]:
         n[NONWAITING_GROUPS] -= 1
         moved = workspace.nonwaiting_groups[n[NONWAITING_GROUPS]]
         workspace.nonwaiting_groups[workspace.group_nonwaiting_at[group]] = moved
         workspace.group_nonwaiting_at[moved] = workspace.group_nonwaiting_at[group]
-    if workspace.place_first[place] == group:
-        workspace.place_first[place] = NONE
+    if workspace.counted_state_first[counted_state] == group:
+        workspace.counted_state_first[counted_state] = NONE
     else:
-        workspace.place_others[place] -= 1
+        workspace.counted_state_others[counted_state] -= 1
         removed(workspace.group_table, workspace.group_hash, group)
-    workspace.occupied[place] = workspace.place_first[place] != NONE or workspace.place_others[place] > 0
-    workspace.group_place[group] = NONE
+    workspace.occupied[counted_state] = (
+        workspace.counted_state_first[counted_state] != NONE or workspace.counted_state_others[counted_state] > 0
+    )
+    workspace.group_counted_state[group] = NONE
     workspace.group_free[n[GROUP_FREE]] = group
     n[GROUP_FREE] += 1
 
@@ -82,8 +84,8 @@ def given_up(tables: Tables, workspace: Workspace, group: int, weight: float) ->
 @kernel
 def end_of(tables: Tables, workspace: Workspace, group: int) -> int:
     """Where a discarded copy goes: the number of a fallback state that is held by values among its own, or death."""
-    place = workspace.group_place[group]
-    first, last = tables.fallback_state_at[place], tables.fallback_state_at[place + 1]
+    counted_state = workspace.group_counted_state[group]
+    first, last = tables.fallback_state_at[counted_state], tables.fallback_state_at[counted_state + 1]
     for number in range(first, last):
         if _held(workspace, tables.fallback_states[number], group):
             return int(number - first)
@@ -101,44 +103,44 @@ def falls_to(workspace: Workspace, group: int, other: int) -> bool:
 
 
 @kernel
-def _held(workspace: Workspace, place: int, group: int) -> bool:
-    """Whether an instance holds a place whose values are among those of a group."""
-    if not workspace.occupied[place]:
+def _held(workspace: Workspace, counted_state: int, group: int) -> bool:
+    """Whether an instance holds a counted state whose values are among those of a group."""
+    if not workspace.occupied[counted_state]:
         return False
     width = workspace.group_joins.shape[1]
     most = workspace.sets.shape[1]
-    if workspace.set_count[place] > most:
+    if workspace.set_count[counted_state] > most:
         for other in range(workspace.n[GROUP_TOP]):
-            held = workspace.group_place[other] == place and workspace.group_held[other] > 0
+            held = workspace.group_counted_state[other] == counted_state and workspace.group_held[other] > 0
             if held and falls_to(workspace, group, other):
                 return True
         return False
-    for number in range(workspace.set_count[place]):
-        wanted = workspace.sets[place, number]
+    for number in range(workspace.set_count[counted_state]):
+        wanted = workspace.sets[counted_state, number]
         all_bound = True
         for variable in range(width):
             all_bound = all_bound and ((wanted >> variable) & 1 == 0 or workspace.group_joins[group, variable] != NONE)
         if all_bound:
-            other = found(workspace, place, workspace.group_joins, group, wanted)
+            other = found(workspace, counted_state, workspace.group_joins, group, wanted)
             if other != NONE and workspace.group_held[other] > 0:
                 return True
     return False
 
 
 @kernel
-def found(workspace: Workspace, place: int, joins: IntArray, row: int, variables: int) -> int:
-    """The group of a place with the values of these variables in a row, or `NONE`."""
-    first = workspace.place_first[place]
+def found(workspace: Workspace, counted_state: int, joins: IntArray, row: int, variables: int) -> int:
+    """The group of a counted state with the values of these variables in a row, or `NONE`."""
+    first = workspace.counted_state_first[counted_state]
     if first != NONE and _agree(workspace, first, joins, row, variables):
         return int(first)
-    if workspace.place_others[place] == 0:
+    if workspace.counted_state_others[counted_state] == 0:
         return NONE
-    digest = _digest(place, joins, row, variables)
+    digest = _digest(counted_state, joins, row, variables)
     last = len(workspace.group_table) - 1
     at = digest & last
     while workspace.group_table[at] != NONE:
         group = workspace.group_table[at]
-        equal = workspace.group_hash[group] == digest and workspace.group_place[group] == place
+        equal = workspace.group_hash[group] == digest and workspace.group_counted_state[group] == counted_state
         if equal and _agree(workspace, group, joins, row, variables):
             return int(group)
         at = (at + 1) & last
@@ -155,7 +157,7 @@ def _agree(workspace: Workspace, group: int, joins: IntArray, row: int, variable
 
 
 @kernel
-def _made(tables: Tables, workspace: Workspace, place: int, entry: int, variables: int, weight: float) -> int:
+def _made(tables: Tables, workspace: Workspace, counted_state: int, entry: int, variables: int, weight: float) -> int:
     """A new group for an entry; there is room for one."""
     n = workspace.n
     if n[GROUP_FREE] > 0:
@@ -166,37 +168,39 @@ def _made(tables: Tables, workspace: Workspace, place: int, entry: int, variable
         n[GROUP_TOP] += 1
     for variable in range(workspace.joins.shape[1]):
         workspace.group_joins[group, variable] = _value(workspace.joins, entry, variables, variable)
-    workspace.group_place[group] = place
+    workspace.group_counted_state[group] = counted_state
     workspace.group_held[group] = 0
     workspace.group_since[group] = weight
     for mark in range(workspace.group_marks.shape[1]):
         workspace.group_marks[group, mark] = NONE
-    workspace.occupied[place] = True
-    if workspace.place_first[place] == NONE:
-        workspace.place_first[place] = group
+    workspace.occupied[counted_state] = True
+    if workspace.counted_state_first[counted_state] == NONE:
+        workspace.counted_state_first[counted_state] = group
     else:
-        workspace.place_others[place] += 1
-        workspace.group_hash[group] = _digest(place, workspace.joins, entry, variables)
+        workspace.counted_state_others[counted_state] += 1
+        workspace.group_hash[group] = _digest(counted_state, workspace.joins, entry, variables)
         entered(workspace.group_table, workspace.group_hash[group], group)
-    if not tables.waits[place]:
+    if not tables.waits[counted_state]:
         workspace.nonwaiting_groups[n[NONWAITING_GROUPS]] = group
         workspace.group_nonwaiting_at[group] = n[NONWAITING_GROUPS]
         n[NONWAITING_GROUPS] += 1
-    _noted(workspace, place, _bound(workspace.joins, entry, variables))
+    _noted(workspace, counted_state, _bound(workspace.joins, entry, variables))
     return int(group)
 
 
 @kernel
-def _noted(workspace: Workspace, place: int, bound: int) -> None:
-    """Remember which variables a group of a place binds; of more than there is room for, only that there are more."""
-    count, most = workspace.set_count[place], workspace.sets.shape[1]
+def _noted(workspace: Workspace, counted_state: int, bound: int) -> None:
+    """Remember which variables a group of a counted state binds; of more than there is room for, only that there are
+    more.
+    """
+    count, most = workspace.set_count[counted_state], workspace.sets.shape[1]
     for number in range(min(count, most)):
-        if workspace.sets[place, number] == bound:
+        if workspace.sets[counted_state, number] == bound:
             return
     if count < most:
-        workspace.sets[place, count] = bound
+        workspace.sets[counted_state, count] = bound
     if count <= most:
-        workspace.set_count[place] += 1
+        workspace.set_count[counted_state] += 1
 
 
 @kernel
@@ -221,8 +225,8 @@ def _bound(joins: IntArray, row: int, variables: int) -> int:
 
 
 @kernel
-def _digest(place: int, joins: IntArray, row: int, variables: int) -> int:
-    digest = mixed(11, place)
+def _digest(counted_state: int, joins: IntArray, row: int, variables: int) -> int:
+    digest = mixed(11, counted_state)
     for variable in range(joins.shape[1]):
         digest = mixed(digest, _value(joins, row, variables, variable))
     return digest

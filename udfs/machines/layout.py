@@ -24,10 +24,10 @@ _TOGETHER = (
     ("source", "target", "operand", "rival", "limit_at", "move_at"),
     ("limit_operand", "limit_after", "limit_absolute", "limit_low", "limit_high"),
     ("join_variable", "join_column"),
-    ("move_role", "move_slot"),
-    ("role_place", "role_without"),
+    ("move_role", "move_advance_counter"),
+    ("role_counted_state", "role_without"),
     ("waits", "fallback_state_at", "left_at"),
-    ("slot_waits", "slot_place", "fired_at"),
+    ("advance_counter_waits", "advance_counter_state", "fired_at"),
 )
 """Fields of `Tables` by what they are numbered by."""
 _WIDE = frozenset({"exact", "earliest", "bound_most", "agree_variables", "agree_columns", "limit_low", "limit_high"})

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patternlake.udfs.machines.composite_states import moves
+from patternlake.udfs.machines.counted_states import onward_of
 from patternlake.udfs.machines.graph import Graph
-from patternlake.udfs.machines.places import onward_of
 from patternlake.udfs.machines.subscription import Subscription
 
 

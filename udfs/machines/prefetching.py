@@ -29,11 +29,11 @@ def _typed(typing_context: Any, array: Any, row: Any, offset: Any) -> Any:
         )
         stride = builder.extract_value(view.strides, 0)
         bytes_ = builder.bitcast(view.data, cgutils.voidptr_t)
-        place = builder.gep(bytes_, [builder.add(builder.mul(row, stride), offset)])
+        address = builder.gep(bytes_, [builder.add(builder.mul(row, stride), offset)])
         integer = ir.IntType(32)
         shape = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, integer, integer, integer])
         ask = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], shape)
-        builder.call(ask, [place, integer(0), integer(3), integer(1)])
+        builder.call(ask, [address, integer(0), integer(3), integer(1)])
         return context.get_dummy_value()
 
     return types.void(array, row, offset), generated
@@ -49,58 +49,62 @@ def ask(tables: Tables, workspace: Workspace, count: int) -> None:
         link = workspace.follows[at]
         _asked(workspace.head, tables.source[link], 0)
         _asked(tables.pending, tables.target[link], 0)
-        _asked(tables.move_slot, tables.move_at[link], 0)
+        _asked(tables.move_advance_counter, tables.move_at[link], 0)
         _asked(workspace.head, tables.target[link], 0)
     for at in range(count):
         link = workspace.follows[at]
-        target, slot = tables.target[link], tables.move_slot[tables.move_at[link]]
+        target, advance_counter = tables.target[link], tables.move_advance_counter[tables.move_at[link]]
         entry = workspace.head[tables.source[link]]
         if entry != NONE:
             _asked(workspace.state, entry, 0)
             _asked(workspace.state, entry, _LINE)
             _asked(workspace.state, entry, 2 * _LINE)
             _asked(workspace.state, entry, 3 * _LINE)
-        _asked(tables.role_place, tables.role_at[target], 0)
+        _asked(tables.role_counted_state, tables.role_at[target], 0)
         _asked(tables.out, tables.out_at[target], 0)
-        _asked(tables.slot_place, slot, 0)
-        _asked(workspace.advanced, slot, 0)
+        _asked(tables.advance_counter_state, advance_counter, 0)
+        _asked(workspace.advanced, advance_counter, 0)
     for at in range(count):
         link = workspace.follows[at]
-        target, slot = tables.target[link], tables.move_slot[tables.move_at[link]]
+        target, advance_counter = tables.target[link], tables.move_advance_counter[tables.move_at[link]]
         entry = workspace.head[tables.source[link]]
         if entry != NONE:
-            _asked(workspace.group_place, workspace.group[entry, tables.move_role[tables.move_at[link]]], 0)
+            _asked(workspace.group_counted_state, workspace.group[entry, tables.move_role[tables.move_at[link]]], 0)
         if not tables.final[target]:
-            place = tables.role_place[tables.role_at[target]]
-            _asked(tables.waits, place, 0)
-            _asked(workspace.visits, place, 0)
+            counted_state = tables.role_counted_state[tables.role_at[target]]
+            _asked(tables.waits, counted_state, 0)
+            _asked(workspace.visits, counted_state, 0)
             _asked(workspace.open, tables.out[tables.out_at[target]], 0)
-        _asked(tables.fired_at, slot, 0)
+        _asked(tables.fired_at, advance_counter, 0)
 
 
 @kernel
 def ask_for_ends(tables: Tables, workspace: Workspace, nonwaiting: int) -> None:
     """Ask for what tells where the nonwaiting groups go, and for where they are counted."""
     for at in range(nonwaiting):
-        place = workspace.group_place[workspace.nonwaiting_groups[at]]
-        _asked(tables.fallback_states, tables.fallback_state_at[place], 0)
-        _asked(workspace.left, tables.left_at[place], 0)
+        counted_state = workspace.group_counted_state[workspace.nonwaiting_groups[at]]
+        _asked(tables.fallback_states, tables.fallback_state_at[counted_state], 0)
+        _asked(workspace.left, tables.left_at[counted_state], 0)
     for at in range(nonwaiting):
-        place = _next_occupied(tables, workspace, workspace.group_place[workspace.nonwaiting_groups[at]])
-        if place != NONE:
-            _asked(workspace.place_first, place, 0)
+        counted_state = _next_occupied(
+            tables, workspace, workspace.group_counted_state[workspace.nonwaiting_groups[at]]
+        )
+        if counted_state != NONE:
+            _asked(workspace.counted_state_first, counted_state, 0)
     for at in range(workspace.n[FIRED]):
         _asked(workspace.fired_left, tables.fired_at[workspace.fired[at, 1]], 0)
     for at in range(nonwaiting):
-        place = _next_occupied(tables, workspace, workspace.group_place[workspace.nonwaiting_groups[at]])
-        if place != NONE and workspace.place_first[place] != NONE:
-            _asked(workspace.group_place, workspace.place_first[place], 0)
+        counted_state = _next_occupied(
+            tables, workspace, workspace.group_counted_state[workspace.nonwaiting_groups[at]]
+        )
+        if counted_state != NONE and workspace.counted_state_first[counted_state] != NONE:
+            _asked(workspace.group_counted_state, workspace.counted_state_first[counted_state], 0)
 
 
 @kernel
-def _next_occupied(tables: Tables, workspace: Workspace, place: int) -> int:
-    """The first occupied one of a place's fallback states, or `NONE`."""
-    for at in range(tables.fallback_state_at[place], tables.fallback_state_at[place + 1]):
+def _next_occupied(tables: Tables, workspace: Workspace, counted_state: int) -> int:
+    """The first occupied one of a counted state's fallback states, or `NONE`."""
+    for at in range(tables.fallback_state_at[counted_state], tables.fallback_state_at[counted_state + 1]):
         if workspace.occupied[tables.fallback_states[at]]:
             return int(tables.fallback_states[at])
     return NONE

@@ -154,9 +154,9 @@ class Machines:
                 kept = _capacity(kept, 2 * len(kept.state) + int(self.workspace.n[TOP]))
             else:
                 self.workspace = enlarged(self.workspace, wanted)
-        # The empty assignment holds its places all the time.
+        # The empty assignment holds its counted states all the time.
         roots = int(self.workspace.n[ROOTS])
-        self.workspace.visits[tables.role_place[:roots]] += stream.weight[-1] - stream.weight[0]
+        self.workspace.visits[tables.role_counted_state[:roots]] += stream.weight[-1] - stream.weight[0]
         workspace, found, count = self.workspace, int(self.workspace.n[FOUND]), int(progress[2])
         return (
             Found(
@@ -178,7 +178,7 @@ class Machines:
         ):
             held = {
                 MORE_ENTRIES: self.workspace.state,
-                MORE_GROUPS: self.workspace.group_place,
+                MORE_GROUPS: self.workspace.group_counted_state,
                 MORE_QUEUE: self.workspace.timed,
             }
             if len(held[wanted]) < size:
@@ -192,10 +192,12 @@ class Machines:
     @property
     def totals(self) -> Totals:
         """All counts."""
-        workspace, places = self.workspace, len(self.compiled.tables.waits)
+        workspace, counted_states = self.workspace, len(self.compiled.tables.waits)
         used = np.flatnonzero(workspace.tally_keys[:, 0] != NONE)
         return Totals(
-            np.concatenate([workspace.visits[:places], workspace.advanced, workspace.left, workspace.fired_left]),
+            np.concatenate(
+                [workspace.visits[:counted_states], workspace.advanced, workspace.left, workspace.fired_left]
+            ),
             workspace.tally_keys[used],
             workspace.tally_weight[used],
         )

@@ -39,7 +39,7 @@ from patternlake.udfs.machines.tables import IntArray, Tables
 from patternlake.udfs.machines.workspace import (
     ADVANCED,
     BEGUN,
-    BY_SLOT,
+    BY_COUNTER,
     CLOCK,
     COMPLETED,
     DISCARDED,
@@ -187,7 +187,7 @@ def tally_left(tables: Tables, workspace: Workspace, stream: Stream, event: int,
 def _capacity_left(workspace: Workspace) -> int:
     """Whether there is room for what was found."""
     n = workspace.n
-    if len(workspace.group_place) - n[GROUP_TOP] + n[GROUP_FREE] < n[FRESH] * workspace.group.shape[1]:
+    if len(workspace.group_counted_state) - n[GROUP_TOP] + n[GROUP_FREE] < n[FRESH] * workspace.group.shape[1]:
         return MORE_GROUPS
     if 2 * (n[TIMED] + n[RANKED]) + n[FRESH] >= len(workspace.timed):
         return MORE_QUEUE
@@ -233,9 +233,9 @@ def _mark(tables: Tables, workspace: Workspace, link: int, entry: int) -> None:
     n = workspace.n
     for move in range(tables.move_at[link], tables.move_at[link + 1]):
         group = workspace.group[entry, tables.move_role[move]] if entry != 0 else tables.move_role[move]
-        slot = tables.move_slot[move]
+        advance_counter = tables.move_advance_counter[move]
         first = workspace.group_marks[group, ADVANCED] != n[SERIAL]
-        if not first and workspace.group_marks[group, BY_SLOT] == slot:
+        if not first and workspace.group_marks[group, BY_COUNTER] == advance_counter:
             continue
         row = n[FIRED]
         if tables.rival[link] and entry == 0 and not first:
@@ -246,8 +246,8 @@ def _mark(tables: Tables, workspace: Workspace, link: int, entry: int) -> None:
                 continue
         else:
             n[FIRED] += 1
-        workspace.group_marks[group, ADVANCED], workspace.group_marks[group, BY_SLOT] = n[SERIAL], slot
-        workspace.fired[row, 0], workspace.fired[row, 1], workspace.fired[row, 2] = group, slot, link
+        workspace.group_marks[group, ADVANCED], workspace.group_marks[group, BY_COUNTER] = n[SERIAL], advance_counter
+        workspace.fired[row, 0], workspace.fired[row, 1], workspace.fired[row, 2] = group, advance_counter, link
 
 
 @kernel
@@ -301,18 +301,20 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
             traced(workspace, EDGE, workspace.serial[parent], event, workspace.serial[kept], NONE)
     for at in range(nonwaiting):
         group = workspace.nonwaiting_groups[at]
-        place = workspace.group_place[group]
-        fallbacks = tables.fallback_state_at[place + 1] - tables.fallback_state_at[place]
+        counted_state = workspace.group_counted_state[group]
+        fallbacks = tables.fallback_state_at[counted_state + 1] - tables.fallback_state_at[counted_state]
         end = end_of(tables, workspace, group)
         workspace.group_end[group] = end
-        workspace.left[tables.left_at[place] + end] += now
+        workspace.left[tables.left_at[counted_state] + end] += now
         if n[TRACING] and end < fallbacks and workspace.group_marks[group, ADVANCED] != n[SERIAL]:
-            _fell(tables, workspace, event, group, tables.fallback_states[tables.fallback_state_at[place] + end])
+            _fell(
+                tables, workspace, event, group, tables.fallback_states[tables.fallback_state_at[counted_state] + end]
+            )
     for at in range(n[FIRED]):
-        group, slot = workspace.fired[at, 0], workspace.fired[at, 1]
-        workspace.advanced[slot] += now
-        if not tables.slot_waits[slot]:
-            workspace.fired_left[tables.fired_at[slot] + workspace.group_end[group]] += now
+        group, advance_counter = workspace.fired[at, 0], workspace.fired[at, 1]
+        workspace.advanced[advance_counter] += now
+        if not tables.advance_counter_waits[advance_counter]:
+            workspace.fired_left[tables.fired_at[advance_counter] + workspace.group_end[group]] += now
     _went_back(tables, workspace, event, time, rank, now)
     _otherwise(tables, workspace, stream, event, now)
     n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
@@ -387,7 +389,7 @@ def _otherwise(tables: Tables, workspace: Workspace, stream: Stream, event: int,
 
 
 @kernel
-def _fell(tables: Tables, workspace: Workspace, event: int, group: int, place: int) -> None:
+def _fell(tables: Tables, workspace: Workspace, event: int, group: int, counted_state: int) -> None:
     """Trace which row the discarded copies of a group go on as: one of an instance that holds the fallback state."""
     n = workspace.n
     row = NONE
@@ -396,7 +398,7 @@ def _fell(tables: Tables, workspace: Workspace, event: int, group: int, place: i
             continue
         first = tables.role_at[workspace.state[entry]]
         for role in range(first, tables.role_at[workspace.state[entry] + 1]):
-            holds = tables.role_place[role] == place
+            holds = tables.role_counted_state[role] == counted_state
             if holds and falls_to(workspace, group, workspace.group[entry, role - first]):
                 row = row_digest(workspace, entry)
     for at in range(n[DISCARDED]):

@@ -1,4 +1,4 @@
-"""A graph and its places as arrays, which is what the kernels read."""
+"""A graph and its counted states as arrays, which is what the kernels read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.language.tree import Extent
 from patternlake.udfs.machines.ages import Ages, ages_of
+from patternlake.udfs.machines.counted_states import CountedStates, counted_states_of, onward_of
 from patternlake.udfs.machines.graph import Graph, Link, graph_of
 from patternlake.udfs.machines.lineages import Lineages, lineages_of
-from patternlake.udfs.machines.places import Places, onward_of, places_of
 from patternlake.udfs.machines.subscription import MOST_OPERANDS, Primitive, Subscription
 
 IntArray = NDArray[np.int64]
@@ -22,13 +22,13 @@ BoolArray = NDArray[np.bool_]
 FOREVER = np.int64(2**62)
 """Stands for no bound: of windows, of times, of ranks."""
 DEAD, ENDS = 0, 1
-"""What else becomes of instances in a place that does not wait, numbered behind its fallback states: they die; `ENDS`
-is how many such ends there are."""
+"""What else becomes of instances in a counted state that does not wait, numbered behind its fallback states: they die;
+`ENDS` is how many such ends there are."""
 
 
 class Tables(NamedTuple):
-    """S states, K links, P primitives, L completion paths, Q places. ``x_at`` of n + 1 values divides the arrays
-    ``x_…`` in n.
+    """S states, K links, P primitives, L completion paths, Q counted states. ``x_at`` of n + 1 values divides the
+    arrays ``x_…`` in n.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class Tables(NamedTuple):
         Time conditions of each link: of the time of its event after that of an operand (`limit_after` False: before).
     join_at, join_variable, join_column
         Joins of each primitive.
-    move_at, move_role, move_slot
+    move_at, move_role, move_advance_counter
         Of each link what it does to roles of its source.
-    role_at, role_place, role_without
+    role_at, role_counted_state, role_without
         Roles of each state.
     by_instance, timed
         bool[S]: instances of the state count moves of their own; they have ages.
@@ -79,12 +79,12 @@ class Tables(NamedTuple):
     rank
         int64[K]: of two rivals the one with the smaller rank counts as the move.
     waits, fallback_state_at, fallback_states
-        Of each place.
-    slot_place, slot_waits
-        The place of each slot, and whether it waits.
+        Of each counted state.
+    advance_counter_state, advance_counter_waits
+        The counted state of each advance counter, and whether it waits.
     left_at, fired_at
-        For each place and for each slot where its counts begin of what became of those that don't wait: one for each
-        fallback state, and one for `DEAD`.
+        For each counted state and for each advance counter where its counts begin of what became of those that don't
+        wait: one for each fallback state, and one for `DEAD`.
     window_time, window_events
         One of them `FOREVER` or both.
     """
@@ -121,9 +121,9 @@ class Tables(NamedTuple):
     join_column: IntArray
     move_at: IntArray
     move_role: IntArray
-    move_slot: IntArray
+    move_advance_counter: IntArray
     role_at: IntArray
-    role_place: IntArray
+    role_counted_state: IntArray
     role_without: IntArray
     by_instance: BoolArray
     timed: BoolArray
@@ -142,8 +142,8 @@ class Tables(NamedTuple):
     waits: BoolArray
     fallback_state_at: IntArray
     fallback_states: IntArray
-    slot_place: IntArray
-    slot_waits: BoolArray
+    advance_counter_state: IntArray
+    advance_counter_waits: BoolArray
     left_at: IntArray
     fired_at: IntArray
     window_time: np.int64
@@ -156,7 +156,7 @@ class Compiled:
 
     Attributes
     ----------
-    subscriptions, graph, ages, places, tables
+    subscriptions, graph, ages, counted_states, tables
         In all their forms.
     link_number
         For each link of the graph its number in `tables`.
@@ -171,7 +171,7 @@ class Compiled:
     subscriptions: tuple[Subscription, ...]
     graph: Graph
     ages: Ages
-    places: Places
+    counted_states: CountedStates
     tables: Tables
     link_number: tuple[int, ...]
     onward: tuple[Mapping[tuple[int, int], int], ...]
@@ -205,18 +205,18 @@ def compiled(
     subscriptions = tuple(subscription.numbered() for subscription in subscriptions)
     graph = graph_of(subscriptions, root=root, merge=merge)
     ages = ages_of(graph, subscriptions)
-    places = places_of(graph, subscriptions)
+    counted_states = counted_states_of(graph, subscriptions)
     joins = [join for primitive in graph.primitives for join in primitive.joins]
     variables = tuple(sorted({variable for variable, _ in joins}, key=int))
     columns = tuple(dict.fromkeys(column for _, column in joins))
     operands = max(len(subscription.primitives) for subscription in subscriptions)
-    maker = _Maker(subscriptions, graph, ages, places, variables, columns, dominate)
+    maker = _Maker(subscriptions, graph, ages, counted_states, variables, columns, dominate)
     link_number = np.argsort(np.array(maker.order, np.int64), kind="stable").tolist()
     return Compiled(
         subscriptions,
         graph,
         ages,
-        places,
+        counted_states,
         maker.tables(),
         tuple(link_number),
         tuple(onward_of(graph)),
@@ -232,12 +232,13 @@ class _Maker:
         subscriptions: Sequence[Subscription],
         graph: Graph,
         ages: Ages,
-        places: Places,
+        counted_states: CountedStates,
         variables: Sequence[str],
         columns: Sequence[str],
         dominate: bool,
     ) -> None:
-        self.subscriptions, self.graph, self.places, self.dominate = subscriptions, graph, places, dominate
+        self.subscriptions, self.graph = subscriptions, graph
+        self.counted_states, self.dominate = counted_states, dominate
         self.ages = ages
         self.variable = {name: number for number, name in enumerate(variables)}
         self.column = {name: number for number, name in enumerate(columns)}
@@ -246,7 +247,7 @@ class _Maker:
         self.links = [graph.links[number] for number in self.order]
 
     def tables(self) -> Tables:
-        graph, places = self.graph, self.places
+        graph, counted_states = self.graph, self.counted_states
         states = range(len(graph.waits))
         ahead = [sorted(graph.completion_paths[state], key=repr) for state in states]
         completion_paths = [completion_path for some in ahead for completion_path in some]
@@ -274,11 +275,11 @@ class _Maker:
             [(self.variable[variable], self.column[column]) for variable, column in primitive.joins]
             for primitive in graph.primitives
         ]
-        moves = [[(move.role, move.slot) for move in places.moves[number]] for number in self.order]
-        roles = [[(role.place, role.without) for role in places.roles[state]] for state in states]
+        moves = [[(move.role, move.advance_counter) for move in counted_states.moves[number]] for number in self.order]
+        roles = [[(role.counted_state, role.without) for role in counted_states.roles[state]] for state in states]
         lineages: Lineages = lineages_of(graph, self.subscriptions)
         ages = self.ages
-        ends = [[0] * (len(fallback_states) + ENDS) for fallback_states in places.fallback_states]
+        ends = [[0] * (len(fallback_states) + ENDS) for fallback_states in counted_states.fallback_states]
         out: list[list[int]] = [[] for _ in states]
         for number, link in enumerate(self.links):
             out[link.source].append(number)
@@ -328,9 +329,9 @@ class _Maker:
             join_column=_column(joins, 1),
             move_at=_offsets(moves),
             move_role=_column(moves, 0),
-            move_slot=_column(moves, 1),
+            move_advance_counter=_column(moves, 1),
             role_at=_offsets(roles),
-            role_place=_column(roles, 0),
+            role_counted_state=_column(roles, 0),
             role_without=_column(roles, 1),
             by_instance=np.array(graph.by_instance, np.bool_),
             timed=np.array(graph.timed, np.bool_),
@@ -346,13 +347,18 @@ class _Maker:
             boundaries=_integers(state for some in lineages.boundaries for state in some),
             rival=np.array([lineages.rival[number] for number in self.order], np.bool_),
             rank=_integers(self.rank(link) for link in self.links),
-            waits=np.array(places.waits, np.bool_),
-            fallback_state_at=_offsets(places.fallback_states),
-            fallback_states=_integers(place for fallback_states in places.fallback_states for place in fallback_states),
-            slot_place=_integers(places.slot_place),
-            slot_waits=np.array([places.waits[place] for place in places.slot_place], np.bool_),
+            waits=np.array(counted_states.waits, np.bool_),
+            fallback_state_at=_offsets(counted_states.fallback_states),
+            fallback_states=_integers(
+                counted_state for fallback_states in counted_states.fallback_states for counted_state in fallback_states
+            ),
+            advance_counter_state=_integers(counted_states.advance_counter_state),
+            advance_counter_waits=np.array(
+                [counted_states.waits[counted_state] for counted_state in counted_states.advance_counter_state],
+                np.bool_,
+            ),
             left_at=_offsets(ends),
-            fired_at=_offsets([ends[place] for place in places.slot_place]),
+            fired_at=_offsets([ends[counted_state] for counted_state in counted_states.advance_counter_state]),
             window_time=np.int64(within.amount) if within and not within.counted else FOREVER,
             window_events=np.int64(within.amount) if within and within.counted else FOREVER,
         )

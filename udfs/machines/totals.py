@@ -27,7 +27,7 @@ class Totals:
     Attributes
     ----------
     counted
-        float64: of places and slots.
+        float64: of counted states and advance counters.
     keys, weights
         int64[k, 2], float64[k]: rows of the tally, see `counting`.
     """
@@ -38,9 +38,9 @@ class Totals:
 
     def __add__(self, other: Totals) -> Totals:
         both = np.concatenate([self.keys, other.keys])
-        keys, places = np.unique(both, axis=0, return_inverse=True)
+        keys, row = np.unique(both, axis=0, return_inverse=True)
         weights = np.zeros(len(keys))
-        np.add.at(weights, places.ravel(), np.concatenate([self.weights, other.weights]))
+        np.add.at(weights, row.ravel(), np.concatenate([self.weights, other.weights]))
         return Totals(self.counted + other.counted, keys, weights)
 
     @cached_property
@@ -89,7 +89,7 @@ def _moves(compiled: Compiled, totals: Totals, number: int) -> Iterator[tuple[Ce
         if complete(chain, composite_state):
             continue
         if composite_state == START or not (boolean or graph.by_instance[state]):
-            yield from _of_place(compiled, totals, number, composite_state)
+            yield from _of_counted_state(compiled, totals, number, composite_state)
             continue
         own = [
             compiled.link_number[onward[state][states[move.target], move.primitive]]
@@ -107,29 +107,29 @@ def _moves(compiled: Compiled, totals: Totals, number: int) -> Iterator[tuple[Ce
                 )
 
 
-def _of_place(
+def _of_counted_state(
     compiled: Compiled, totals: Totals, number: int, composite_state: CompositeState
 ) -> Iterator[tuple[Cell, Cell, float]]:
-    tables, places, graph = compiled.tables, compiled.places, compiled.graph
+    tables, counted_states, graph = compiled.tables, compiled.counted_states, compiled.graph
     states = graph.states[number]
     composite_state_of = {state: one for one, state in states.items()}
-    sizes = [len(tables.waits), len(tables.slot_place), int(tables.left_at[-1])]
+    sizes = [len(tables.waits), len(tables.advance_counter_state), int(tables.left_at[-1])]
     visits, advanced, left, fired = np.split(totals.counted, np.cumsum(sizes))
-    some = [(move, places.slots[number][composite_state, move.primitive])
+    some = [(move, counted_states.advance_counters[number][composite_state, move.primitive])
             for move in moves(compiled.subscriptions[number].master, composite_state)]  # fmt: skip
     gone = 0.0
-    for move, slot in some:
+    for move, advance_counter in some:
         link = compiled.onward[states[composite_state]][states[move.target], move.primitive]
-        yield (composite_state, 0), (move.target, compiled.ages.fresh[link]), float(advanced[slot])
-        gone += float(advanced[slot])
-    place = int(tables.slot_place[some[0][1]])
-    if tables.waits[place]:
-        yield (composite_state, 0), (composite_state, 0), float(visits[place]) - gone
+        yield (composite_state, 0), (move.target, compiled.ages.fresh[link]), float(advanced[advance_counter])
+        gone += float(advanced[advance_counter])
+    counted_state = int(tables.advance_counter_state[some[0][1]])
+    if tables.waits[counted_state]:
+        yield (composite_state, 0), (composite_state, 0), float(visits[counted_state]) - gone
         return
-    # In a chain one slot leaves what does not wait.
-    slot = some[0][1]
-    width = int(tables.left_at[place + 1] - tables.left_at[place])
-    ends = left[tables.left_at[place] :][:width] - fired[tables.fired_at[slot] :][:width]
-    for fallback_state, count in zip(places.fallback_states[place], ends.tolist(), strict=False):
-        yield (composite_state, 0), (composite_state_of[places.state_of[fallback_state]], 0), count
+    # In a chain one advance counter leaves what does not wait.
+    advance_counter = some[0][1]
+    width = int(tables.left_at[counted_state + 1] - tables.left_at[counted_state])
+    ends = left[tables.left_at[counted_state] :][:width] - fired[tables.fired_at[advance_counter] :][:width]
+    for fallback_state, count in zip(counted_states.fallback_states[counted_state], ends.tolist(), strict=False):
+        yield (composite_state, 0), (composite_state_of[counted_states.state_of[fallback_state]], 0), count
     yield (composite_state, 0), DEAD, float(ends[-1])

@@ -22,14 +22,14 @@ NONE = -1
 
 (TOP, FREE, FRESH, PENDING, GROUP_TOP, GROUP_FREE, NONWAITING_GROUPS, EMPTIED, TIMED, RANKED, SERIAL, FIRED, ENDED,
  FOUND, TRACED, TRACING, BORN, ROOTS, DISCARDED, MOVED, TALLIED, LIVE, SINCE, OFFSET, CLOCK) = range(25)  # fmt: skip
-"""Places in `Workspace.n`: how many of each array are in use, serial numbers, whether a trace is kept; of instances
+"""Indices into `Workspace.n`: how many of each array are in use, serial numbers, whether a trace is kept; of instances
 that count moves of their own how many there are, and the sum of `since`; rank less number of an event; the event from
 which on new instances count."""
 
 DONE, MORE_ENTRIES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE, MORE_TALLY = range(8)
 """What a kernel says when it stops."""
 
-ADVANCED, BY_SLOT = range(2)
+ADVANCED, BY_COUNTER = range(2)
 """Columns of `Workspace.group_marks`."""
 
 EDGE, COMPLETED, BEGUN, ENDED_AT, FELL, LOOKED_AT = range(6)
@@ -38,11 +38,13 @@ EDGE, COMPLETED, BEGUN, ENDED_AT, FELL, LOOKED_AT = range(6)
 TALLY = 1 << 10
 """Capacity of the tally to begin with."""
 MOST_SETS = 64
-"""Sets of join variables that are remembered of a place; groups of a place with more are looked through one by one."""
+"""Sets of join variables that are remembered of a counted state; groups of a counted state with more are looked through
+one by one.
+"""
 
 
 class Workspace(NamedTuple):
-    """N entries (instances of states), O operands, V join variables, G groups, Q places.
+    """N entries (instances of states), O operands, V join variables, G groups, Q counted states.
 
     Attributes
     ----------
@@ -80,39 +82,39 @@ class Workspace(NamedTuple):
         bool[K]: links whose source holds entries. An event looks at all links of its primitives, which lie side by
         side; their sources don't.
     occupied
-        bool[Q]: places with groups, of which discarded copies look at many.
+        bool[Q]: counted states with groups, of which discarded copies look at many.
     follows
         int64[K]: open links that an event follows.
     best, ended
         int64[S]: the smallest assignment that completes a final state at this event; such states.
-    group_place, group_held, group_hash, group_end, group_nonwaiting_at
-        int64[G]: place, how many entries hold it, hash, what becomes of discarded copies at the current event, and its
-        place among `nonwaiting_groups`.
+    group_counted_state, group_held, group_hash, group_end, group_nonwaiting_at
+        int64[G]: counted state, how many entries hold it, hash, what becomes of discarded copies at the current event,
+        and its index in `nonwaiting_groups`.
     group_marks
-        int64[G, 2]: the last event at which a group advanced (`ADVANCED`), and by which slot (`BY_SLOT`).
+        int64[G, 2]: the last event at which a group advanced (`ADVANCED`), and by which advance counter (`BY_COUNTER`).
     group_since
         float64[G]: weight of the events before it was occupied.
     group_joins
         int64[G, V].
     group_free, group_table, nonwaiting_groups, emptied
-        Groups not in use; hash table; groups in places that don't wait; groups that nobody holds any more.
+        Groups not in use; hash table; groups in counted states that don't wait; groups that nobody holds any more.
     sets, set_count
-        int64[Q, ·]: which variables groups of a place bind.
-    place_first, place_others
-        int64[Q]: the group of a place that came when there was no other, or `NONE`, and how many there are beside it.
-        What the empty assignment holds always is the first group of its place.
+        int64[Q, ·]: which variables groups of a counted state bind.
+    counted_state_first, counted_state_others
+        int64[Q]: the group of a counted state that came when there was no other, or `NONE`, and how many there are
+        beside it. What the empty assignment holds always is the first group of its counted state.
     timed, ranked
         int64[·, 3]: heaps of (when, entry, serial).
     fired
-        int64[·, 3]: (group, slot, link) of the advances of the current event.
+        int64[·, 3]: (group, advance counter, link) of the advances of the current event.
     moved
         int64[·, 4]: (entry, link, age that what comes of it has, age of the entry before) of those that count moves of
         their own.
     tally_keys, tally_weight
         int64[·, 2], float64[·]: hash table of the moves that instances counted, see `counting`.
     visits, advanced, left, fired_left
-        float64 counts: events at which a place was occupied; advances of each slot; ends of places that don't wait,
-        and those of them that a slot's advances are among.
+        float64 counts: events at which a counted state was occupied; advances of each advance counter; ends of counted
+        states that don't wait, and those of them that an advance counter's advances are among.
     found, found_time, found_position
         int64[·, 3], int64[·, O], int64[·, O]: (event, state, mask) of matches, with their events.
     trace
@@ -162,7 +164,7 @@ class Workspace(NamedTuple):
     follows: IntArray
     best: IntArray
     ended: IntArray
-    group_place: IntArray
+    group_counted_state: IntArray
     group_held: IntArray
     group_hash: IntArray
     group_marks: IntArray
@@ -176,8 +178,8 @@ class Workspace(NamedTuple):
     emptied: IntArray
     sets: IntArray
     set_count: IntArray
-    place_first: IntArray
-    place_others: IntArray
+    counted_state_first: IntArray
+    counted_state_others: IntArray
     timed: IntArray
     ranked: IntArray
     fired: IntArray
@@ -203,7 +205,7 @@ _COUNTED = (
     "fell_state", "fell_age",
 )  # fmt: skip
 _GROUPS = (
-    "group_place", "group_held", "group_hash", "group_marks", "group_end", "group_nonwaiting_at",
+    "group_counted_state", "group_held", "group_hash", "group_marks", "group_end", "group_nonwaiting_at",
     "group_since", "group_joins",
 )  # fmt: skip
 """What lies side by side of each entry and of each group, as kernels touch it together; `_COUNTED` of those entries
@@ -232,7 +234,7 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
         Capacities to begin with, a power of two.
     """
     tables = compiled.tables
-    states, places = len(tables.pending), len(tables.waits)
+    states, counted_states = len(tables.pending), len(tables.waits)
     variables, operands = max(1, len(compiled.variables)), compiled.operands
     roles = max(1, int(np.diff(tables.role_at)[1:].max(initial=0)))
     roots = int(tables.role_at[1])
@@ -242,8 +244,8 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
         return np.full(shape, NONE, np.int64)
 
     # The empty assignment is entry 0; its groups are those of the same numbers as its roles.
-    place_first = whole(places)
-    place_first[tables.role_place[:roots]] = np.arange(roots)
+    counted_state_first = whole(counted_states)
+    counted_state_first[tables.role_counted_state[:roots]] = np.arange(roots)
     n = np.zeros(CLOCK + 1, np.int64)
     n[TOP], n[GROUP_TOP], n[ROOTS], n[TRACING] = 1, roots, roots, tracing
     widths = {
@@ -253,12 +255,12 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
     by_entry = {name: whole(size, *widths.get(name, ())) for name in _ENTRIES}
     counted = {name: whole(size) for name in _COUNTED}
     by_group = {name: whole(groups, *widths.get(name, ())) for name in _GROUPS}
-    by_place = {
-        "visits": np.zeros(places),
-        "place_first": place_first,
-        "place_others": np.zeros(places, np.int64),
-        "set_count": np.zeros(places, np.int64),
-        "sets": np.zeros((places, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
+    counted_state_arrays = {
+        "visits": np.zeros(counted_states),
+        "counted_state_first": counted_state_first,
+        "counted_state_others": np.zeros(counted_states, np.int64),
+        "set_count": np.zeros(counted_states, np.int64),
+        "sets": np.zeros((counted_states, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
     }
     lists: dict[str, Any] = {name: whole(size) for name in _LISTS[MORE_ENTRIES]}
     lists |= {name: whole(groups) for name in _LISTS[MORE_GROUPS]}
@@ -267,12 +269,12 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
         **side_by_side(by_entry),
         **side_by_side(counted),
         **side_by_side({**by_group, "group_since": np.zeros(groups)}),
-        **side_by_side(by_place),
+        **side_by_side(counted_state_arrays),
         **side_by_side({"head": whole(states), "best": whole(states)}),
         **lists,
         table=whole(4 * size),
         open=tables.source == 0,
-        occupied=place_first != NONE,
+        occupied=counted_state_first != NONE,
         follows=whole(len(tables.source)),
         ended=whole(states),
         group_table=whole(4 * size),
@@ -282,7 +284,7 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
         moved=whole(size, 4),
         tally_keys=whole(TALLY, 2),
         tally_weight=np.zeros(TALLY),
-        advanced=np.zeros(len(tables.slot_place)),
+        advanced=np.zeros(len(tables.advance_counter_state)),
         left=np.zeros(int(tables.left_at[-1])),
         fired_left=np.zeros(int(tables.fired_at[-1])),
         found=whole(size, 3),
@@ -291,7 +293,7 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
         trace=whole(size if tracing else 1, 8),
     )
     workspace.state[0], workspace.mask[0] = 0, 0
-    workspace.group_place[:roots] = tables.role_place[:roots]
+    workspace.group_counted_state[:roots] = tables.role_counted_state[:roots]
     workspace.group_held[:roots] = 1
     return workspace
 
@@ -317,9 +319,11 @@ def enlarged(workspace: Workspace, wanted: int, least: int = 0) -> Workspace:
         used = np.flatnonzero((workspace.state[:top] > 0) & (workspace.digest[:top] != NONE))
         return workspace._replace(table=_hashed(workspace.digest, used, len(workspace.state)))
     if wanted == MORE_GROUPS:
-        place = workspace.group_place[: workspace.n[GROUP_TOP]]
-        used = np.flatnonzero((place >= 0) & (workspace.place_first[place] != np.arange(len(place))))
-        return workspace._replace(group_table=_hashed(workspace.group_hash, used, len(workspace.group_place)))
+        counted_state = workspace.group_counted_state[: workspace.n[GROUP_TOP]]
+        used = np.flatnonzero(
+            (counted_state >= 0) & (workspace.counted_state_first[counted_state] != np.arange(len(counted_state)))
+        )
+        return workspace._replace(group_table=_hashed(workspace.group_hash, used, len(workspace.group_counted_state)))
     return workspace
 
 
