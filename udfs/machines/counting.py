@@ -27,13 +27,13 @@ GONE = -1
 
 
 @kernel
-def age_at(tables: Tables, workspace: Workspace, entry: int, time: int, rank: int) -> int:
+def age_at(tables: Tables, workspace: Workspace, instance: int, time: int, rank: int) -> int:
     """The age of an instance after an event of its partition, by its time and rank."""
-    state = workspace.state[entry]
+    state = workspace.state[instance]
     if not tables.timed[state]:
         return 0
     return _age(
-        workspace.ends_time[entry], workspace.ends_rank[entry], workspace.opens[entry],
+        workspace.ends_time[instance], workspace.ends_rank[instance], workspace.opens[instance],
         tables.most[state], tables.most_events[state], tables.most_closed[state], time, rank,
     )  # fmt: skip
 
@@ -48,16 +48,16 @@ def _age(
 
 
 @kernel
-def measured(tables: Tables, workspace: Workspace, entry: int, time: int, rank: int) -> None:
+def measured(tables: Tables, workspace: Workspace, instance: int, time: int, rank: int) -> None:
     """Find when the lower bounds on an instance are reached, and its age."""
-    state = workspace.state[entry]
+    state = workspace.state[instance]
     opens = time
     for at in range(tables.opens_at[state], tables.opens_at[state + 1]):
         operand = tables.opens_operand[at]
-        if (workspace.mask[entry] >> operand) & 1 == 1:
-            opens = max(opens, workspace.time[entry, operand] + tables.opens_low[at])
-    workspace.opens[entry] = opens
-    workspace.age[entry] = age_at(tables, workspace, entry, time, rank)
+        if (workspace.mask[instance] >> operand) & 1 == 1:
+            opens = max(opens, workspace.time[instance, operand] + tables.opens_low[at])
+    workspace.opens[instance] = opens
+    workspace.age[instance] = age_at(tables, workspace, instance, time, rank)
 
 
 @kernel
@@ -99,9 +99,9 @@ def rows_due(workspace: Workspace, event: int) -> int:
 
 
 @kernel
-def settled(tables: Tables, workspace: Workspace, stream: Stream, entry: int, event: int) -> bool:
+def settled(tables: Tables, workspace: Workspace, stream: Stream, instance: int, event: int) -> bool:
     """Count the moves of what waits at the events before one; False if there is too little room; it may go on then."""
-    state = workspace.state[entry]
+    state = workspace.state[instance]
     return _settled(
         workspace.n,
         workspace.tally_keys,
@@ -110,13 +110,13 @@ def settled(tables: Tables, workspace: Workspace, stream: Stream, entry: int, ev
         stream.weight,
         workspace.since,
         workspace.age,
-        entry,
+        instance,
         event,
         state,
         tables.timed[state],
-        workspace.ends_time[entry],
-        workspace.ends_rank[entry],
-        workspace.opens[entry],
+        workspace.ends_time[instance],
+        workspace.ends_rank[instance],
+        workspace.opens[instance],
         tables.most[state],
         tables.most_events[state],
         tables.most_closed[state],
@@ -132,7 +132,7 @@ def _settled(
     weight: FloatArray,
     since: IntArray,
     ages: IntArray,
-    entry: int,
+    instance: int,
     event: int,
     state: int,
     timed: bool,
@@ -143,10 +143,10 @@ def _settled(
     most_events: int,
     most_closed: int,
 ) -> bool:
-    begun = at = since[entry]
+    begun = at = since[instance]
     enough = True
     while at < event:
-        first, age = at, ages[entry]
+        first, age = at, ages[instance]
         after = age
         if timed:
             after = _age(ends_time, ends_rank, opens, most, most_events, most_closed, times[at], at + n[OFFSET])
@@ -162,8 +162,8 @@ def _settled(
             at = first
             enough = False
             break
-        ages[entry] = after
-    since[entry] = at
+        ages[instance] = after
+    since[instance] = at
     n[SINCE] += at - begun
     return enough
 
@@ -171,24 +171,26 @@ def _settled(
 @kernel
 def all_settled(tables: Tables, workspace: Workspace, stream: Stream, event: int) -> bool:
     """The same of all instances."""
-    for entry in range(1, workspace.n[TOP]):
+    for instance in range(1, workspace.n[TOP]):
         counts = (
-            workspace.state[entry] > 0 and tables.by_instance[workspace.state[entry]] and workspace.since[entry] < event
+            workspace.state[instance] > 0
+            and tables.by_instance[workspace.state[instance]]
+            and workspace.since[instance] < event
         )
-        if counts and not settled(tables, workspace, stream, entry, event):
+        if counts and not settled(tables, workspace, stream, instance, event):
             return False
     return True
 
 
 @kernel
-def kin(tables: Tables, workspace: Workspace, entry: int, boundary: int) -> bool:
+def kin(tables: Tables, workspace: Workspace, instance: int, boundary: int) -> bool:
     """Whether an instance that lasts for one event can be a copy of one that waits."""
     mask = workspace.mask[boundary]
-    if mask & ~workspace.mask[entry] != 0:
+    if mask & ~workspace.mask[instance] != 0:
         return False
     state = workspace.state[boundary]
     among = False
-    for at in range(tables.boundary_at[workspace.state[entry]], tables.boundary_at[workspace.state[entry] + 1]):
+    for at in range(tables.boundary_at[workspace.state[instance]], tables.boundary_at[workspace.state[instance] + 1]):
         among = among or tables.boundaries[at] == state
     if not among:
         return False
@@ -196,21 +198,21 @@ def kin(tables: Tables, workspace: Workspace, entry: int, boundary: int) -> bool
     for operand in range(workspace.time.shape[1]):
         # It bound what came first, and the copy what came then.
         for later in range(workspace.time.shape[1]):
-            if (mask >> operand) & 1 == 1 and ((workspace.mask[entry] & ~mask) >> later) & 1 == 1:
-                time, beside = workspace.time[entry, later], workspace.time[entry, operand]
+            if (mask >> operand) & 1 == 1 and ((workspace.mask[instance] & ~mask) >> later) & 1 == 1:
+                time, beside = workspace.time[instance, later], workspace.time[instance, operand]
                 if time < beside:
                     return False
-                if time == beside and workspace.position[entry, later] < workspace.position[entry, operand]:
+                if time == beside and workspace.position[instance, later] < workspace.position[instance, operand]:
                     return False
-        if (told >> operand) & 1 == 1 and workspace.time[entry, operand] != workspace.time[boundary, operand]:
+        if (told >> operand) & 1 == 1 and workspace.time[instance, operand] != workspace.time[boundary, operand]:
             return False
     for variable in range(workspace.joins.shape[1]):
         value = workspace.joins[boundary, variable]
-        if value not in (NONE, workspace.joins[entry, variable]):
+        if value not in (NONE, workspace.joins[instance, variable]):
             return False
-    first = tables.window_time >= _FOREVER or workspace.first_time[entry] == workspace.first_time[boundary]
+    first = tables.window_time >= _FOREVER or workspace.first_time[instance] == workspace.first_time[boundary]
     return bool(
-        first and (tables.window_events >= _FOREVER or workspace.first_rank[entry] == workspace.first_rank[boundary])
+        first and (tables.window_events >= _FOREVER or workspace.first_rank[instance] == workspace.first_rank[boundary])
     )
 
 
@@ -228,11 +230,15 @@ def bits(mask: int) -> int:
 def boundaries_found(tables: Tables, workspace: Workspace, pending: IntArray, count: int) -> None:
     """Find of which waiting instances those that last for one event are copies, which nobody wrote down."""
     for at in range(count):
-        entry, most = pending[at], -1
-        workspace.source[entry] = NONE
+        instance, most = pending[at], -1
+        workspace.source[instance] = NONE
         for other in range(1, workspace.n[TOP]):
             if workspace.state[other] <= 0 or tables.pending[workspace.state[other]]:
                 continue
             count_of = bits(workspace.mask[other])
-            if count_of > most and kin(tables, workspace, entry, other):
-                workspace.source[entry], workspace.source_serial[entry], most = other, workspace.serial[other], count_of
+            if count_of > most and kin(tables, workspace, instance, other):
+                workspace.source[instance], workspace.source_serial[instance], most = (
+                    other,
+                    workspace.serial[other],
+                    count_of,
+                )

@@ -18,26 +18,28 @@ _ALL = np.int64(-1)
 
 
 @kernel
-def hold(tables: Tables, workspace: Workspace, entry: int, weight: float) -> None:
-    """Let an entry hold the groups of its roles; `weight`: of all events so far, behind which a group is occupied."""
-    first = tables.role_at[workspace.state[entry]]
-    for role in range(first, tables.role_at[workspace.state[entry] + 1]):
+def hold(tables: Tables, workspace: Workspace, instance: int, weight: float) -> None:
+    """Let an instance hold the groups of its roles; `weight`: of all events so far, behind which a group is
+    occupied.
+    """
+    first = tables.role_at[workspace.state[instance]]
+    for role in range(first, tables.role_at[workspace.state[instance] + 1]):
         counted_state = tables.role_counted_state[role]
         variables = _variables(tables, role)
-        group = found(workspace, counted_state, workspace.joins, entry, variables)
+        group = found(workspace, counted_state, workspace.joins, instance, variables)
         if group == NONE:
-            group = _made(tables, workspace, counted_state, entry, variables, weight)
-        workspace.group[entry, role - first] = group
+            group = _made(tables, workspace, counted_state, instance, variables, weight)
+        workspace.group[instance, role - first] = group
         workspace.group_held[group] += 1
 
 
 @kernel
-def held_no_more(tables: Tables, workspace: Workspace, entry: int) -> None:
+def held_no_more(tables: Tables, workspace: Workspace, instance: int) -> None:
     """The opposite of `hold`; groups that nobody holds are put aside until the event is done."""
     n = workspace.n
-    first = tables.role_at[workspace.state[entry]]
-    for role in range(first, tables.role_at[workspace.state[entry] + 1]):
-        group = workspace.group[entry, role - first]
+    first = tables.role_at[workspace.state[instance]]
+    for role in range(first, tables.role_at[workspace.state[instance] + 1]):
+        group = workspace.group[instance, role - first]
         workspace.group_held[group] -= 1
         if workspace.group_held[group] == 0:
             workspace.emptied[n[EMPTIED]] = group
@@ -157,8 +159,10 @@ def _agree(workspace: Workspace, group: int, joins: IntArray, row: int, variable
 
 
 @kernel
-def _made(tables: Tables, workspace: Workspace, counted_state: int, entry: int, variables: int, weight: float) -> int:
-    """A new group for an entry; there is room for one."""
+def _made(
+    tables: Tables, workspace: Workspace, counted_state: int, instance: int, variables: int, weight: float
+) -> int:
+    """A new group for an instance; there is room for one."""
     n = workspace.n
     if n[GROUP_FREE] > 0:
         n[GROUP_FREE] -= 1
@@ -167,7 +171,7 @@ def _made(tables: Tables, workspace: Workspace, counted_state: int, entry: int, 
         group = n[GROUP_TOP]
         n[GROUP_TOP] += 1
     for variable in range(workspace.joins.shape[1]):
-        workspace.group_joins[group, variable] = _value(workspace.joins, entry, variables, variable)
+        workspace.group_joins[group, variable] = _value(workspace.joins, instance, variables, variable)
     workspace.group_counted_state[group] = counted_state
     workspace.group_held[group] = 0
     workspace.group_since[group] = weight
@@ -178,13 +182,13 @@ def _made(tables: Tables, workspace: Workspace, counted_state: int, entry: int, 
         workspace.counted_state_first[counted_state] = group
     else:
         workspace.counted_state_others[counted_state] += 1
-        workspace.group_hash[group] = _digest(counted_state, workspace.joins, entry, variables)
+        workspace.group_hash[group] = _digest(counted_state, workspace.joins, instance, variables)
         entered(workspace.group_table, workspace.group_hash[group], group)
     if not tables.waits[counted_state]:
         workspace.nonwaiting_groups[n[NONWAITING_GROUPS]] = group
         workspace.group_nonwaiting_at[group] = n[NONWAITING_GROUPS]
         n[NONWAITING_GROUPS] += 1
-    _noted(workspace, counted_state, _bound(workspace.joins, entry, variables))
+    _noted(workspace, counted_state, _bound(workspace.joins, instance, variables))
     return int(group)
 
 

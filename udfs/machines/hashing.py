@@ -1,4 +1,4 @@
-"""Hash tables of entry numbers: open addressing with linear probing, deletion by shifting back."""
+"""Hash tables of the numbers of instances or groups: open addressing with linear probing, deletion by shifting back."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def mixed(digest: int, value: int) -> int:
 
 
 @kernel
-def entered(table: IntArray, digest: int, entry: int) -> None:
-    """Enter an entry; the table is never full."""
+def entered(table: IntArray, digest: int, number: int) -> None:
+    """Enter a number; the table is never full."""
     last = len(table) - 1
     at = digest & last
     while table[at] != EMPTY:
         at = (at + 1) & last
-    table[at] = entry
+    table[at] = number
 
 
 @kernel
-def removed(table: IntArray, digests: IntArray, entry: int) -> None:
-    """Take out an entry that the table has."""
+def removed(table: IntArray, digests: IntArray, number: int) -> None:
+    """Take out a number that the table has."""
     last = len(table) - 1
-    at = digests[entry] & last
-    while table[at] != entry:
+    at = digests[number] & last
+    while table[at] != number:
         at = (at + 1) & last
     probe = at
     while True:

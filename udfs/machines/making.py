@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.counting import measured
-from patternlake.udfs.machines.entries import given_back, has, lives, taken
+from patternlake.udfs.machines.instances import given_back, has, lives, taken
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
 from patternlake.udfs.machines.workspace import CLOCK, NONE, TRACING, Workspace
 
 _FOREVER = int(FOREVER)
 USELESS = -2
-"""In the place of an entry: what would be made stands already, or something smaller that is the same."""
+"""In the place of an instance: what would be made stands already, or something smaller that is the same."""
 
 
 @kernel
 def made_of(
     tables: Tables, workspace: Workspace, stream: Stream, event: int, values: IntArray, rank: int,
-    link: int, primitive: int, entry: int,
+    link: int, primitive: int, instance: int,
 ) -> int:  # fmt: skip
-    """An entry for what a link makes of an instance, `NONE` where a condition, a join or the window does not hold, or
-    `USELESS`.
+    """An instance for what a link makes of an instance, `NONE` where a condition, a join or the window does not hold,
+    or `USELESS`.
     """
     time = stream.time[event]
-    if entry != 0 and _outside(tables, workspace, entry, time, rank):
+    if instance != 0 and _outside(tables, workspace, instance, time, rank):
         return NONE
-    mask = workspace.mask[entry]
+    mask = workspace.mask[instance]
     for limit in range(tables.limit_at[link], tables.limit_at[link + 1]):
         operand = tables.limit_operand[limit]
         if not has(mask, operand):
             continue
-        gap = time - workspace.time[entry, operand]
+        gap = time - workspace.time[instance, operand]
         if tables.limit_absolute[limit]:
             gap = abs(gap)
         elif not tables.limit_after[limit]:
@@ -40,12 +40,12 @@ def made_of(
     if (
         tables.plain[tables.target[link]]
         and not workspace.n[TRACING]
-        and _known(tables, workspace, stream, event, link, entry)
+        and _known(tables, workspace, stream, event, link, instance)
     ):
         return USELESS
     made = taken(workspace)
     for variable in range(workspace.joins.shape[1]):
-        workspace.joins[made, variable] = workspace.joins[entry, variable]
+        workspace.joins[made, variable] = workspace.joins[instance, variable]
     for join in range(tables.join_at[primitive], tables.join_at[primitive + 1]):
         value = stream.values[tables.join_column[join], event]
         known = workspace.joins[made, tables.join_variable[join]]
@@ -58,12 +58,12 @@ def made_of(
     workspace.mask[made] = mask | (1 << operand)
     for bound in range(workspace.time.shape[1]):
         workspace.time[made, bound], workspace.position[made, bound] = (
-            workspace.time[entry, bound],
-            workspace.position[entry, bound],
+            workspace.time[instance, bound],
+            workspace.position[instance, bound],
         )
     workspace.time[made, operand], workspace.position[made, operand] = time, stream.position[event]
-    workspace.first_time[made] = time if entry == 0 else workspace.first_time[entry]
-    workspace.first_rank[made] = rank if entry == 0 else workspace.first_rank[entry]
+    workspace.first_time[made] = time if instance == 0 else workspace.first_time[instance]
+    workspace.first_rank[made] = rank if instance == 0 else workspace.first_rank[instance]
     if not tables.final[workspace.state[made]] and not lives(tables, workspace, made, values, time, rank):
         given_back(workspace, made)
         return NONE
@@ -76,25 +76,25 @@ def made_of(
         workspace.age[made] = 0
     if tables.pending[state]:
         # What lasts for one event is a copy of what last waited.
-        waits = not tables.pending[workspace.state[entry]]
-        workspace.source[made] = (entry if entry != 0 else NONE) if waits else workspace.source[entry]
-        workspace.source_serial[made] = workspace.serial[entry] if waits else workspace.source_serial[entry]
+        waits = not tables.pending[workspace.state[instance]]
+        workspace.source[made] = (instance if instance != 0 else NONE) if waits else workspace.source[instance]
+        workspace.source_serial[made] = workspace.serial[instance] if waits else workspace.source_serial[instance]
     return made
 
 
 @kernel
-def _outside(tables: Tables, workspace: Workspace, entry: int, time: int, rank: int) -> bool:
+def _outside(tables: Tables, workspace: Workspace, instance: int, time: int, rank: int) -> bool:
     """Whether an event comes too late for the window of an instance."""
-    if tables.window_time < _FOREVER and time - workspace.first_time[entry] >= tables.window_time:
+    if tables.window_time < _FOREVER and time - workspace.first_time[instance] >= tables.window_time:
         return True
-    return bool(tables.window_events < _FOREVER and rank - workspace.first_rank[entry] >= tables.window_events)
+    return bool(tables.window_events < _FOREVER and rank - workspace.first_rank[instance] >= tables.window_events)
 
 
 @kernel
-def _known(tables: Tables, workspace: Workspace, stream: Stream, event: int, link: int, entry: int) -> bool:
-    """Whether an instance of a plain state makes useless what a link would make, by `entries.makes_useless`."""
+def _known(tables: Tables, workspace: Workspace, stream: Stream, event: int, link: int, instance: int) -> bool:
+    """Whether an instance of a plain state makes useless what a link would make, by `instances.makes_useless`."""
     operand = tables.operand[link]
-    mask = workspace.mask[entry] | (1 << operand)
+    mask = workspace.mask[instance] | (1 << operand)
     other = workspace.head[tables.target[link]]
     if other == NONE or workspace.mask[other] != mask:
         return False
@@ -102,10 +102,10 @@ def _known(tables: Tables, workspace: Workspace, stream: Stream, event: int, lin
         if not has(mask, bound):
             continue
         here = bound == operand
-        time = stream.time[event] if here else workspace.time[entry, bound]
+        time = stream.time[event] if here else workspace.time[instance, bound]
         if workspace.time[other, bound] != time:
             return bool(workspace.time[other, bound] < time)
-        position = stream.position[event] if here else workspace.position[entry, bound]
+        position = stream.position[event] if here else workspace.position[instance, bound]
         if workspace.position[other, bound] != position:
             return bool(workspace.position[other, bound] < position)
     return True

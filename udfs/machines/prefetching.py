@@ -54,12 +54,12 @@ def ask(tables: Tables, workspace: Workspace, count: int) -> None:
     for at in range(count):
         link = workspace.follows[at]
         target, advance_counter = tables.target[link], tables.move_advance_counter[tables.move_at[link]]
-        entry = workspace.head[tables.source[link]]
-        if entry != NONE:
-            _asked(workspace.state, entry, 0)
-            _asked(workspace.state, entry, _LINE)
-            _asked(workspace.state, entry, 2 * _LINE)
-            _asked(workspace.state, entry, 3 * _LINE)
+        instance = workspace.head[tables.source[link]]
+        if instance != NONE:
+            _asked(workspace.state, instance, 0)
+            _asked(workspace.state, instance, _LINE)
+            _asked(workspace.state, instance, 2 * _LINE)
+            _asked(workspace.state, instance, 3 * _LINE)
         _asked(tables.role_counted_state, tables.role_at[target], 0)
         _asked(tables.out, tables.out_at[target], 0)
         _asked(tables.advance_counter_state, advance_counter, 0)
@@ -67,9 +67,9 @@ def ask(tables: Tables, workspace: Workspace, count: int) -> None:
     for at in range(count):
         link = workspace.follows[at]
         target, advance_counter = tables.target[link], tables.move_advance_counter[tables.move_at[link]]
-        entry = workspace.head[tables.source[link]]
-        if entry != NONE:
-            _asked(workspace.group_counted_state, workspace.group[entry, tables.move_role[tables.move_at[link]]], 0)
+        instance = workspace.head[tables.source[link]]
+        if instance != NONE:
+            _asked(workspace.group_counted_state, workspace.group[instance, tables.move_role[tables.move_at[link]]], 0)
         if not tables.final[target]:
             counted_state = tables.role_counted_state[tables.role_at[target]]
             _asked(tables.waits, counted_state, 0)

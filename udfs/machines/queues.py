@@ -1,4 +1,4 @@
-"""Heaps of (when, entry, serial) rows in an array, the earliest first."""
+"""Heaps of (when, instance, serial) rows in an array, the earliest first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from patternlake.udfs.machines.tables import IntArray
 
 
 @kernel
-def push(heap: IntArray, size: int, when: int, entry: int, serial: int) -> int:
+def push(heap: IntArray, size: int, when: int, instance: int, serial: int) -> int:
     """Add a row; returns the new size."""
     at = size
     while at > 0:
@@ -16,7 +16,7 @@ def push(heap: IntArray, size: int, when: int, entry: int, serial: int) -> int:
             break
         heap[at, 0], heap[at, 1], heap[at, 2] = heap[above, 0], heap[above, 1], heap[above, 2]
         at = above
-    heap[at, 0], heap[at, 1], heap[at, 2] = when, entry, serial
+    heap[at, 0], heap[at, 1], heap[at, 2] = when, instance, serial
     return size + 1
 
 
@@ -24,7 +24,7 @@ def push(heap: IntArray, size: int, when: int, entry: int, serial: int) -> int:
 def pop(heap: IntArray, size: int) -> int:
     """Drop the first row; returns the new size."""
     size -= 1
-    when, entry, serial = heap[size, 0], heap[size, 1], heap[size, 2]
+    when, instance, serial = heap[size, 0], heap[size, 1], heap[size, 2]
     at = 0
     while True:
         below = 2 * at + 1
@@ -36,5 +36,5 @@ def pop(heap: IntArray, size: int) -> int:
             break
         heap[at, 0], heap[at, 1], heap[at, 2] = heap[below, 0], heap[below, 1], heap[below, 2]
         at = below
-    heap[at, 0], heap[at, 1], heap[at, 2] = when, entry, serial
+    heap[at, 0], heap[at, 1], heap[at, 2] = when, instance, serial
     return size

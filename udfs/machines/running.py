@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.machines.counting import all_settled, boundaries_found, measured
-from patternlake.udfs.machines.entries import add, given_back, lives, remove, taken
 from patternlake.udfs.machines.groups import swept
+from patternlake.udfs.machines.instances import add, given_back, lives, remove, taken
 from patternlake.udfs.machines.layout import for_kernels
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.sweep import sweep
@@ -24,8 +24,8 @@ from patternlake.udfs.machines.workspace import (
     FREE,
     GROUP_FREE,
     GROUP_TOP,
-    MORE_ENTRIES,
     MORE_GROUPS,
+    MORE_INSTANCES,
     MORE_QUEUE,
     MORE_TALLY,
     MORE_TRACE,
@@ -169,15 +169,15 @@ class Machines:
             kept._replace(**{name: getattr(kept, name)[:count].copy() for name in Held._fields[3:]}),
         )
 
-    def _ensure_capacity(self, entries: int) -> None:
+    def _ensure_capacity(self, instances: int) -> None:
         """For what is remembered of one partition."""
         for wanted, size in (
-            (MORE_ENTRIES, entries + 2),
-            (MORE_GROUPS, int(self.workspace.n[ROOTS]) + entries * self.workspace.group.shape[1] + 1),
-            (MORE_QUEUE, 2 * entries + 2),
+            (MORE_INSTANCES, instances + 2),
+            (MORE_GROUPS, int(self.workspace.n[ROOTS]) + instances * self.workspace.group.shape[1] + 1),
+            (MORE_QUEUE, 2 * instances + 2),
         ):
             held = {
-                MORE_ENTRIES: self.workspace.state,
+                MORE_INSTANCES: self.workspace.state,
                 MORE_GROUPS: self.workspace.group_counted_state,
                 MORE_QUEUE: self.workspace.timed,
             }
@@ -249,20 +249,20 @@ def _read(tables: Tables, workspace: Workspace, stream: Stream, begin: int, held
     n = workspace.n
     n[CLOCK] = begin
     for row in range(held.at[part], held.at[part + 1]):
-        entry = taken(workspace)
-        workspace.state[entry], workspace.mask[entry] = held.state[row], held.mask[row]
-        workspace.first_time[entry], workspace.first_rank[entry] = held.first_time[row], held.first_rank[row]
-        workspace.joins[entry], workspace.time[entry], workspace.position[entry] = (
+        instance = taken(workspace)
+        workspace.state[instance], workspace.mask[instance] = held.state[row], held.mask[row]
+        workspace.first_time[instance], workspace.first_rank[instance] = held.first_time[row], held.first_rank[row]
+        workspace.joins[instance], workspace.time[instance], workspace.position[instance] = (
             held.joins[row],
             held.time[row],
             held.position[row],
         )
-        if lives(tables, workspace, entry, values, held.last[part], held.taken[part] - 1):
-            if tables.by_instance[workspace.state[entry]]:
-                measured(tables, workspace, entry, held.last[part], held.taken[part] - 1)
-            add(tables, workspace, stream, entry, stream.weight[begin])
+        if lives(tables, workspace, instance, values, held.last[part], held.taken[part] - 1):
+            if tables.by_instance[workspace.state[instance]]:
+                measured(tables, workspace, instance, held.last[part], held.taken[part] - 1)
+            add(tables, workspace, stream, instance, stream.weight[begin])
         else:
-            given_back(workspace, entry)
+            given_back(workspace, instance)
     boundaries_found(tables, workspace, workspace.pending, n[PENDING])
 
 
@@ -270,19 +270,19 @@ def _read(tables: Tables, workspace: Workspace, stream: Stream, begin: int, held
 def _write(tables: Tables, workspace: Workspace, kept: Held, row: int, end: int, weight: float) -> int:
     """Write a partition's instances back and empty the workspace; returns the next row."""
     n = workspace.n
-    for entry in range(1, n[TOP]):
-        if workspace.state[entry] < 0:
+    for instance in range(1, n[TOP]):
+        if workspace.state[instance] < 0:
             continue
-        kept.state[row], kept.mask[row] = workspace.state[entry], workspace.mask[entry]
-        kept.first_time[row], kept.first_rank[row] = workspace.first_time[entry], workspace.first_rank[entry]
+        kept.state[row], kept.mask[row] = workspace.state[instance], workspace.mask[instance]
+        kept.first_time[row], kept.first_rank[row] = workspace.first_time[instance], workspace.first_rank[instance]
         kept.joins[row], kept.time[row], kept.position[row] = (
-            workspace.joins[entry],
-            workspace.time[entry],
-            workspace.position[entry],
+            workspace.joins[instance],
+            workspace.time[instance],
+            workspace.position[instance],
         )
-        kept.age[row] = workspace.age[entry] if tables.by_instance[workspace.state[entry]] else 0
+        kept.age[row] = workspace.age[instance] if tables.by_instance[workspace.state[instance]] else 0
         row += 1
-        remove(tables, workspace, entry, end)
+        remove(tables, workspace, instance, end)
     swept(tables, workspace, weight)
     n[TOP], n[FREE], n[PENDING], n[TIMED], n[RANKED], n[NONWAITING_GROUPS] = 1, 0, 0, 0, 0, 0
     n[GROUP_TOP], n[GROUP_FREE] = n[ROOTS], 0

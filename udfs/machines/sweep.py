@@ -19,7 +19,8 @@ from patternlake.udfs.machines.counting import (
     settled,
     tally,
 )
-from patternlake.udfs.machines.entries import (
+from patternlake.udfs.machines.groups import end_of, falls_to, swept
+from patternlake.udfs.machines.instances import (
     add,
     given_back,
     lives,
@@ -30,7 +31,6 @@ from patternlake.udfs.machines.entries import (
     traced_ages,
     wait,
 )
-from patternlake.udfs.machines.groups import end_of, falls_to, swept
 from patternlake.udfs.machines.making import USELESS, made_of
 from patternlake.udfs.machines.prefetching import ask, ask_for_ends
 from patternlake.udfs.machines.queues import pop
@@ -55,10 +55,10 @@ from patternlake.udfs.machines.workspace import (
     GROUP_TOP,
     LIVE,
     LOOKED_AT,
-    MORE_ENTRIES,
     MORE_FIRED,
     MORE_FOUND,
     MORE_GROUPS,
+    MORE_INSTANCES,
     MORE_QUEUE,
     MORE_TALLY,
     MORE_TRACE,
@@ -124,7 +124,7 @@ def sweep(
 
 @kernel
 def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, values: IntArray, rank: int) -> int:
-    """Find what an event makes; nothing but fresh entries and marks is changed."""
+    """Find what an event makes; nothing but fresh instances and marks is changed."""
     n = workspace.n
     n[SERIAL] += 1
     n[CLOCK] = event + 1
@@ -139,11 +139,11 @@ def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
         for number in range(count):
             link = workspace.follows[number]
             source = tables.source[link]
-            entry = 0 if source == 0 else workspace.head[source]
-            while entry != NONE:
+            instance = 0 if source == 0 else workspace.head[source]
+            while instance != NONE:
                 if n[FREE] == 0 and n[TOP] == len(workspace.state):
-                    return MORE_ENTRIES
-                made = made_of(tables, workspace, stream, event, values, rank, link, primitive, entry)
+                    return MORE_INSTANCES
+                made = made_of(tables, workspace, stream, event, values, rank, link, primitive, instance)
                 if made != NONE:
                     if n[FIRED] + tables.move_at[link + 1] - tables.move_at[link] > len(workspace.fired) or n[
                         MOVED
@@ -154,17 +154,17 @@ def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
                     if n[TRACING] and n[TRACED] == len(workspace.trace):
                         given_back(workspace, made)
                         return MORE_TRACE
-                    _mark(tables, workspace, link, entry)
+                    _mark(tables, workspace, link, instance)
                     if tables.by_instance[source]:
-                        _moved(tables, workspace, link, entry, 0 if made == USELESS else workspace.age[made])
+                        _moved(tables, workspace, link, instance, 0 if made == USELESS else workspace.age[made])
                     if made == USELESS:
                         pass
                     elif tables.final[workspace.state[made]]:
-                        _end(workspace, made, entry, event)
+                        _end(workspace, made, instance, event)
                     else:
-                        workspace.fresh[n[FRESH]], workspace.parent[made] = made, entry
+                        workspace.fresh[n[FRESH]], workspace.parent[made] = made, instance
                         n[FRESH] += 1
-                entry = NONE if source == 0 else workspace.following[entry]
+                instance = NONE if source == 0 else workspace.following[instance]
     wanted = _capacity_left(workspace)
     if wanted != DONE:
         return wanted
@@ -212,33 +212,33 @@ def _forget(workspace: Workspace) -> None:
 
 
 @kernel
-def _moved(tables: Tables, workspace: Workspace, link: int, entry: int, age: int) -> None:
+def _moved(tables: Tables, workspace: Workspace, link: int, instance: int, age: int) -> None:
     """Note an advance of an instance that counts moves of its own; of several by rival links the first in rank."""
     n = workspace.n
     row = n[MOVED]
-    if tables.rival[link] and workspace.moved_serial[entry] == n[SERIAL]:
-        row = workspace.moved_row[entry]
+    if tables.rival[link] and workspace.moved_serial[instance] == n[SERIAL]:
+        row = workspace.moved_row[instance]
         if tables.rank[workspace.moved[row, 1]] <= tables.rank[link]:
             return
     else:
         n[MOVED] += 1
     if tables.rival[link]:
-        workspace.moved_serial[entry], workspace.moved_row[entry] = n[SERIAL], row
-    workspace.moved[row, 0], workspace.moved[row, 1], workspace.moved[row, 2] = entry, link, age
+        workspace.moved_serial[instance], workspace.moved_row[instance] = n[SERIAL], row
+    workspace.moved[row, 0], workspace.moved[row, 1], workspace.moved[row, 2] = instance, link, age
 
 
 @kernel
-def _mark(tables: Tables, workspace: Workspace, link: int, entry: int) -> None:
+def _mark(tables: Tables, workspace: Workspace, link: int, instance: int) -> None:
     """Note which groups of an instance advance by a link."""
     n = workspace.n
     for move in range(tables.move_at[link], tables.move_at[link + 1]):
-        group = workspace.group[entry, tables.move_role[move]] if entry != 0 else tables.move_role[move]
+        group = workspace.group[instance, tables.move_role[move]] if instance != 0 else tables.move_role[move]
         advance_counter = tables.move_advance_counter[move]
         first = workspace.group_marks[group, ADVANCED] != n[SERIAL]
         if not first and workspace.group_marks[group, BY_COUNTER] == advance_counter:
             continue
         row = n[FIRED]
-        if tables.rival[link] and entry == 0 and not first:
+        if tables.rival[link] and instance == 0 and not first:
             row = 0
             while workspace.fired[row, 0] != group:
                 row += 1
@@ -252,7 +252,7 @@ def _mark(tables: Tables, workspace: Workspace, link: int, entry: int) -> None:
 
 @kernel
 def _end(workspace: Workspace, made: int, parent: int, event: int) -> None:
-    """Of the entries that complete a subscription keep the smallest."""
+    """Of the instances that complete a subscription keep the smallest."""
     n = workspace.n
     if n[TRACING]:
         traced(workspace, COMPLETED, workspace.serial[parent], event, NONE, NONE)
@@ -325,9 +325,9 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
 def _advanced(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
     """Count the advances of instances that count moves of their own."""
     for row in range(workspace.n[MOVED]):
-        entry, link = workspace.moved[row, 0], workspace.moved[row, 1]
-        settled(tables, workspace, stream, entry, event)
-        workspace.moved[row, 3] = workspace.age[entry]
+        instance, link = workspace.moved[row, 0], workspace.moved[row, 1]
+        settled(tables, workspace, stream, instance, event)
+        workspace.moved[row, 3] = workspace.age[instance]
         kind = len(tables.pending) + link
         tally(workspace, kind, workspace.moved[row, 3], tables.target[link], workspace.moved[row, 2], weight)
 
@@ -337,15 +337,15 @@ def _went_back(tables: Tables, workspace: Workspace, event: int, time: int, rank
     """Count where those of them went back that last for one event."""
     n = workspace.n
     for at in range(n[DISCARDED]):
-        entry, state = workspace.discarded[at], workspace.discarded_state[at]
+        instance, state = workspace.discarded[at], workspace.discarded_state[at]
         if not tables.by_instance[state]:
             continue
-        source = workspace.source[entry]
+        source = workspace.source[instance]
         found = NONE
         if (
             source != NONE
             and workspace.state[source] > 0
-            and workspace.serial[source] == workspace.source_serial[entry]
+            and workspace.serial[source] == workspace.source_serial[instance]
         ):
             found = source
             for fall in range(tables.falls_at[state], tables.falls_at[state + 1]):
@@ -358,32 +358,39 @@ def _went_back(tables: Tables, workspace: Workspace, event: int, time: int, rank
                         and workspace.source[made] == source
                     ):
                         found = kept
-        workspace.fell_state[entry] = GONE if found == NONE else workspace.state[found]
-        workspace.fell_age[entry] = 0
+        workspace.fell_state[instance] = GONE if found == NONE else workspace.state[found]
+        workspace.fell_age[instance] = 0
         if found != NONE:
-            workspace.fell_age[entry] = age_at(tables, workspace, found, time, rank)
-        tally(workspace, state, workspace.age[entry], workspace.fell_state[entry], workspace.fell_age[entry], weight)
+            workspace.fell_age[instance] = age_at(tables, workspace, found, time, rank)
+        tally(
+            workspace,
+            state,
+            workspace.age[instance],
+            workspace.fell_state[instance],
+            workspace.fell_age[instance],
+            weight,
+        )
         if n[TRACING] and found != NONE:
             advances = False
             for row in range(n[MOVED]):
-                advances = advances or workspace.moved[row, 0] == entry
+                advances = advances or workspace.moved[row, 0] == instance
             if not advances:
-                traced(workspace, EDGE, workspace.serial[entry], event, workspace.serial[found], NONE)
+                traced(workspace, EDGE, workspace.serial[instance], event, workspace.serial[found], NONE)
 
 
 @kernel
 def _otherwise(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
     """Count of each advance what the instance counted beside it."""
     for row in range(workspace.n[MOVED]):
-        entry, link = workspace.moved[row, 0], workspace.moved[row, 1]
+        instance, link = workspace.moved[row, 0], workspace.moved[row, 1]
         state, age = tables.source[link], 0
         if tables.pending[state]:
-            state, age = workspace.fell_state[entry], workspace.fell_age[entry]
-        elif workspace.state[entry] == NONE:
+            state, age = workspace.fell_state[instance], workspace.fell_age[instance]
+        elif workspace.state[instance] == NONE:
             state = GONE
         else:
-            settled(tables, workspace, stream, entry, event + 1)
-            age = workspace.age[entry]
+            settled(tables, workspace, stream, instance, event + 1)
+            age = workspace.age[instance]
         kind = len(tables.pending) + len(tables.rival) + link
         tally(workspace, kind, workspace.moved[row, 3], state, age, weight)
 
@@ -393,19 +400,19 @@ def _fell(tables: Tables, workspace: Workspace, event: int, group: int, counted_
     """Trace which row the discarded copies of a group go on as: one of an instance that holds the fallback state."""
     n = workspace.n
     row = NONE
-    for entry in range(1, n[TOP]):
-        if workspace.state[entry] <= 0 or row != NONE:
+    for instance in range(1, n[TOP]):
+        if workspace.state[instance] <= 0 or row != NONE:
             continue
-        first = tables.role_at[workspace.state[entry]]
-        for role in range(first, tables.role_at[workspace.state[entry] + 1]):
+        first = tables.role_at[workspace.state[instance]]
+        for role in range(first, tables.role_at[workspace.state[instance] + 1]):
             holds = tables.role_counted_state[role] == counted_state
-            if holds and falls_to(workspace, group, workspace.group[entry, role - first]):
-                row = row_digest(workspace, entry)
+            if holds and falls_to(workspace, group, workspace.group[instance, role - first]):
+                row = row_digest(workspace, instance)
     for at in range(n[DISCARDED]):
-        entry = workspace.discarded[at]
+        instance = workspace.discarded[at]
         for role in range(workspace.group.shape[1]):
-            if workspace.group[entry, role] == group:
-                traced(workspace, FELL, workspace.serial[entry], event, row, NONE)
+            if workspace.group[instance, role] == group:
+                traced(workspace, FELL, workspace.serial[instance], event, row, NONE)
                 break
 
 
@@ -434,23 +441,23 @@ def _bury(
     """Remove instances that are due in a queue and that no continuation completes any more."""
     n = workspace.n
     while n[column] > 0 and queue[0, 0] < now:
-        when, entry, serial = queue[0, 0], queue[0, 1], queue[0, 2]
+        when, instance, serial = queue[0, 0], queue[0, 1], queue[0, 2]
         n[column] = pop(queue, n[column])
-        due_time, due_rank = workspace.due_time[entry], workspace.due_rank[entry]
-        # Rows of the queue may be of entries that are gone, or older than the entry's assignment.
-        if workspace.state[entry] <= 0 or workspace.serial[entry] != serial:
+        due_time, due_rank = workspace.due_time[instance], workspace.due_rank[instance]
+        # Rows of the queue may be of instances that are gone, or older than the instance's assignment.
+        if workspace.state[instance] <= 0 or workspace.serial[instance] != serial:
             continue
         if when != (due_time if column == TIMED else due_rank):
             continue
-        counted = tables.by_instance[workspace.state[entry]]
+        counted = tables.by_instance[workspace.state[instance]]
         if counted:
-            settled(tables, workspace, stream, entry, event)
+            settled(tables, workspace, stream, instance, event)
         if n[TRACING]:
-            traced_ages(workspace, LOOKED_AT, entry, event)
-        if lives(tables, workspace, entry, values, time, rank):
-            wait(workspace, entry, due_time, due_rank)
+            traced_ages(workspace, LOOKED_AT, instance, event)
+        if lives(tables, workspace, instance, values, time, rank):
+            wait(workspace, instance, due_time, due_rank)
         else:
             if counted:
                 weight = stream.weight[event + 1] - stream.weight[event]
-                tally(workspace, workspace.state[entry], workspace.age[entry], GONE, 0, weight)
-            remove(tables, workspace, entry, event)
+                tally(workspace, workspace.state[instance], workspace.age[instance], GONE, 0, weight)
+            remove(tables, workspace, instance, event)

@@ -224,19 +224,19 @@ def _judge(
     owner: IntArray, age_at: IntArray, ages: IntArray, hazards: FloatArray, lookaheads: IntArray,
     thresholds: FloatArray, judged: FloatArray,
 ) -> None:  # fmt: skip
-    """From the last event back, so that it is known of each entry when its next descendant completes."""
-    entries, most = len(row_of), hazards.shape[1]
-    soonest = np.full(entries, _NEVER, np.int64)
-    newly = np.full(entries, _NEVER, np.int64)
-    active = np.empty(entries, np.int64)
-    place = np.empty(entries, np.int64)
-    seen = np.full(entries, -1, np.int64)
-    row_place = np.empty(entries, np.int64)
-    row_soonest = np.empty(entries, np.int64)
-    state_of = np.empty(entries, np.int64)
-    deadlines = np.empty((entries, 3), np.int64)
-    age_of_entry = np.empty(entries, np.int64)
-    last_open = np.empty(entries, np.int64)
+    """From the last event back, so that it is known of each instance when its next descendant completes."""
+    instances, most = len(row_of), hazards.shape[1]
+    soonest = np.full(instances, _NEVER, np.int64)
+    newly = np.full(instances, _NEVER, np.int64)
+    active = np.empty(instances, np.int64)
+    place = np.empty(instances, np.int64)
+    seen = np.full(instances, -1, np.int64)
+    row_place = np.empty(instances, np.int64)
+    row_soonest = np.empty(instances, np.int64)
+    state_of = np.empty(instances, np.int64)
+    deadlines = np.empty((instances, 3), np.int64)
+    age_of_instance = np.empty(instances, np.int64)
+    last_open = np.empty(instances, np.int64)
     combined = np.empty((64, most))
     rows_state = np.empty(64, np.int64)
     rows_soonest = np.empty(64, np.int64)
@@ -245,20 +245,20 @@ def _judge(
         if event < len(last_of):
             rows = 0
             for number in range(count):
-                entry = active[number]
-                age_of_entry[entry] = _age_at(
-                    deadlines[entry], limits[:, state_of[entry]], times[event], event - first_of[event]
+                instance = active[number]
+                age_of_instance[instance] = _age_at(
+                    deadlines[instance], limits[:, state_of[instance]], times[event], event - first_of[event]
                 )
-                if seen[row_of[entry]] != event:
-                    last_open[row_of[entry]] = _NEVER
-                if age_of_entry[entry] < OPEN:
-                    last_open[row_of[entry]] = min(last_open[row_of[entry]], age_of_entry[entry])
-                seen[row_of[entry]] = event
+                if seen[row_of[instance]] != event:
+                    last_open[row_of[instance]] = _NEVER
+                if age_of_instance[instance] < OPEN:
+                    last_open[row_of[instance]] = min(last_open[row_of[instance]], age_of_instance[instance])
+                seen[row_of[instance]] = event
             for number in range(count):
                 seen[row_of[active[number]]] = -1
             for number in range(count):
-                entry = active[number]
-                row, state, age = row_of[entry], state_of[entry], age_of_entry[entry]
+                instance = active[number]
+                row, state, age = row_of[instance], state_of[instance], age_of_instance[instance]
                 if seen[row] != event:
                     seen[row] = event
                     if rows == len(combined):
@@ -268,10 +268,10 @@ def _judge(
                     row_place[row] = rows
                     combined[rows] = 0.0
                     rows_state[rows] = state
-                    rows_soonest[rows] = row_soonest[row] = soonest[entry]
+                    rows_soonest[rows] = row_soonest[row] = soonest[instance]
                     rows += 1
                 slot = row_place[row]
-                row_soonest[row] = rows_soonest[slot] = min(rows_soonest[slot], soonest[entry])
+                row_soonest[row] = rows_soonest[slot] = min(rows_soonest[slot], soonest[instance])
                 # As `forecasting.telling` leaves them out.
                 if last_open[row] < _NEVER and age != last_open[row] and ends_sooner(age, last_open[row]):
                     continue
@@ -289,35 +289,35 @@ def _judge(
                         which += 1
         first = at + 1
         while at >= 0 and trace[at, 2] == event:
-            kind, entry, other = trace[at, 0], trace[at, 1], trace[at, 3]
+            kind, instance, other = trace[at, 0], trace[at, 1], trace[at, 3]
             if kind == ENDED_AT:
-                active[count], place[entry] = entry, count
-                state_of[entry] = trace[at, 4]
+                active[count], place[instance] = instance, count
+                state_of[instance] = trace[at, 4]
                 count += 1
             if kind in (ENDED_AT, LOOKED_AT):
-                deadlines[entry] = trace[at, 5:8]
+                deadlines[instance] = trace[at, 5:8]
             at -= 1
             if kind == BEGUN:
                 count -= 1
                 moved = active[count]
-                active[place[entry]], place[moved] = moved, place[entry]
-            elif kind == COMPLETED and entry >= 0:
-                newly[entry] = event
-            elif kind == EDGE and entry >= 0:
-                newly[entry] = min(newly[entry], soonest[other])
+                active[place[instance]], place[moved] = moved, place[instance]
+            elif kind == COMPLETED and instance >= 0:
+                newly[instance] = event
+            elif kind == EDGE and instance >= 0:
+                newly[instance] = min(newly[instance], soonest[other])
             elif kind == FELL and other >= 0 and seen[other] == event:
-                newly[entry] = min(newly[entry], row_soonest[other])
+                newly[instance] = min(newly[instance], row_soonest[other])
         # Not before all rows of the event were read: no event serves twice.
         for row in range(at + 1, first):
-            entry = trace[row, 1]
-            if trace[row, 0] in (EDGE, COMPLETED, FELL) and entry >= 0:
-                soonest[entry] = min(soonest[entry], newly[entry])
-                newly[entry] = _NEVER
+            instance = trace[row, 1]
+            if trace[row, 0] in (EDGE, COMPLETED, FELL) and instance >= 0:
+                soonest[instance] = min(soonest[instance], newly[instance])
+                newly[instance] = _NEVER
 
 
 @njit(cache=True)
 def _age_at(deadlines: IntArray, limits: IntArray, time: int, rank: int) -> int:
-    """The age of an entry after an event, as `counting.age_at` finds it."""
+    """The age of an instance after an event, as `counting.age_at` finds it."""
     if not limits[3]:
         return 0
     left = -1 if deadlines[0] >= _NEVER else max(0, deadlines[0] - time)

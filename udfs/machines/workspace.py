@@ -26,7 +26,7 @@ NONE = -1
 that count moves of their own how many there are, and the sum of `since`; rank less number of an event; the event from
 which on new instances count."""
 
-DONE, MORE_ENTRIES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE, MORE_TALLY = range(8)
+DONE, MORE_INSTANCES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE, MORE_TALLY = range(8)
 """What a kernel says when it stops."""
 
 ADVANCED, BY_COUNTER = range(2)
@@ -44,7 +44,7 @@ one by one.
 
 
 class Workspace(NamedTuple):
-    """N entries (instances of states), O operands, V join variables, G groups, Q counted states.
+    """N instances of states, O operands, V join variables, G groups, Q counted states.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Workspace(NamedTuple):
         int64: see above.
     state, mask, first_time, first_rank, due_time, due_rank, serial, digest, previous, following
         int64[N]: state of the graph (`NONE`: not in use); operands that are bound, as bits; time and rank of the first
-        event; when a new look at the completion paths is due; number of the entry; hash, or `NONE` of one that came
+        event; when a new look at the completion paths is due; number of the instance; hash, or `NONE` of one that came
         when its state had none; neighbours in the state's list.
     joins
         int64[N, V]: codes of values, `NONE` where a variable is not bound.
@@ -61,7 +61,7 @@ class Workspace(NamedTuple):
     group
         int64[N, R]: the group for each role of the state.
     free, fresh, kept, parent, pending, discarded
-        int64[N]: entries not in use; those that the current event made, what stands for them, and what of they are
+        int64[N]: instances not in use; those that the current event made, what stands for them, and what of they are
         made; those that last for one event;
         those of them that the current event found.
     discarded_state
@@ -77,9 +77,9 @@ class Workspace(NamedTuple):
     fell_state, fell_age
         int64[N]: of what was discarded what it went back to.
     table, head
-        Hash table of entries that have a hash; first entry of each state.
+        Hash table of instances that have a hash; first instance of each state.
     open
-        bool[K]: links whose source holds entries. An event looks at all links of its primitives, which lie side by
+        bool[K]: links whose source holds instances. An event looks at all links of its primitives, which lie side by
         side; their sources don't.
     occupied
         bool[Q]: counted states with groups, of which discarded copies look at many.
@@ -88,8 +88,8 @@ class Workspace(NamedTuple):
     best, ended
         int64[S]: the smallest assignment that completes a final state at this event; such states.
     group_counted_state, group_held, group_hash, group_end, group_nonwaiting_at
-        int64[G]: counted state, how many entries hold it, hash, what becomes of discarded copies at the current event,
-        and its index in `nonwaiting_groups`.
+        int64[G]: counted state, how many instances hold it, hash, what becomes of discarded copies at the current
+        event, and its index in `nonwaiting_groups`.
     group_marks
         int64[G, 2]: the last event at which a group advanced (`ADVANCED`), and by which advance counter (`BY_COUNTER`).
     group_since
@@ -104,12 +104,12 @@ class Workspace(NamedTuple):
         int64[Q]: the group of a counted state that came when there was no other, or `NONE`, and how many there are
         beside it. What the empty assignment holds always is the first group of its counted state.
     timed, ranked
-        int64[·, 3]: heaps of (when, entry, serial).
+        int64[·, 3]: heaps of (when, instance, serial).
     fired
         int64[·, 3]: (group, advance counter, link) of the advances of the current event.
     moved
-        int64[·, 4]: (entry, link, age that what comes of it has, age of the entry before) of those that count moves of
-        their own.
+        int64[·, 4]: (instance, link, age that what comes of it has, age of the instance before) of those that count
+        moves of their own.
     tally_keys, tally_weight
         int64[·, 2], float64[·]: hash table of the moves that instances counted, see `counting`.
     visits, advanced, left, fired_left
@@ -118,10 +118,10 @@ class Workspace(NamedTuple):
     found, found_time, found_position
         int64[·, 3], int64[·, O], int64[·, O]: (event, state, mask) of matches, with their events.
     trace
-        int64[·, 8]: (kind, serial, event, other, state): who descends from whom. An `EDGE` leads to the entry `other`,
-        a `COMPLETED` to the end; an entry that is `BEGUN` has as `other` a hash of the row that it belongs to, and one
-        that `FELL` a hash of the row that its discarded copy goes on as. One that ended, and one of which new deadlines
-        were found (`LOOKED_AT`), has `ends_time`, `ends_rank` and `opens` as they were before the event.
+        int64[·, 8]: (kind, serial, event, other, state): who descends from whom. An `EDGE` leads to the instance
+        `other`, a `COMPLETED` to the end; an instance that is `BEGUN` has as `other` a hash of the row that it belongs
+        to, and one that `FELL` a hash of the row that its discarded copy goes on as. One that ended, and one of which
+        new deadlines were found (`LOOKED_AT`), has `ends_time`, `ends_rank` and `opens` as they were before the event.
     """
 
     n: IntArray
@@ -196,7 +196,7 @@ class Workspace(NamedTuple):
     trace: IntArray
 
 
-_ENTRIES = (
+_INSTANCES = (
     "state", "mask", "previous", "following", "parent", "serial", "digest", "first_time", "first_rank", "due_time",
     "due_rank", "joins", "group", "time", "position",
 )  # fmt: skip
@@ -208,10 +208,10 @@ _GROUPS = (
     "group_counted_state", "group_held", "group_hash", "group_marks", "group_end", "group_nonwaiting_at",
     "group_since", "group_joins",
 )  # fmt: skip
-"""What lies side by side of each entry and of each group, as kernels touch it together; `_COUNTED` of those entries
-that count moves of their own."""
+"""What lies side by side of each instance and of each group, as kernels touch it together; `_COUNTED` of those
+instances that count moves of their own."""
 _LISTS = {
-    MORE_ENTRIES: ("free", "fresh", "kept", "pending", "discarded", "discarded_state"),
+    MORE_INSTANCES: ("free", "fresh", "kept", "pending", "discarded", "discarded_state"),
     MORE_GROUPS: ("group_free", "nonwaiting_groups", "emptied"),
     MORE_FOUND: ("found", "found_time", "found_position"),
     MORE_FIRED: ("fired", "moved"),
@@ -243,7 +243,7 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
     def whole(*shape: int) -> IntArray:
         return np.full(shape, NONE, np.int64)
 
-    # The empty assignment is entry 0; its groups are those of the same numbers as its roles.
+    # The empty assignment is instance 0; its groups are those of the same numbers as its roles.
     counted_state_first = whole(counted_states)
     counted_state_first[tables.role_counted_state[:roots]] = np.arange(roots)
     n = np.zeros(CLOCK + 1, np.int64)
@@ -252,9 +252,9 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
         "joins": (variables,), "group": (roles,), "time": (operands,), "position": (operands,),
         "group_marks": (2,), "group_joins": (variables,),
     }  # fmt: skip
-    by_entry = {name: whole(size, *widths.get(name, ())) for name in _ENTRIES}
+    instance_arrays = {name: whole(size, *widths.get(name, ())) for name in _INSTANCES}
     counted = {name: whole(size) for name in _COUNTED}
-    by_group = {name: whole(groups, *widths.get(name, ())) for name in _GROUPS}
+    group_arrays = {name: whole(groups, *widths.get(name, ())) for name in _GROUPS}
     counted_state_arrays = {
         "visits": np.zeros(counted_states),
         "counted_state_first": counted_state_first,
@@ -262,13 +262,13 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
         "set_count": np.zeros(counted_states, np.int64),
         "sets": np.zeros((counted_states, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
     }
-    lists: dict[str, Any] = {name: whole(size) for name in _LISTS[MORE_ENTRIES]}
+    lists: dict[str, Any] = {name: whole(size) for name in _LISTS[MORE_INSTANCES]}
     lists |= {name: whole(groups) for name in _LISTS[MORE_GROUPS]}
     workspace = Workspace(
         n=n,
-        **side_by_side(by_entry),
+        **side_by_side(instance_arrays),
         **side_by_side(counted),
-        **side_by_side({**by_group, "group_since": np.zeros(groups)}),
+        **side_by_side({**group_arrays, "group_since": np.zeros(groups)}),
         **side_by_side(counted_state_arrays),
         **side_by_side({"head": whole(states), "best": whole(states)}),
         **lists,
@@ -303,7 +303,7 @@ def enlarged(workspace: Workspace, wanted: int, least: int = 0) -> Workspace:
     if wanted == MORE_TALLY:
         return _more_tally(workspace)
     blocks: tuple[tuple[str, ...], ...] = {
-        MORE_ENTRIES: (_ENTRIES, _COUNTED), MORE_GROUPS: (_GROUPS,)
+        MORE_INSTANCES: (_INSTANCES, _COUNTED), MORE_GROUPS: (_GROUPS,)
     }.get(wanted, ())  # fmt: skip
     larger = {}
     for name in (*(name for block in blocks for name in block), *_LISTS[wanted]):
@@ -314,7 +314,7 @@ def enlarged(workspace: Workspace, wanted: int, least: int = 0) -> Workspace:
     workspace = workspace._replace(**larger)
     for block in blocks:
         workspace = workspace._replace(**side_by_side({name: larger[name] for name in block}))
-    if wanted == MORE_ENTRIES:
+    if wanted == MORE_INSTANCES:
         top = int(workspace.n[TOP])
         used = np.flatnonzero((workspace.state[:top] > 0) & (workspace.digest[:top] != NONE))
         return workspace._replace(table=_hashed(workspace.digest, used, len(workspace.state)))
@@ -355,9 +355,9 @@ def _hashed(hashes: IntArray, used: IntArray, size: int) -> IntArray:
     """A hash table of more than twice the size, a power of two, with linear probing."""
     table = np.full(1 << (2 * size - 1).bit_length(), NONE, np.int64)
     last = len(table) - 1
-    for entry in used.tolist():
-        at = int(hashes[entry]) & last
+    for number in used.tolist():
+        at = int(hashes[number]) & last
         while table[at] != NONE:
             at = (at + 1) & last
-        table[at] = entry
+        table[at] = number
     return table

@@ -41,7 +41,7 @@ _FOREVER = int(FOREVER)
 
 @kernel
 def taken(workspace: Workspace) -> int:
-    """An entry for use; there is one left."""
+    """An instance for use; there is one left."""
     n = workspace.n
     if n[FREE] > 0:
         n[FREE] -= 1
@@ -51,11 +51,11 @@ def taken(workspace: Workspace) -> int:
 
 
 @kernel
-def given_back(workspace: Workspace, entry: int) -> None:
-    """Make an entry, which no list holds, free again."""
+def given_back(workspace: Workspace, instance: int) -> None:
+    """Make an instance, which no list holds, free again."""
     n = workspace.n
-    workspace.state[entry] = NONE
-    workspace.free[n[FREE]] = entry
+    workspace.state[instance] = NONE
+    workspace.free[n[FREE]] = instance
     n[FREE] += 1
 
 
@@ -82,20 +82,20 @@ def text_order(workspace: Workspace, one: int, other: int) -> int:
 
 
 @kernel
-def digest(tables: Tables, workspace: Workspace, entry: int) -> int:
+def digest(tables: Tables, workspace: Workspace, instance: int) -> int:
     """A hash, not negative, of what makes instances the same."""
-    state, mask = workspace.state[entry], workspace.mask[entry]
+    state, mask = workspace.state[instance], workspace.mask[instance]
     found = mixed(mixed(7, state), mask)
     for variable in range(workspace.joins.shape[1]):
-        found = mixed(found, workspace.joins[entry, variable])
+        found = mixed(found, workspace.joins[instance, variable])
     told = tables.exact[state] & mask
     for operand in range(workspace.time.shape[1]):
         if has(told, operand):
-            found = mixed(found, workspace.time[entry, operand])
+            found = mixed(found, workspace.time[instance, operand])
     if tables.window_time < _FOREVER:
-        found = mixed(found, workspace.first_time[entry])
+        found = mixed(found, workspace.first_time[instance])
     if tables.window_events < _FOREVER:
-        found = mixed(found, workspace.first_rank[entry])
+        found = mixed(found, workspace.first_rank[instance])
     return found & MOST
 
 
@@ -128,48 +128,50 @@ def makes_useless(tables: Tables, workspace: Workspace, one: int, other: int) ->
 
 
 @kernel
-def lives(tables: Tables, workspace: Workspace, entry: int, values: IntArray, now: int, rank: int) -> bool:
+def lives(tables: Tables, workspace: Workspace, instance: int, values: IntArray, now: int, rank: int) -> bool:
     """Whether some continuation completes an instance; notes when to look again.
 
     `values` are codes of the partition's values of joined columns; `now` and `rank` those of the last event that the
     partition took.
     """
-    state, mask = workspace.state[entry], workspace.mask[entry]
+    state, mask = workspace.state[instance], workspace.mask[instance]
     found = False
-    workspace.due_time[entry] = workspace.due_rank[entry] = _FOREVER
+    workspace.due_time[instance] = workspace.due_rank[instance] = _FOREVER
     if tables.by_instance[state]:
-        workspace.ends_time[entry] = workspace.ends_rank[entry] = _FOREVER if tables.lasting[state] else -_FOREVER
+        workspace.ends_time[instance] = workspace.ends_rank[instance] = _FOREVER if tables.lasting[state] else -_FOREVER
     if tables.lasting[state]:
         return True
     for completion_path in range(tables.ahead_at[state], tables.ahead_at[state + 1]):
         until = _FOREVER
         last = _FOREVER
         if tables.window_events < _FOREVER:
-            last = workspace.first_rank[entry] + tables.window_events - 1 - tables.missing[completion_path]
-        possible = rank <= last and agrees(tables, workspace, entry, completion_path, values)
+            last = workspace.first_rank[instance] + tables.window_events - 1 - tables.missing[completion_path]
+        possible = rank <= last and agrees(tables, workspace, instance, completion_path, values)
         for bound in range(tables.bound_at[completion_path], tables.bound_at[completion_path + 1]):
             if not possible:
                 break
             one, other, most = tables.bound_one[bound], tables.bound_other[bound], tables.bound_most[bound]
             if (one >= 0 and not has(mask, one)) or (other >= 0 and not has(mask, other)):
                 continue
-            later = now if one == NOW else workspace.first_time[entry] if one == FIRST else workspace.time[entry, one]
-            earlier = workspace.first_time[entry] if other == FIRST else workspace.time[entry, other]
+            later = (
+                now if one == NOW else workspace.first_time[instance] if one == FIRST else workspace.time[instance, one]
+            )
+            earlier = workspace.first_time[instance] if other == FIRST else workspace.time[instance, other]
             possible = later - earlier <= most
             if one == NOW:
                 until = min(until, earlier + most)
         if possible:
             found = True
-            workspace.due_time[entry] = min(workspace.due_time[entry], until)
-            workspace.due_rank[entry] = min(workspace.due_rank[entry], last)
+            workspace.due_time[instance] = min(workspace.due_time[instance], until)
+            workspace.due_rank[instance] = min(workspace.due_rank[instance], last)
             if tables.by_instance[state]:
-                workspace.ends_time[entry] = max(workspace.ends_time[entry], until)
-                workspace.ends_rank[entry] = max(workspace.ends_rank[entry], last)
+                workspace.ends_time[instance] = max(workspace.ends_time[instance], until)
+                workspace.ends_rank[instance] = max(workspace.ends_rank[instance], last)
     return found
 
 
 @kernel
-def agrees(tables: Tables, workspace: Workspace, entry: int, completion_path: int, values: IntArray) -> bool:
+def agrees(tables: Tables, workspace: Workspace, instance: int, completion_path: int, values: IntArray) -> bool:
     """Whether join variables and columns of the partition agree where a completion path asks for it."""
     for row in range(tables.agree_at[completion_path], tables.agree_at[completion_path + 1]):
         known = NONE
@@ -179,7 +181,7 @@ def agrees(tables: Tables, workspace: Workspace, entry: int, completion_path: in
                     return False
                 known = values[column]
         for variable in range(workspace.joins.shape[1]):
-            value = workspace.joins[entry, variable]
+            value = workspace.joins[instance, variable]
             if value != NONE and has(tables.agree_variables[row], variable):
                 if known not in (NONE, value):
                     return False
@@ -188,61 +190,63 @@ def agrees(tables: Tables, workspace: Workspace, entry: int, completion_path: in
 
 
 @kernel
-def add(tables: Tables, workspace: Workspace, stream: Stream, entry: int, weight: float) -> int:
-    """Take a living entry in, unless one makes it useless; returns the entry that stands for it.
+def add(tables: Tables, workspace: Workspace, stream: Stream, instance: int, weight: float) -> int:
+    """Take a living instance in, unless one makes it useless; returns the instance that stands for it.
 
     `weight` is that of all events so far.
     """
     n = workspace.n
-    state = workspace.state[entry]
+    state = workspace.state[instance]
     first = workspace.head[state]
-    workspace.digest[entry] = NONE
+    workspace.digest[instance] = NONE
     if first != NONE:
-        other = _standing(tables, workspace, stream, entry, first)
+        other = _standing(tables, workspace, stream, instance, first)
         if other != NONE:
-            given_back(workspace, entry)
+            given_back(workspace, instance)
             return other
-        entered(workspace.table, workspace.digest[entry], entry)
-    workspace.serial[entry] = n[BORN]
+        entered(workspace.table, workspace.digest[instance], instance)
+    workspace.serial[instance] = n[BORN]
     n[BORN] += 1
     if first == NONE:
-        workspace.head[state] = entry
-        workspace.previous[entry] = workspace.following[entry] = NONE
+        workspace.head[state] = instance
+        workspace.previous[instance] = workspace.following[instance] = NONE
         opened(tables, workspace, state, True)
     else:
         after = workspace.following[first]
-        workspace.previous[entry], workspace.following[entry] = first, after
-        workspace.following[first] = entry
+        workspace.previous[instance], workspace.following[instance] = first, after
+        workspace.following[first] = instance
         if after != NONE:
-            workspace.previous[after] = entry
-    hold(tables, workspace, entry, weight)
+            workspace.previous[after] = instance
+    hold(tables, workspace, instance, weight)
     if tables.by_instance[state]:
-        workspace.since[entry], workspace.moved_serial[entry] = n[CLOCK], NONE
+        workspace.since[instance], workspace.moved_serial[instance] = n[CLOCK], NONE
         n[LIVE] += 1
         n[SINCE] += n[CLOCK]
     if tables.pending[state]:
-        workspace.pending[n[PENDING]] = entry
+        workspace.pending[n[PENDING]] = instance
         n[PENDING] += 1
     else:
-        wait(workspace, entry, _FOREVER, _FOREVER)
-    return entry
+        wait(workspace, instance, _FOREVER, _FOREVER)
+    return instance
 
 
 @kernel
-def _standing(tables: Tables, workspace: Workspace, stream: Stream, entry: int, first: int) -> int:
-    """The entry that stands for another one, or `NONE`; `first`: of the state.
+def _standing(tables: Tables, workspace: Workspace, stream: Stream, instance: int, first: int) -> int:
+    """The instance that stands for another one, or `NONE`; `first`: of the state.
 
-    An entry that came when its state had none stays the first one, and out of the hash table: most states hold one
-    entry at a time, of which no hash is needed.
+    An instance that came when its state had none stays the first one, and out of the hash table: most states hold one
+    instance at a time, of which no hash is needed.
     """
-    if workspace.digest[first] == NONE and _stands(tables, workspace, stream, first, entry):
+    if workspace.digest[first] == NONE and _stands(tables, workspace, stream, first, instance):
         return first
-    workspace.digest[entry] = digest(tables, workspace, entry)
+    workspace.digest[instance] = digest(tables, workspace, instance)
     last = len(workspace.table) - 1
-    at = workspace.digest[entry] & last
+    at = workspace.digest[instance] & last
     while workspace.table[at] != NONE:
         other = int(workspace.table[at])
-        if workspace.digest[other] == workspace.digest[entry] and _stands(tables, workspace, stream, other, entry):
+        if workspace.digest[other] == workspace.digest[instance] and _stands(
+            tables, workspace, stream, other, instance
+        ):
             return other
         at = (at + 1) & last
     return NONE
@@ -250,7 +254,7 @@ def _standing(tables: Tables, workspace: Workspace, stream: Stream, entry: int, 
 
 @kernel
 def _stands(tables: Tables, workspace: Workspace, stream: Stream, one: int, other: int) -> bool:
-    """Whether the first of two entries can stand for both; it takes over a smaller assignment that is the same."""
+    """Whether the first of two instances can stand for both; it takes over a smaller assignment that is the same."""
     if not same(tables, workspace, one, other):
         return False
     if makes_useless(tables, workspace, one, other):
@@ -266,14 +270,14 @@ def _stands(tables: Tables, workspace: Workspace, stream: Stream, one: int, othe
 
 @kernel
 def opened(tables: Tables, workspace: Workspace, state: int, whether: bool) -> None:
-    """Note of the links out of a state whether it holds entries."""
+    """Note of the links out of a state whether it holds instances."""
     for at in range(tables.out_at[state], tables.out_at[state + 1]):
         workspace.open[tables.out[at]] = whether
 
 
 @kernel
 def replace(tables: Tables, workspace: Workspace, old: int, new: int) -> None:
-    """Let an entry hold another assignment that is the same."""
+    """Let an instance hold another assignment that is the same."""
     due_time, due_rank = workspace.due_time[old], workspace.due_rank[old]
     for operand in range(workspace.time.shape[1]):
         workspace.time[old, operand], workspace.position[old, operand] = (
@@ -298,20 +302,22 @@ def replace(tables: Tables, workspace: Workspace, old: int, new: int) -> None:
 
 
 @kernel
-def wait(workspace: Workspace, entry: int, due_time: int, due_rank: int) -> None:
-    """Enter an entry into the queues of when to look again, where it does not stand yet with these."""
+def wait(workspace: Workspace, instance: int, due_time: int, due_rank: int) -> None:
+    """Enter an instance into the queues of when to look again, where it does not stand yet with these."""
     n = workspace.n
-    if workspace.due_time[entry] not in (_FOREVER, due_time):
-        n[TIMED] = push(workspace.timed, n[TIMED], workspace.due_time[entry], entry, workspace.serial[entry])
-    if workspace.due_rank[entry] not in (_FOREVER, due_rank):
-        n[RANKED] = push(workspace.ranked, n[RANKED], workspace.due_rank[entry], entry, workspace.serial[entry])
+    if workspace.due_time[instance] not in (_FOREVER, due_time):
+        n[TIMED] = push(workspace.timed, n[TIMED], workspace.due_time[instance], instance, workspace.serial[instance])
+    if workspace.due_rank[instance] not in (_FOREVER, due_rank):
+        n[RANKED] = push(
+            workspace.ranked, n[RANKED], workspace.due_rank[instance], instance, workspace.serial[instance]
+        )
 
 
 @kernel
-def remove(tables: Tables, workspace: Workspace, entry: int, event: int) -> None:
-    """Take an entry out of everything."""
-    state = workspace.state[entry]
-    before, after = workspace.previous[entry], workspace.following[entry]
+def remove(tables: Tables, workspace: Workspace, instance: int, event: int) -> None:
+    """Take an instance out of everything."""
+    state = workspace.state[instance]
+    before, after = workspace.previous[instance], workspace.following[instance]
     if before == NONE:
         workspace.head[state] = after
     else:
@@ -320,24 +326,24 @@ def remove(tables: Tables, workspace: Workspace, entry: int, event: int) -> None
         workspace.previous[after] = before
     elif before == NONE:
         opened(tables, workspace, state, False)
-    if workspace.digest[entry] != NONE:
-        removed(workspace.table, workspace.digest, entry)
-    held_no_more(tables, workspace, entry)
+    if workspace.digest[instance] != NONE:
+        removed(workspace.table, workspace.digest, instance)
+    held_no_more(tables, workspace, instance)
     n = workspace.n
     if tables.by_instance[state]:
         n[LIVE] -= 1
-        n[SINCE] -= workspace.since[entry]
+        n[SINCE] -= workspace.since[instance]
     if n[TRACING]:
-        traced_ages(workspace, ENDED_AT, entry, event)
-    given_back(workspace, entry)
+        traced_ages(workspace, ENDED_AT, instance, event)
+    given_back(workspace, instance)
 
 
 @kernel
-def row_digest(workspace: Workspace, entry: int) -> int:
+def row_digest(workspace: Workspace, instance: int) -> int:
     """A hash of what makes instances one row of an answer: state, bound operands, join values."""
-    found = mixed(mixed(3, workspace.state[entry]), workspace.mask[entry])
+    found = mixed(mixed(3, workspace.state[instance]), workspace.mask[instance])
     for variable in range(workspace.joins.shape[1]):
-        found = mixed(found, workspace.joins[entry, variable])
+        found = mixed(found, workspace.joins[instance, variable])
     return found
 
 
@@ -351,9 +357,9 @@ def traced(workspace: Workspace, kind: int, serial: int, event: int, other: int,
 
 
 @kernel
-def traced_ages(workspace: Workspace, kind: int, entry: int, event: int) -> None:
-    """Add a row to the trace that tells what the ages of an entry were made of before an event."""
+def traced_ages(workspace: Workspace, kind: int, instance: int, event: int) -> None:
+    """Add a row to the trace that tells what the ages of an instance were made of before an event."""
     row = workspace.n[TRACED]
-    traced(workspace, kind, workspace.serial[entry], event, NONE, workspace.state[entry])
-    workspace.trace[row, 5], workspace.trace[row, 6] = workspace.ends_time[entry], workspace.ends_rank[entry]
-    workspace.trace[row, 7] = workspace.opens[entry]
+    traced(workspace, kind, workspace.serial[instance], event, NONE, workspace.state[instance])
+    workspace.trace[row, 5], workspace.trace[row, 6] = workspace.ends_time[instance], workspace.ends_rank[instance]
+    workspace.trace[row, 7] = workspace.opens[instance]
