@@ -1,7 +1,7 @@
 """Which copies do all that the instance can do which they are copies of, so that it need not be followed beside them.
 
 Source: Muthusamy et al. 2010, section 4.1: at a match an instance takes two transitions, one to the next state and one
-back to its own. In a sequence without deadlines the first makes the second useless: what completes the instance
+back to its own. In a sequence without deadlines the first dominates the second: what completes the instance
 completes its copy.
 """
 

@@ -292,7 +292,7 @@ class Forecaster:
         return found
 
     def _least(self, cells: Iterable[Cell]) -> Front:
-        """Some cells without those that another one of the same state makes useless, in one order."""
+        """Some cells without those that another one of the same state dominates, in one order."""
         some = list(dict.fromkeys(cells))
         kept = [
             cell

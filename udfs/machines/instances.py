@@ -118,7 +118,7 @@ def same(tables: Tables, workspace: Workspace, one: int, other: int) -> bool:
 
 
 @kernel
-def makes_useless(tables: Tables, workspace: Workspace, one: int, other: int) -> bool:
+def dominates(tables: Tables, workspace: Workspace, one: int, other: int) -> bool:
     """Whether of two instances that are the same the first does all that the second does, and is no larger."""
     early = tables.earliest[workspace.state[one]] & workspace.mask[one]
     for operand in range(workspace.time.shape[1]):
@@ -128,7 +128,7 @@ def makes_useless(tables: Tables, workspace: Workspace, one: int, other: int) ->
 
 
 @kernel
-def lives(tables: Tables, workspace: Workspace, instance: int, values: IntArray, now: int, rank: int) -> bool:
+def is_completable(tables: Tables, workspace: Workspace, instance: int, values: IntArray, now: int, rank: int) -> bool:
     """Whether some continuation completes an instance; notes when to look again.
 
     `values` are codes of the partition's values of joined columns; `now` and `rank` those of the last event that the
@@ -191,7 +191,7 @@ def agrees(tables: Tables, workspace: Workspace, instance: int, completion_path:
 
 @kernel
 def add(tables: Tables, workspace: Workspace, stream: Stream, instance: int, weight: float) -> int:
-    """Take a living instance in, unless one makes it useless; returns the instance that stands for it.
+    """Take a living instance in, unless one dominates it; returns the instance that stands for it.
 
     `weight` is that of all events so far.
     """
@@ -257,9 +257,9 @@ def _stands(tables: Tables, workspace: Workspace, stream: Stream, one: int, othe
     """Whether the first of two instances can stand for both; it takes over a smaller assignment that is the same."""
     if not same(tables, workspace, one, other):
         return False
-    if makes_useless(tables, workspace, one, other):
+    if dominates(tables, workspace, one, other):
         return True
-    if makes_useless(tables, workspace, other, one):
+    if dominates(tables, workspace, other, one):
         # What holds the larger one goes on, and may live for other times.
         if tables.by_instance[workspace.state[one]]:
             settled(tables, workspace, stream, one, workspace.n[CLOCK])

@@ -10,7 +10,7 @@ from numba import njit
 
 from patternlake.udfs.machines.counting import all_settled, boundaries_found, measured
 from patternlake.udfs.machines.groups import swept
-from patternlake.udfs.machines.instances import add, given_back, lives, remove, taken
+from patternlake.udfs.machines.instances import add, given_back, is_completable, remove, taken
 from patternlake.udfs.machines.layout import for_kernels
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.sweep import sweep
@@ -257,7 +257,7 @@ def _read(tables: Tables, workspace: Workspace, stream: Stream, begin: int, held
             held.time[row],
             held.position[row],
         )
-        if lives(tables, workspace, instance, values, held.last[part], held.taken[part] - 1):
+        if is_completable(tables, workspace, instance, values, held.last[part], held.taken[part] - 1):
             if tables.by_instance[workspace.state[instance]]:
                 measured(tables, workspace, instance, held.last[part], held.taken[part] - 1)
             add(tables, workspace, stream, instance, stream.weight[begin])

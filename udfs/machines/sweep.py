@@ -23,7 +23,7 @@ from patternlake.udfs.machines.groups import end_of, falls_to, swept
 from patternlake.udfs.machines.instances import (
     add,
     given_back,
-    lives,
+    is_completable,
     remove,
     row_digest,
     text_order,
@@ -31,11 +31,11 @@ from patternlake.udfs.machines.instances import (
     traced_ages,
     wait,
 )
-from patternlake.udfs.machines.making import USELESS, made_of
 from patternlake.udfs.machines.prefetching import ask, ask_for_ends
 from patternlake.udfs.machines.queues import pop
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import IntArray, Tables
+from patternlake.udfs.machines.transition import DOMINATED, take_transition
 from patternlake.udfs.machines.workspace import (
     ADVANCED,
     BEGUN,
@@ -143,12 +143,12 @@ def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
             while instance != NONE:
                 if n[FREE] == 0 and n[TOP] == len(workspace.state):
                     return MORE_INSTANCES
-                made = made_of(tables, workspace, stream, event, values, rank, link, primitive, instance)
+                made = take_transition(tables, workspace, stream, event, values, rank, link, primitive, instance)
                 if made != NONE:
                     if n[FIRED] + tables.move_at[link + 1] - tables.move_at[link] > len(workspace.fired) or n[
                         MOVED
                     ] == len(workspace.moved):
-                        if made != USELESS:
+                        if made != DOMINATED:
                             given_back(workspace, made)
                         return MORE_FIRED
                     if n[TRACING] and n[TRACED] == len(workspace.trace):
@@ -156,8 +156,8 @@ def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
                         return MORE_TRACE
                     _mark(tables, workspace, link, instance)
                     if tables.by_instance[source]:
-                        _moved(tables, workspace, link, instance, 0 if made == USELESS else workspace.age[made])
-                    if made == USELESS:
+                        _moved(tables, workspace, link, instance, 0 if made == DOMINATED else workspace.age[made])
+                    if made == DOMINATED:
                         pass
                     elif tables.final[workspace.state[made]]:
                         _end(workspace, made, instance, event)
@@ -454,7 +454,7 @@ def _bury(
             settled(tables, workspace, stream, instance, event)
         if n[TRACING]:
             traced_ages(workspace, LOOKED_AT, instance, event)
-        if lives(tables, workspace, instance, values, time, rank):
+        if is_completable(tables, workspace, instance, values, time, rank):
             wait(workspace, instance, due_time, due_rank)
         else:
             if counted:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.counting import measured
-from patternlake.udfs.machines.instances import given_back, has, lives, taken
+from patternlake.udfs.machines.instances import given_back, has, is_completable, taken
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
 from patternlake.udfs.machines.workspace import CLOCK, NONE, TRACING, Workspace
 
 _FOREVER = int(FOREVER)
-USELESS = -2
+DOMINATED = -2
 """In the place of an instance: what would be made stands already, or something smaller that is the same."""
 
 
 @kernel
-def made_of(
+def take_transition(
     tables: Tables, workspace: Workspace, stream: Stream, event: int, values: IntArray, rank: int,
     link: int, primitive: int, instance: int,
 ) -> int:  # fmt: skip
     """An instance for what a link makes of an instance, `NONE` where a condition, a join or the window does not hold,
-    or `USELESS`.
+    or `DOMINATED`.
     """
     time = stream.time[event]
     if instance != 0 and _outside(tables, workspace, instance, time, rank):
@@ -40,9 +40,9 @@ def made_of(
     if (
         tables.plain[tables.target[link]]
         and not workspace.n[TRACING]
-        and _known(tables, workspace, stream, event, link, instance)
+        and _is_dominated(tables, workspace, stream, event, link, instance)
     ):
-        return USELESS
+        return DOMINATED
     made = taken(workspace)
     for variable in range(workspace.joins.shape[1]):
         workspace.joins[made, variable] = workspace.joins[instance, variable]
@@ -64,7 +64,7 @@ def made_of(
     workspace.time[made, operand], workspace.position[made, operand] = time, stream.position[event]
     workspace.first_time[made] = time if instance == 0 else workspace.first_time[instance]
     workspace.first_rank[made] = rank if instance == 0 else workspace.first_rank[instance]
-    if not tables.final[workspace.state[made]] and not lives(tables, workspace, made, values, time, rank):
+    if not tables.final[workspace.state[made]] and not is_completable(tables, workspace, made, values, time, rank):
         given_back(workspace, made)
         return NONE
     state = workspace.state[made]
@@ -91,8 +91,8 @@ def _outside(tables: Tables, workspace: Workspace, instance: int, time: int, ran
 
 
 @kernel
-def _known(tables: Tables, workspace: Workspace, stream: Stream, event: int, link: int, instance: int) -> bool:
-    """Whether an instance of a plain state makes useless what a link would make, by `instances.makes_useless`."""
+def _is_dominated(tables: Tables, workspace: Workspace, stream: Stream, event: int, link: int, instance: int) -> bool:
+    """Whether an instance of a plain state dominates what a link would make, by `instances.dominates`."""
     operand = tables.operand[link]
     mask = workspace.mask[instance] | (1 << operand)
     other = workspace.head[tables.target[link]]
