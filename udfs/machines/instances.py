@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.counting import settled
+from patternlake.udfs.machines.expiry_heaps import push
 from patternlake.udfs.machines.groups import held_no_more, hold
 from patternlake.udfs.machines.hashing import MOST, entered, mixed, removed
 from patternlake.udfs.machines.liveness import FIRST, NOW
-from patternlake.udfs.machines.queues import push
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
 from patternlake.udfs.machines.workspace import (
@@ -226,7 +226,7 @@ def add(tables: Tables, workspace: Workspace, stream: Stream, instance: int, wei
         workspace.pending[n[PENDING]] = instance
         n[PENDING] += 1
     else:
-        wait(workspace, instance, _FOREVER, _FOREVER)
+        schedule_expiry(workspace, instance, _FOREVER, _FOREVER)
     return instance
 
 
@@ -298,12 +298,12 @@ def replace(tables: Tables, workspace: Workspace, old: int, new: int) -> None:
             workspace.source_serial[old],
         )
     else:
-        wait(workspace, old, due_time, due_rank)
+        schedule_expiry(workspace, old, due_time, due_rank)
 
 
 @kernel
-def wait(workspace: Workspace, instance: int, due_time: int, due_rank: int) -> None:
-    """Enter an instance into the queues of when to look again, where it does not stand yet with these."""
+def schedule_expiry(workspace: Workspace, instance: int, due_time: int, due_rank: int) -> None:
+    """Enter an instance into the heaps of when to look again, where it does not stand yet with these."""
     n = workspace.n
     if workspace.due_time[instance] not in (_FOREVER, due_time):
         n[TIMED] = push(workspace.timed, n[TIMED], workspace.due_time[instance], instance, workspace.serial[instance])

@@ -24,9 +24,9 @@ from patternlake.udfs.machines.workspace import (
     FREE,
     GROUP_FREE,
     GROUP_TOP,
+    MORE_EXPIRY_HEAPS,
     MORE_GROUPS,
     MORE_INSTANCES,
-    MORE_QUEUE,
     MORE_TALLY,
     MORE_TRACE,
     NONE,
@@ -174,12 +174,12 @@ class Machines:
         for wanted, size in (
             (MORE_INSTANCES, instances + 2),
             (MORE_GROUPS, int(self.workspace.n[ROOTS]) + instances * self.workspace.group.shape[1] + 1),
-            (MORE_QUEUE, 2 * instances + 2),
+            (MORE_EXPIRY_HEAPS, 2 * instances + 2),
         ):
             held = {
                 MORE_INSTANCES: self.workspace.state,
                 MORE_GROUPS: self.workspace.group_counted_state,
-                MORE_QUEUE: self.workspace.timed,
+                MORE_EXPIRY_HEAPS: self.workspace.timed,
             }
             if len(held[wanted]) < size:
                 self.workspace = enlarged(self.workspace, wanted, size)

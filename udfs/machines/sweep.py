@@ -19,6 +19,7 @@ from patternlake.udfs.machines.counting import (
     settled,
     tally,
 )
+from patternlake.udfs.machines.expiry_heaps import pop
 from patternlake.udfs.machines.groups import end_of, falls_to, swept
 from patternlake.udfs.machines.instances import (
     add,
@@ -26,13 +27,12 @@ from patternlake.udfs.machines.instances import (
     is_completable,
     remove,
     row_digest,
+    schedule_expiry,
     text_order,
     traced,
     traced_ages,
-    wait,
 )
 from patternlake.udfs.machines.prefetching import ask, ask_for_ends
-from patternlake.udfs.machines.queues import pop
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import IntArray, Tables
 from patternlake.udfs.machines.transition import DOMINATED, take_transition
@@ -55,11 +55,11 @@ from patternlake.udfs.machines.workspace import (
     GROUP_TOP,
     LIVE,
     LOOKED_AT,
+    MORE_EXPIRY_HEAPS,
     MORE_FIRED,
     MORE_FOUND,
     MORE_GROUPS,
     MORE_INSTANCES,
-    MORE_QUEUE,
     MORE_TALLY,
     MORE_TRACE,
     MOVED,
@@ -190,7 +190,7 @@ def _capacity_left(workspace: Workspace) -> int:
     if len(workspace.group_counted_state) - n[GROUP_TOP] + n[GROUP_FREE] < n[FRESH] * workspace.group.shape[1]:
         return MORE_GROUPS
     if 2 * (n[TIMED] + n[RANKED]) + n[FRESH] >= len(workspace.timed):
-        return MORE_QUEUE
+        return MORE_EXPIRY_HEAPS
     if n[FOUND] + n[ENDED] > len(workspace.found):
         return MORE_FOUND
     if n[TRACING] and n[TRACED] + 2 * n[FRESH] + 4 * n[TOP] > len(workspace.trace):
@@ -287,8 +287,8 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
         remove(tables, workspace, workspace.pending[at], event)
     n[PENDING] = 0
     time = stream.time[event]
-    _bury(tables, workspace, stream, workspace.timed, TIMED, time, event, time, rank, values)
-    _bury(tables, workspace, stream, workspace.ranked, RANKED, rank, event, time, rank, values)
+    _expire(tables, workspace, stream, workspace.timed, TIMED, time, event, time, rank, values)
+    _expire(tables, workspace, stream, workspace.ranked, RANKED, rank, event, time, rank, values)
     for at in range(n[FRESH]):
         made, parent = workspace.fresh[at], workspace.parent[workspace.fresh[at]]
         kept = add(tables, workspace, stream, made, weight)
@@ -434,17 +434,17 @@ def _tell(workspace: Workspace, event: int) -> None:
 
 
 @kernel
-def _bury(
-    tables: Tables, workspace: Workspace, stream: Stream, queue: IntArray, column: int, now: int, event: int, time: int,
+def _expire(
+    tables: Tables, workspace: Workspace, stream: Stream, heap: IntArray, column: int, now: int, event: int, time: int,
     rank: int, values: IntArray,
 ) -> None:  # fmt: skip
-    """Remove instances that are due in a queue and that no continuation completes any more."""
+    """Remove instances that are due in a heap and that no continuation completes any more."""
     n = workspace.n
-    while n[column] > 0 and queue[0, 0] < now:
-        when, instance, serial = queue[0, 0], queue[0, 1], queue[0, 2]
-        n[column] = pop(queue, n[column])
+    while n[column] > 0 and heap[0, 0] < now:
+        when, instance, serial = heap[0, 0], heap[0, 1], heap[0, 2]
+        n[column] = pop(heap, n[column])
         due_time, due_rank = workspace.due_time[instance], workspace.due_rank[instance]
-        # Rows of the queue may be of instances that are gone, or older than the instance's assignment.
+        # Rows of the heap may be of instances that are gone, or older than the instance's assignment.
         if workspace.state[instance] <= 0 or workspace.serial[instance] != serial:
             continue
         if when != (due_time if column == TIMED else due_rank):
@@ -455,7 +455,7 @@ def _bury(
         if n[TRACING]:
             traced_ages(workspace, LOOKED_AT, instance, event)
         if is_completable(tables, workspace, instance, values, time, rank):
-            wait(workspace, instance, due_time, due_rank)
+            schedule_expiry(workspace, instance, due_time, due_rank)
         else:
             if counted:
                 weight = stream.weight[event + 1] - stream.weight[event]

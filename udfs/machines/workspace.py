@@ -1,4 +1,4 @@
-"""The memory in which the kernels run: instances, groups of them, queues of when they may die, counts, what was found.
+"""The memory in which the kernels run: instances, groups of them, heaps of when they may die, counts, what was found.
 
 Arrays have a capacity; a kernel that finds one too small stops before an event and says which, so that Python makes
 larger ones and it goes on from there.
@@ -26,7 +26,7 @@ NONE = -1
 that count moves of their own how many there are, and the sum of `since`; rank less number of an event; the event from
 which on new instances count."""
 
-DONE, MORE_INSTANCES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_QUEUE, MORE_TALLY = range(8)
+DONE, MORE_INSTANCES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_EXPIRY_HEAPS, MORE_TALLY = range(8)
 """What a kernel says when it stops."""
 
 ADVANCED, BY_COUNTER = range(2)
@@ -217,7 +217,7 @@ _LISTS = {
     MORE_FIRED: ("fired", "moved"),
     MORE_TALLY: (),
     MORE_TRACE: ("trace",),
-    MORE_QUEUE: ("timed", "ranked"),
+    MORE_EXPIRY_HEAPS: ("timed", "ranked"),
 }
 
 
