@@ -48,7 +48,7 @@ def _age(
 
 
 @kernel
-def measured(tables: Tables, workspace: Workspace, instance: int, time: int, rank: int) -> None:
+def measure_age(tables: Tables, workspace: Workspace, instance: int, time: int, rank: int) -> None:
     """Find when the lower bounds on an instance are reached, and its age."""
     state = workspace.state[instance]
     opens = time
@@ -99,10 +99,10 @@ def rows_due(workspace: Workspace, event: int) -> int:
 
 
 @kernel
-def settled(tables: Tables, workspace: Workspace, stream: Stream, instance: int, event: int) -> bool:
+def settle_moves(tables: Tables, workspace: Workspace, stream: Stream, instance: int, event: int) -> bool:
     """Count the moves of what waits at the events before one; False if there is too little room; it may go on then."""
     state = workspace.state[instance]
-    return _settled(
+    return _settle_moves(
         workspace.n,
         workspace.tally_keys,
         workspace.tally_weight,
@@ -124,7 +124,7 @@ def settled(tables: Tables, workspace: Workspace, stream: Stream, instance: int,
 
 
 @routine
-def _settled(
+def _settle_moves(
     n: IntArray,
     keys: IntArray,
     weights: FloatArray,
@@ -169,7 +169,7 @@ def _settled(
 
 
 @kernel
-def all_settled(tables: Tables, workspace: Workspace, stream: Stream, event: int) -> bool:
+def settle_all_moves(tables: Tables, workspace: Workspace, stream: Stream, event: int) -> bool:
     """The same of all instances."""
     for instance in range(1, workspace.n[TOP]):
         counts = (
@@ -177,7 +177,7 @@ def all_settled(tables: Tables, workspace: Workspace, stream: Stream, event: int
             and tables.by_instance[workspace.state[instance]]
             and workspace.since[instance] < event
         )
-        if counts and not settled(tables, workspace, stream, instance, event):
+        if counts and not settle_moves(tables, workspace, stream, instance, event):
             return False
     return True
 
@@ -227,7 +227,7 @@ def bits(mask: int) -> int:
 
 
 @kernel
-def boundaries_found(tables: Tables, workspace: Workspace, pending: IntArray, count: int) -> None:
+def find_boundaries(tables: Tables, workspace: Workspace, pending: IntArray, count: int) -> None:
     """Find of which waiting instances those that last for one event are copies, which nobody wrote down."""
     for at in range(count):
         instance, most = pending[at], -1

@@ -10,7 +10,7 @@ import numpy as np
 
 from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.counted_states import NOTHING
-from patternlake.udfs.machines.hashing import entered, mixed, removed
+from patternlake.udfs.machines.hashing import delete, insert, mixed
 from patternlake.udfs.machines.tables import DEAD, IntArray, Tables
 from patternlake.udfs.machines.workspace import EMPTIED, GROUP_FREE, GROUP_TOP, NONE, NONWAITING_GROUPS, Workspace
 
@@ -28,13 +28,13 @@ def hold(tables: Tables, workspace: Workspace, instance: int, weight: float) -> 
         variables = _variables(tables, role)
         group = found(workspace, counted_state, workspace.joins, instance, variables)
         if group == NONE:
-            group = _made(tables, workspace, counted_state, instance, variables, weight)
+            group = _allocate_group(tables, workspace, counted_state, instance, variables, weight)
         workspace.group[instance, role - first] = group
         workspace.group_held[group] += 1
 
 
 @kernel
-def held_no_more(tables: Tables, workspace: Workspace, instance: int) -> None:
+def release(tables: Tables, workspace: Workspace, instance: int) -> None:
     """The opposite of `hold`; groups that nobody holds are put aside until the event is done."""
     n = workspace.n
     first = tables.role_at[workspace.state[instance]]
@@ -47,20 +47,20 @@ def held_no_more(tables: Tables, workspace: Workspace, instance: int) -> None:
 
 
 @kernel
-def swept(tables: Tables, workspace: Workspace, weight: float) -> None:
-    """Give up the groups that nobody holds; `weight`: of all events so far."""
+def free_emptied_groups(tables: Tables, workspace: Workspace, weight: float) -> None:
+    """Free the groups that nobody holds; `weight`: of all events so far."""
     n = workspace.n
     for at in range(n[EMPTIED]):
         group = workspace.emptied[at]
         # It may have been taken up again, or stand here twice.
         if workspace.group_held[group] > 0 or workspace.group_counted_state[group] == NONE:
             continue
-        given_up(tables, workspace, group, weight)
+        free_group(tables, workspace, group, weight)
     n[EMPTIED] = 0
 
 
 @kernel
-def given_up(tables: Tables, workspace: Workspace, group: int, weight: float) -> None:
+def free_group(tables: Tables, workspace: Workspace, group: int, weight: float) -> None:
     """Count how long a group was occupied, and make its number free."""
     n = workspace.n
     counted_state = workspace.group_counted_state[group]
@@ -74,7 +74,7 @@ def given_up(tables: Tables, workspace: Workspace, group: int, weight: float) ->
         workspace.counted_state_first[counted_state] = NONE
     else:
         workspace.counted_state_others[counted_state] -= 1
-        removed(workspace.group_table, workspace.group_hash, group)
+        delete(workspace.group_table, workspace.group_hash, group)
     workspace.occupied[counted_state] = (
         workspace.counted_state_first[counted_state] != NONE or workspace.counted_state_others[counted_state] > 0
     )
@@ -159,7 +159,7 @@ def _agree(workspace: Workspace, group: int, joins: IntArray, row: int, variable
 
 
 @kernel
-def _made(
+def _allocate_group(
     tables: Tables, workspace: Workspace, counted_state: int, instance: int, variables: int, weight: float
 ) -> int:
     """A new group for an instance; there is room for one."""
@@ -183,17 +183,17 @@ def _made(
     else:
         workspace.counted_state_others[counted_state] += 1
         workspace.group_hash[group] = _digest(counted_state, workspace.joins, instance, variables)
-        entered(workspace.group_table, workspace.group_hash[group], group)
+        insert(workspace.group_table, workspace.group_hash[group], group)
     if not tables.waits[counted_state]:
         workspace.nonwaiting_groups[n[NONWAITING_GROUPS]] = group
         workspace.group_nonwaiting_at[group] = n[NONWAITING_GROUPS]
         n[NONWAITING_GROUPS] += 1
-    _noted(workspace, counted_state, _bound(workspace.joins, instance, variables))
+    _note_variables(workspace, counted_state, _bound(workspace.joins, instance, variables))
     return int(group)
 
 
 @kernel
-def _noted(workspace: Workspace, counted_state: int, bound: int) -> None:
+def _note_variables(workspace: Workspace, counted_state: int, bound: int) -> None:
     """Remember which variables a group of a counted state binds; of more than there is room for, only that there are
     more.
     """

@@ -23,7 +23,7 @@ def mixed(digest: int, value: int) -> int:
 
 
 @kernel
-def entered(table: IntArray, digest: int, number: int) -> None:
+def insert(table: IntArray, digest: int, number: int) -> None:
     """Enter a number; the table is never full."""
     last = len(table) - 1
     at = digest & last
@@ -33,7 +33,7 @@ def entered(table: IntArray, digest: int, number: int) -> None:
 
 
 @kernel
-def removed(table: IntArray, digests: IntArray, number: int) -> None:
+def delete(table: IntArray, digests: IntArray, number: int) -> None:
     """Take out a number that the table has."""
     last = len(table) - 1
     at = digests[number] & last

@@ -12,10 +12,10 @@ here an instance holds the times that its time list would.
 from __future__ import annotations
 
 from patternlake.udfs.machines.compiling import kernel
-from patternlake.udfs.machines.counting import settled
+from patternlake.udfs.machines.counting import settle_moves
 from patternlake.udfs.machines.expiry_heaps import push
-from patternlake.udfs.machines.groups import held_no_more, hold
-from patternlake.udfs.machines.hashing import MOST, entered, mixed, removed
+from patternlake.udfs.machines.groups import hold, release
+from patternlake.udfs.machines.hashing import MOST, delete, insert, mixed
 from patternlake.udfs.machines.liveness import FIRST, NOW
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
@@ -40,7 +40,7 @@ _FOREVER = int(FOREVER)
 
 
 @kernel
-def taken(workspace: Workspace) -> int:
+def allocate_instance(workspace: Workspace) -> int:
     """An instance for use; there is one left."""
     n = workspace.n
     if n[FREE] > 0:
@@ -51,7 +51,7 @@ def taken(workspace: Workspace) -> int:
 
 
 @kernel
-def given_back(workspace: Workspace, instance: int) -> None:
+def free_instance(workspace: Workspace, instance: int) -> None:
     """Make an instance, which no list holds, free again."""
     n = workspace.n
     workspace.state[instance] = NONE
@@ -191,7 +191,7 @@ def agrees(tables: Tables, workspace: Workspace, instance: int, completion_path:
 
 @kernel
 def add(tables: Tables, workspace: Workspace, stream: Stream, instance: int, weight: float) -> int:
-    """Take a living instance in, unless one dominates it; returns the instance that stands for it.
+    """Take a living instance in, unless one dominates it; returns the instance that represents it.
 
     `weight` is that of all events so far.
     """
@@ -200,17 +200,17 @@ def add(tables: Tables, workspace: Workspace, stream: Stream, instance: int, wei
     first = workspace.head[state]
     workspace.digest[instance] = NONE
     if first != NONE:
-        other = _standing(tables, workspace, stream, instance, first)
+        other = _representative(tables, workspace, stream, instance, first)
         if other != NONE:
-            given_back(workspace, instance)
+            free_instance(workspace, instance)
             return other
-        entered(workspace.table, workspace.digest[instance], instance)
+        insert(workspace.table, workspace.digest[instance], instance)
     workspace.serial[instance] = n[BORN]
     n[BORN] += 1
     if first == NONE:
         workspace.head[state] = instance
         workspace.previous[instance] = workspace.following[instance] = NONE
-        opened(tables, workspace, state, True)
+        mark_open(tables, workspace, state, True)
     else:
         after = workspace.following[first]
         workspace.previous[instance], workspace.following[instance] = first, after
@@ -231,20 +231,20 @@ def add(tables: Tables, workspace: Workspace, stream: Stream, instance: int, wei
 
 
 @kernel
-def _standing(tables: Tables, workspace: Workspace, stream: Stream, instance: int, first: int) -> int:
-    """The instance that stands for another one, or `NONE`; `first`: of the state.
+def _representative(tables: Tables, workspace: Workspace, stream: Stream, instance: int, first: int) -> int:
+    """The instance that represents another one, or `NONE`; `first`: of the state.
 
     An instance that came when its state had none stays the first one, and out of the hash table: most states hold one
     instance at a time, of which no hash is needed.
     """
-    if workspace.digest[first] == NONE and _stands(tables, workspace, stream, first, instance):
+    if workspace.digest[first] == NONE and _represents(tables, workspace, stream, first, instance):
         return first
     workspace.digest[instance] = digest(tables, workspace, instance)
     last = len(workspace.table) - 1
     at = workspace.digest[instance] & last
     while workspace.table[at] != NONE:
         other = int(workspace.table[at])
-        if workspace.digest[other] == workspace.digest[instance] and _stands(
+        if workspace.digest[other] == workspace.digest[instance] and _represents(
             tables, workspace, stream, other, instance
         ):
             return other
@@ -253,8 +253,8 @@ def _standing(tables: Tables, workspace: Workspace, stream: Stream, instance: in
 
 
 @kernel
-def _stands(tables: Tables, workspace: Workspace, stream: Stream, one: int, other: int) -> bool:
-    """Whether the first of two instances can stand for both; it takes over a smaller assignment that is the same."""
+def _represents(tables: Tables, workspace: Workspace, stream: Stream, one: int, other: int) -> bool:
+    """Whether the first of two instances can represent both; it takes over a smaller assignment that is the same."""
     if not same(tables, workspace, one, other):
         return False
     if dominates(tables, workspace, one, other):
@@ -262,14 +262,14 @@ def _stands(tables: Tables, workspace: Workspace, stream: Stream, one: int, othe
     if dominates(tables, workspace, other, one):
         # What holds the larger one goes on, and may live for other times.
         if tables.by_instance[workspace.state[one]]:
-            settled(tables, workspace, stream, one, workspace.n[CLOCK])
+            settle_moves(tables, workspace, stream, one, workspace.n[CLOCK])
         replace(tables, workspace, one, other)
         return True
     return False
 
 
 @kernel
-def opened(tables: Tables, workspace: Workspace, state: int, whether: bool) -> None:
+def mark_open(tables: Tables, workspace: Workspace, state: int, whether: bool) -> None:
     """Note of the links out of a state whether it holds instances."""
     for at in range(tables.out_at[state], tables.out_at[state + 1]):
         workspace.open[tables.out[at]] = whether
@@ -325,17 +325,17 @@ def remove(tables: Tables, workspace: Workspace, instance: int, event: int) -> N
     if after != NONE:
         workspace.previous[after] = before
     elif before == NONE:
-        opened(tables, workspace, state, False)
+        mark_open(tables, workspace, state, False)
     if workspace.digest[instance] != NONE:
-        removed(workspace.table, workspace.digest, instance)
-    held_no_more(tables, workspace, instance)
+        delete(workspace.table, workspace.digest, instance)
+    release(tables, workspace, instance)
     n = workspace.n
     if tables.by_instance[state]:
         n[LIVE] -= 1
         n[SINCE] -= workspace.since[instance]
     if n[TRACING]:
-        traced_ages(workspace, ENDED_AT, instance, event)
-    given_back(workspace, instance)
+        append_age_trace(workspace, ENDED_AT, instance, event)
+    free_instance(workspace, instance)
 
 
 @kernel
@@ -348,7 +348,7 @@ def row_digest(workspace: Workspace, instance: int) -> int:
 
 
 @kernel
-def traced(workspace: Workspace, kind: int, serial: int, event: int, other: int, state: int) -> None:
+def append_trace(workspace: Workspace, kind: int, serial: int, event: int, other: int, state: int) -> None:
     """Add a row to the trace."""
     row = workspace.n[TRACED]
     workspace.trace[row, 0], workspace.trace[row, 1], workspace.trace[row, 2] = kind, serial, event
@@ -357,9 +357,9 @@ def traced(workspace: Workspace, kind: int, serial: int, event: int, other: int,
 
 
 @kernel
-def traced_ages(workspace: Workspace, kind: int, instance: int, event: int) -> None:
+def append_age_trace(workspace: Workspace, kind: int, instance: int, event: int) -> None:
     """Add a row to the trace that tells what the ages of an instance were made of before an event."""
     row = workspace.n[TRACED]
-    traced(workspace, kind, workspace.serial[instance], event, NONE, workspace.state[instance])
+    append_trace(workspace, kind, workspace.serial[instance], event, NONE, workspace.state[instance])
     workspace.trace[row, 5], workspace.trace[row, 6] = workspace.ends_time[instance], workspace.ends_rank[instance]
     workspace.trace[row, 7] = workspace.opens[instance]

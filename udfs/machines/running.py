@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.machines.counting import all_settled, boundaries_found, measured
-from patternlake.udfs.machines.groups import swept
-from patternlake.udfs.machines.instances import add, given_back, is_completable, remove, taken
+from patternlake.udfs.machines.counting import find_boundaries, measure_age, settle_all_moves
+from patternlake.udfs.machines.groups import free_emptied_groups
+from patternlake.udfs.machines.instances import add, allocate_instance, free_instance, is_completable, remove
 from patternlake.udfs.machines.layout import for_kernels
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.sweep import sweep
@@ -226,7 +226,7 @@ def _run(
             progress[1] = begin
         rank = held.taken[part] + progress[1] - begin
         progress[1], wanted = sweep(tables, workspace, stream, begin, progress[1], end, rank)
-        if wanted == DONE and not all_settled(tables, workspace, stream, end):
+        if wanted == DONE and not settle_all_moves(tables, workspace, stream, end):
             wanted = MORE_TALLY
         if wanted != DONE:
             return wanted
@@ -249,7 +249,7 @@ def _read(tables: Tables, workspace: Workspace, stream: Stream, begin: int, held
     n = workspace.n
     n[CLOCK] = begin
     for row in range(held.at[part], held.at[part + 1]):
-        instance = taken(workspace)
+        instance = allocate_instance(workspace)
         workspace.state[instance], workspace.mask[instance] = held.state[row], held.mask[row]
         workspace.first_time[instance], workspace.first_rank[instance] = held.first_time[row], held.first_rank[row]
         workspace.joins[instance], workspace.time[instance], workspace.position[instance] = (
@@ -259,11 +259,11 @@ def _read(tables: Tables, workspace: Workspace, stream: Stream, begin: int, held
         )
         if is_completable(tables, workspace, instance, values, held.last[part], held.taken[part] - 1):
             if tables.by_instance[workspace.state[instance]]:
-                measured(tables, workspace, instance, held.last[part], held.taken[part] - 1)
+                measure_age(tables, workspace, instance, held.last[part], held.taken[part] - 1)
             add(tables, workspace, stream, instance, stream.weight[begin])
         else:
-            given_back(workspace, instance)
-    boundaries_found(tables, workspace, workspace.pending, n[PENDING])
+            free_instance(workspace, instance)
+    find_boundaries(tables, workspace, workspace.pending, n[PENDING])
 
 
 @njit(cache=True)
@@ -283,7 +283,7 @@ def _write(tables: Tables, workspace: Workspace, kept: Held, row: int, end: int,
         kept.age[row] = workspace.age[instance] if tables.by_instance[workspace.state[instance]] else 0
         row += 1
         remove(tables, workspace, instance, end)
-    swept(tables, workspace, weight)
+    free_emptied_groups(tables, workspace, weight)
     n[TOP], n[FREE], n[PENDING], n[TIMED], n[RANKED], n[NONWAITING_GROUPS] = 1, 0, 0, 0, 0, 0
     n[GROUP_TOP], n[GROUP_FREE] = n[ROOTS], 0
     return row

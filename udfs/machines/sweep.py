@@ -13,24 +13,24 @@ from patternlake.udfs.machines.compiling import kernel
 from patternlake.udfs.machines.counting import (
     GONE,
     age_at,
-    all_settled,
     free_rows,
     rows_due,
-    settled,
+    settle_all_moves,
+    settle_moves,
     tally,
 )
 from patternlake.udfs.machines.expiry_heaps import pop
-from patternlake.udfs.machines.groups import end_of, falls_to, swept
+from patternlake.udfs.machines.groups import end_of, falls_to, free_emptied_groups
 from patternlake.udfs.machines.instances import (
     add,
-    given_back,
+    append_age_trace,
+    append_trace,
+    free_instance,
     is_completable,
     remove,
     row_digest,
     schedule_expiry,
     text_order,
-    traced,
-    traced_ages,
 )
 from patternlake.udfs.machines.prefetching import ask, ask_for_ends
 from patternlake.udfs.machines.stream import Stream
@@ -112,11 +112,11 @@ def sweep(
         timely = n[TIMED] == 0 or workspace.timed[0, 0] >= stream.time[event]
         if idle and timely and (n[RANKED] == 0 or workspace.ranked[0, 0] >= rank + event - begin):
             continue
-        traced = workspace.n[TRACED]
+        rows = workspace.n[TRACED]
         wanted = _follow(tables, workspace, stream, event, values, rank + event - begin)
         if wanted != DONE:
             _forget(workspace)
-            workspace.n[TRACED] = traced
+            workspace.n[TRACED] = rows
             return event, wanted
         _settle(tables, workspace, stream, event, values, rank + event - begin)
     return end, DONE
@@ -149,14 +149,14 @@ def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
                         MOVED
                     ] == len(workspace.moved):
                         if made != DOMINATED:
-                            given_back(workspace, made)
+                            free_instance(workspace, made)
                         return MORE_FIRED
                     if n[TRACING] and n[TRACED] == len(workspace.trace):
-                        given_back(workspace, made)
+                        free_instance(workspace, made)
                         return MORE_TRACE
                     _mark(tables, workspace, link, instance)
                     if tables.by_instance[source]:
-                        _moved(tables, workspace, link, instance, 0 if made == DOMINATED else workspace.age[made])
+                        _note_move(tables, workspace, link, instance, 0 if made == DOMINATED else workspace.age[made])
                     if made == DOMINATED:
                         pass
                     elif tables.final[workspace.state[made]]:
@@ -176,7 +176,7 @@ def tally_left(tables: Tables, workspace: Workspace, stream: Stream, event: int,
     """Whether the tally has room for all moves up to an event, itself included, and for some more rows."""
     if rows_due(workspace, event + 1) + more <= free_rows(workspace):
         return DONE
-    if not all_settled(tables, workspace, stream, event) or rows_due(workspace, event + 1) + more > free_rows(
+    if not settle_all_moves(tables, workspace, stream, event) or rows_due(workspace, event + 1) + more > free_rows(
         workspace
     ):
         return MORE_TALLY
@@ -200,19 +200,19 @@ def _capacity_left(workspace: Workspace) -> int:
 
 @kernel
 def _forget(workspace: Workspace) -> None:
-    """Give back what an event made that cannot be taken yet."""
+    """Free what an event made that cannot be taken yet."""
     n = workspace.n
     for at in range(n[FRESH]):
-        given_back(workspace, workspace.fresh[at])
+        free_instance(workspace, workspace.fresh[at])
     for at in range(n[ENDED]):
         state = workspace.ended[at]
-        given_back(workspace, workspace.best[state])
+        free_instance(workspace, workspace.best[state])
         workspace.best[state] = NONE
     n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
 
 
 @kernel
-def _moved(tables: Tables, workspace: Workspace, link: int, instance: int, age: int) -> None:
+def _note_move(tables: Tables, workspace: Workspace, link: int, instance: int, age: int) -> None:
     """Note an advance of an instance that counts moves of its own; of several by rival links the first in rank."""
     n = workspace.n
     row = n[MOVED]
@@ -255,7 +255,7 @@ def _end(workspace: Workspace, made: int, parent: int, event: int) -> None:
     """Of the instances that complete a subscription keep the smallest."""
     n = workspace.n
     if n[TRACING]:
-        traced(workspace, COMPLETED, workspace.serial[parent], event, NONE, NONE)
+        append_trace(workspace, COMPLETED, workspace.serial[parent], event, NONE, NONE)
     state = workspace.state[made]
     best = workspace.best[state]
     if best == NONE:
@@ -263,10 +263,10 @@ def _end(workspace: Workspace, made: int, parent: int, event: int) -> None:
         workspace.best[state] = made
         n[ENDED] += 1
     elif text_order(workspace, made, best) < 0:
-        given_back(workspace, best)
+        free_instance(workspace, best)
         workspace.best[state] = made
     else:
-        given_back(workspace, made)
+        free_instance(workspace, made)
 
 
 @kernel
@@ -274,8 +274,8 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
     """Change what an event changes."""
     n = workspace.n
     now, weight = stream.weight[event + 1] - stream.weight[event], stream.weight[event + 1]
-    _tell(workspace, event)
-    _advanced(tables, workspace, stream, event, now)
+    _emit_matches(workspace, event)
+    _count_advances(tables, workspace, stream, event, now)
     nonwaiting = n[NONWAITING_GROUPS]
     ask_for_ends(tables, workspace, nonwaiting)
     n[DISCARDED] = n[PENDING]
@@ -295,10 +295,10 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
         workspace.kept[at] = kept
         if n[TRACING]:
             if kept == made:
-                traced(
+                append_trace(
                     workspace, BEGUN, workspace.serial[made], event, row_digest(workspace, made), workspace.state[made]
                 )
-            traced(workspace, EDGE, workspace.serial[parent], event, workspace.serial[kept], NONE)
+            append_trace(workspace, EDGE, workspace.serial[parent], event, workspace.serial[kept], NONE)
     for at in range(nonwaiting):
         group = workspace.nonwaiting_groups[at]
         counted_state = workspace.group_counted_state[group]
@@ -307,7 +307,7 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
         workspace.group_end[group] = end
         workspace.left[tables.left_at[counted_state] + end] += now
         if n[TRACING] and end < fallbacks and workspace.group_marks[group, ADVANCED] != n[SERIAL]:
-            _fell(
+            _trace_fallback(
                 tables, workspace, event, group, tables.fallback_states[tables.fallback_state_at[counted_state] + end]
             )
     for at in range(n[FIRED]):
@@ -315,25 +315,25 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
         workspace.advanced[advance_counter] += now
         if not tables.advance_counter_waits[advance_counter]:
             workspace.fired_left[tables.fired_at[advance_counter] + workspace.group_end[group]] += now
-    _went_back(tables, workspace, event, time, rank, now)
-    _otherwise(tables, workspace, stream, event, now)
+    _count_fallbacks(tables, workspace, event, time, rank, now)
+    _count_stays(tables, workspace, stream, event, now)
     n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
-    swept(tables, workspace, weight)
+    free_emptied_groups(tables, workspace, weight)
 
 
 @kernel
-def _advanced(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
+def _count_advances(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
     """Count the advances of instances that count moves of their own."""
     for row in range(workspace.n[MOVED]):
         instance, link = workspace.moved[row, 0], workspace.moved[row, 1]
-        settled(tables, workspace, stream, instance, event)
+        settle_moves(tables, workspace, stream, instance, event)
         workspace.moved[row, 3] = workspace.age[instance]
         kind = len(tables.pending) + link
         tally(workspace, kind, workspace.moved[row, 3], tables.target[link], workspace.moved[row, 2], weight)
 
 
 @kernel
-def _went_back(tables: Tables, workspace: Workspace, event: int, time: int, rank: int, weight: float) -> None:
+def _count_fallbacks(tables: Tables, workspace: Workspace, event: int, time: int, rank: int, weight: float) -> None:
     """Count where those of them went back that last for one event."""
     n = workspace.n
     for at in range(n[DISCARDED]):
@@ -375,11 +375,11 @@ def _went_back(tables: Tables, workspace: Workspace, event: int, time: int, rank
             for row in range(n[MOVED]):
                 advances = advances or workspace.moved[row, 0] == instance
             if not advances:
-                traced(workspace, EDGE, workspace.serial[instance], event, workspace.serial[found], NONE)
+                append_trace(workspace, EDGE, workspace.serial[instance], event, workspace.serial[found], NONE)
 
 
 @kernel
-def _otherwise(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
+def _count_stays(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
     """Count of each advance what the instance counted beside it."""
     for row in range(workspace.n[MOVED]):
         instance, link = workspace.moved[row, 0], workspace.moved[row, 1]
@@ -389,14 +389,14 @@ def _otherwise(tables: Tables, workspace: Workspace, stream: Stream, event: int,
         elif workspace.state[instance] == NONE:
             state = GONE
         else:
-            settled(tables, workspace, stream, instance, event + 1)
+            settle_moves(tables, workspace, stream, instance, event + 1)
             age = workspace.age[instance]
         kind = len(tables.pending) + len(tables.rival) + link
         tally(workspace, kind, workspace.moved[row, 3], state, age, weight)
 
 
 @kernel
-def _fell(tables: Tables, workspace: Workspace, event: int, group: int, counted_state: int) -> None:
+def _trace_fallback(tables: Tables, workspace: Workspace, event: int, group: int, counted_state: int) -> None:
     """Trace which row the discarded copies of a group go on as: one of an instance that holds the fallback state."""
     n = workspace.n
     row = NONE
@@ -412,12 +412,12 @@ def _fell(tables: Tables, workspace: Workspace, event: int, group: int, counted_
         instance = workspace.discarded[at]
         for role in range(workspace.group.shape[1]):
             if workspace.group[instance, role] == group:
-                traced(workspace, FELL, workspace.serial[instance], event, row, NONE)
+                append_trace(workspace, FELL, workspace.serial[instance], event, row, NONE)
                 break
 
 
 @kernel
-def _tell(workspace: Workspace, event: int) -> None:
+def _emit_matches(workspace: Workspace, event: int) -> None:
     """Write the matches that an event completes."""
     n = workspace.n
     for at in range(n[ENDED]):
@@ -430,7 +430,7 @@ def _tell(workspace: Workspace, event: int) -> None:
             workspace.found_position[row, operand] = workspace.position[best, operand]
         n[FOUND] += 1
         workspace.best[state] = NONE
-        given_back(workspace, best)
+        free_instance(workspace, best)
 
 
 @kernel
@@ -451,9 +451,9 @@ def _expire(
             continue
         counted = tables.by_instance[workspace.state[instance]]
         if counted:
-            settled(tables, workspace, stream, instance, event)
+            settle_moves(tables, workspace, stream, instance, event)
         if n[TRACING]:
-            traced_ages(workspace, LOOKED_AT, instance, event)
+            append_age_trace(workspace, LOOKED_AT, instance, event)
         if is_completable(tables, workspace, instance, values, time, rank):
             schedule_expiry(workspace, instance, due_time, due_rank)
         else:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from patternlake.udfs.machines.compiling import kernel
-from patternlake.udfs.machines.counting import measured
-from patternlake.udfs.machines.instances import given_back, has, is_completable, taken
+from patternlake.udfs.machines.counting import measure_age
+from patternlake.udfs.machines.instances import allocate_instance, free_instance, has, is_completable
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import FOREVER, IntArray, Tables
 from patternlake.udfs.machines.workspace import CLOCK, NONE, TRACING, Workspace
@@ -43,14 +43,14 @@ def take_transition(
         and _is_dominated(tables, workspace, stream, event, link, instance)
     ):
         return DOMINATED
-    made = taken(workspace)
+    made = allocate_instance(workspace)
     for variable in range(workspace.joins.shape[1]):
         workspace.joins[made, variable] = workspace.joins[instance, variable]
     for join in range(tables.join_at[primitive], tables.join_at[primitive + 1]):
         value = stream.values[tables.join_column[join], event]
         known = workspace.joins[made, tables.join_variable[join]]
         if value == NONE or (known not in (NONE, value)):
-            given_back(workspace, made)
+            free_instance(workspace, made)
             return NONE
         workspace.joins[made, tables.join_variable[join]] = value
     operand = tables.operand[link]
@@ -65,11 +65,11 @@ def take_transition(
     workspace.first_time[made] = time if instance == 0 else workspace.first_time[instance]
     workspace.first_rank[made] = rank if instance == 0 else workspace.first_rank[instance]
     if not tables.final[workspace.state[made]] and not is_completable(tables, workspace, made, values, time, rank):
-        given_back(workspace, made)
+        free_instance(workspace, made)
         return NONE
     state = workspace.state[made]
     if tables.by_instance[state]:
-        measured(tables, workspace, made, time, rank)
+        measure_age(tables, workspace, made, time, rank)
         # Its moves count from the next event on.
         workspace.since[made] = workspace.n[CLOCK]
     else:

@@ -335,12 +335,12 @@ def _more_tally(workspace: Workspace) -> Workspace:
         np.zeros(2 * len(workspace.tally_weight)),
     )
     larger = workspace._replace(tally_keys=keys, tally_weight=weight)
-    rehashed(workspace.tally_keys[used], workspace.tally_weight[used], larger.tally_keys, larger.tally_weight)
+    rehash(workspace.tally_keys[used], workspace.tally_weight[used], larger.tally_keys, larger.tally_weight)
     return larger
 
 
 @njit(cache=True)
-def rehashed(keys: IntArray, weights: FloatArray, into: IntArray, into_weights: FloatArray) -> None:
+def rehash(keys: IntArray, weights: FloatArray, into: IntArray, into_weights: FloatArray) -> None:
     """Enter rows into an empty hash table of a tally."""
     last = len(into_weights) - 1
     for row in range(len(keys)):
