@@ -1,8 +1,8 @@
-"""What a pattern tells apart in an event: its letters, and the classes of events that they make.
+"""What a pattern tells apart in an event: its symbols, and the classes of events that they make.
 
-A **letter** is what one or more operands ask of an event: a name or a DEFINE primitive, with the conjuncts of WHERE
-over the operand. A **class** is a set of letters that can hold of one event together: names exclude one another, while
-predicates may hold or not. Class 0 holds of no letter; it is the implicit "other" event as well.
+A **symbol** is what one or more operands ask of an event: a name or a DEFINE primitive, with the conjuncts of WHERE
+over the operand. A **class** is a set of symbols that can hold of one event together: names exclude one another, while
+predicates may hold or not. Class 0 holds of no symbol; it is the implicit "other" event as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_CLASSES = 4096
 
 
 @dataclass(frozen=True)
-class Letter:
+class Symbol:
     """What an operand asks of an event.
 
     Attributes
@@ -53,46 +53,46 @@ class Letter:
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Letters, and the classes of events that they make.
+    """Symbols, and the classes of events that they make.
 
     Attributes
     ----------
-    letters
+    symbols
         In the order of their first operands.
     names
-        Event names that letters ask for.
+        Event names that symbols ask for.
     member
-        bool[classes, letters]: whether a letter holds of the events of a class.
+        bool[classes, symbols]: whether a symbol holds of the events of a class.
     offset
         int64[names + 1]: the first class of each name, any other name coming first.
     judged
-        For any other name and for each of `names`: the letters with predicates that may hold of it; the j-th of them
+        For any other name and for each of `names`: the symbols with predicates that may hold of it; the j-th of them
         adds 2^j to the class.
     """
 
-    letters: tuple[Letter, ...]
+    symbols: tuple[Symbol, ...]
     names: tuple[str, ...]
     member: BoolArray
     offset: IntArray
     judged: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, letters: tuple[Letter, ...], query: Query) -> Alphabet:
-        """The alphabet of some letters.
+    def of(cls, symbols: tuple[Symbol, ...], query: Query) -> Alphabet:
+        """The alphabet of some symbols.
 
         Raises
         ------
         UnsupportedOperatorError
             The predicates make more than `MAX_CLASSES` classes.
         """
-        names = tuple(dict.fromkeys(letter.name for letter in letters if letter.define is None))
+        names = tuple(dict.fromkeys(symbol.name for symbol in symbols if symbol.define is None))
         certain: list[list[int]] = []
         judged: list[tuple[int, ...]] = []
         for name in (None, *names):
-            mine = [n for n, letter in enumerate(letters) if letter.define is None and letter.name == name]
-            certain.append([n for n in mine if letters[n].filter is None])
-            defined = [n for n, letter in enumerate(letters) if letter.define is not None]
-            judged.append(tuple(sorted(defined + [n for n in mine if letters[n].filter is not None])))
+            mine = [n for n, symbol in enumerate(symbols) if symbol.define is None and symbol.name == name]
+            certain.append([n for n in mine if symbols[n].filter is None])
+            defined = [n for n, symbol in enumerate(symbols) if symbol.define is not None]
+            judged.append(tuple(sorted(defined + [n for n in mine if symbols[n].filter is not None])))
         count = sum(2 ** len(part) for part in judged)
         if count > MAX_CLASSES:
             place = query.pattern.span
@@ -104,18 +104,18 @@ class Alphabet:
                 place.end,
             )
         offset = np.cumsum([0, *(2 ** len(part) for part in judged)])[:-1].astype(np.int64)
-        member = np.zeros((count, len(letters)), np.bool_)
+        member = np.zeros((count, len(symbols)), np.bool_)
         for first, sure, maybe in zip(offset, certain, judged, strict=True):
             codes = np.arange(2 ** len(maybe))
             member[first : first + len(codes), sure] = True
-            for bit, letter in enumerate(maybe):
-                member[first : first + len(codes), letter] = codes >> bit & 1
-        return cls(letters, names, member, offset, tuple(judged))
+            for bit, symbol in enumerate(maybe):
+                member[first : first + len(codes), symbol] = codes >> bit & 1
+        return cls(symbols, names, member, offset, tuple(judged))
 
     @property
     def columns(self) -> frozenset[str]:
-        """All columns of events that the letters read."""
-        read = {ref.column for letter in self.letters for part in letter.predicates for ref in part.references}
+        """All columns of events that the symbols read."""
+        read = {ref.column for symbol in self.symbols for part in symbol.predicates for ref in part.references}
         return frozenset(read | ({"name"} if self.names else set()))
 
     def classes(
@@ -145,11 +145,11 @@ class Alphabet:
         place = np.array([*(places.get(name, 0) for name in vocabulary), 0], np.int64)[names]
         found = self.offset[place]
         resolve = resolver(names, vocabulary, columns or {})
-        for number, letter in enumerate(self.letters):
-            if not letter.predicates:
+        for number, symbol in enumerate(self.symbols):
+            if not symbol.predicates:
                 continue
             true = np.ones(len(names), np.bool_)
-            for predicate in letter.predicates:
+            for predicate in symbol.predicates:
                 true = true & evaluate(predicate, resolve).true
             weight = np.array([1 << part.index(number) if number in part else 0 for part in self.judged], np.int64)
             found = found + np.where(true, weight[place], 0)

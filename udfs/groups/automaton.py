@@ -92,7 +92,7 @@ class _Construction:
         self.complete = question.overlap == "complete"
         member = question.alphabet.member
         self.classes = [frozenset(np.flatnonzero(row).tolist()) for row in member]
-        self.starts = self.by_letter([(position, 1) for position in self.positions.first])
+        self.starts = self.by_symbol([(position, 1) for position in self.positions.first])
         self.known: dict[tuple[int, int], dict[int, list[tuple[int, int]]]] = {}
 
     def built(self) -> Automaton:
@@ -152,32 +152,32 @@ class _Construction:
         return found, _moves(rows)
 
     def onward(self, state: State) -> dict[int, list[tuple[int, int]]]:
-        """By letter: the positions, with ages, at which the runs of a state are after an event of that letter."""
+        """By symbol: the positions, with ages, at which the runs of a state are after an event of that symbol."""
         found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for run in state:
             if run not in self.known:
                 position, age = run
                 after = [(other, age and age + 1) for other in self.positions.follow[position]]
-                self.known[run] = self.by_letter(after)
-            for letter, runs in self.known[run].items():
-                found[letter] += runs
+                self.known[run] = self.by_symbol(after)
+            for symbol, runs in self.known[run].items():
+                found[symbol] += runs
         return found
 
-    def by_letter(self, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
+    def by_symbol(self, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
         found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for position, age in runs:
-            found[self.positions.letter[position]].append((position, age))
+            found[self.positions.symbol[position]].append((position, age))
         return found
 
     def move(
         self, choices: dict[int, list[tuple[int, int]]], held: frozenset[int], starting: bool
     ) -> tuple[State, bool]:
-        """The state after an event that these letters hold of, and whether a match ends with it."""
+        """The state after an event that these symbols hold of, and whether a match ends with it."""
         youngest: dict[int, int] = {}
         accepts = False
-        for letter in held:
-            runs = choices.get(letter, [])
-            for position, age in [*runs, *self.starts.get(letter, [])] if starting else runs:
+        for symbol in held:
+            runs = choices.get(symbol, [])
+            for position, age in [*runs, *self.starts.get(symbol, [])] if starting else runs:
                 accepts = accepts or self.positions.last[position]
                 if age + self.positions.least_more[position] > self.window:
                     continue

@@ -27,7 +27,7 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    letter
+    symbol
         int32[positions].
     first
         int32[]: positions that matches begin with.
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     least_more
         int64[positions]: the fewest events (1 or more) that may follow.
     member
-        bool[classes, letters].
+        bool[classes, symbols].
     limit
         Logarithm of the least product; -inf for a threshold of 0.
     window
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
         Whether groups hang together by single overlaps.
     """
 
-    letter: SmallArray
+    symbol: SmallArray
     first: SmallArray
     before_offset: IntArray
     before: SmallArray
@@ -71,7 +71,7 @@ class Live(NamedTuple):
     ended
         int64[m]: the starts of the matches that end with the step, ascending.
     weight
-        float64[letters]: logarithm of the probability of each letter in the step.
+        float64[symbols]: logarithm of the probability of each symbol in the step.
     next_best
         float64[positions].
     """
@@ -86,13 +86,13 @@ class Live(NamedTuple):
 def plan_of(question: GroupQuestion) -> Plan:
     """A question as the kernels take it."""
     positions = question.positions
-    before: list[list[int]] = [[] for _ in positions.letter]
+    before: list[list[int]] = [[] for _ in positions.symbol]
     for position, after in enumerate(positions.follow):
         for other in after:
             before[other].append(position)
     threshold = question.threshold
     return Plan(
-        letter=np.array(positions.letter, np.int32),
+        symbol=np.array(positions.symbol, np.int32),
         first=np.array(positions.first, np.int32),
         before_offset=np.cumsum([0, *map(len, before)], dtype=np.int64),
         before=np.array([other for part in before for other in part], np.int32),
@@ -108,7 +108,7 @@ def plan_of(question: GroupQuestion) -> Plan:
 
 def live_room(plan: Plan, most: int) -> Live:
     """Room for `most` live starts."""
-    positions = len(plan.letter)
+    positions = len(plan.symbol)
     return Live(
         np.empty(most, np.int64),
         np.empty((most, positions)),
@@ -120,18 +120,18 @@ def live_room(plan: Plan, most: int) -> Live:
 
 @njit(cache=True, inline="always")
 def weigh(plan: Plan, live: Live, steps: Steps, at: int) -> None:
-    """The letters' weights in a step."""
-    for letter in range(len(live.weight)):
+    """The symbols' weights in a step."""
+    for symbol in range(len(live.weight)):
         chance = 0.0
         for choice in range(steps.offset[at], steps.offset[at + 1]):
-            if plan.member[steps.class_[choice], letter]:
+            if plan.member[steps.class_[choice], symbol]:
                 chance += steps.probability[choice]
-        live.weight[letter] = min(np.log(chance), 0.0) if chance > 0.0 else -np.inf
+        live.weight[symbol] = min(np.log(chance), 0.0) if chance > 0.0 else -np.inf
 
 
 @njit(cache=True, inline="always")
 def grow(plan: Plan, live: Live, count: int, step: int) -> tuple[int, int]:
-    """Take all live starts through a step whose letters are weighed, and begin a new one with it.
+    """Take all live starts through a step whose symbols are weighed, and begin a new one with it.
 
     Parameters
     ----------
@@ -156,10 +156,10 @@ def grow(plan: Plan, live: Live, count: int, step: int) -> tuple[int, int]:
             for position in range(len(upcoming)):
                 upcoming[position] = -np.inf
             for position in plan.first:
-                upcoming[position] = live.weight[plan.letter[position]]
+                upcoming[position] = live.weight[plan.symbol[position]]
         else:
             for position in range(len(upcoming)):
-                weight = live.weight[plan.letter[position]]
+                weight = live.weight[plan.symbol[position]]
                 value = -np.inf
                 if weight > -np.inf:
                     for place in range(plan.before_offset[position], plan.before_offset[position + 1]):

@@ -26,8 +26,8 @@ class Positions:
 
     Attributes
     ----------
-    letter
-        The letter of each position.
+    symbol
+        The symbol of each position.
     first
         Positions that a match may begin with.
     follow
@@ -39,7 +39,7 @@ class Positions:
         fewest where none may come and as the most where there is no end, 0 as the most where none may come.
     """
 
-    letter: tuple[int, ...]
+    symbol: tuple[int, ...]
     first: tuple[int, ...]
     follow: tuple[tuple[int, ...], ...]
     last: tuple[bool, ...]
@@ -65,22 +65,22 @@ def too_large(query: Query, within: int | None = None) -> UnsupportedOperatorErr
     )
 
 
-def positions_of(query: Query, letters: Sequence[int]) -> Positions:
+def positions_of(query: Query, symbols: Sequence[int]) -> Positions:
     """The positions of a query's pattern.
 
     Parameters
     ----------
     query
         A query that the groups engine takes.
-    letters
-        The letter of each event of the pattern, in text order.
+    symbols
+        The symbol of each event of the pattern, in text order.
 
     Raises
     ------
     UnsupportedOperatorError
         There are more than `MAX_STATES`.
     """
-    builder = _Builder(query, letters)
+    builder = _Builder(query, symbols)
     begin = builder.enter(query.pattern, _END)
     first, _ = builder.reachable(begin)
     follow: list[tuple[int, ...]] = []
@@ -94,7 +94,7 @@ def positions_of(query: Query, letters: Sequence[int]) -> Positions:
         follow.append(after)
         last.append(ends)
     least, most = _distances(follow, last)
-    return Positions(tuple(builder.letter), first, tuple(follow), tuple(last), least, most)
+    return Positions(tuple(builder.symbol), first, tuple(follow), tuple(last), least, most)
 
 
 _END = 0
@@ -104,14 +104,14 @@ _END = 0
 class _Builder:
     """Positions and the joints between them; a joint leads on to other joints and to positions."""
 
-    def __init__(self, query: Query, letters: Sequence[int]) -> None:
+    def __init__(self, query: Query, symbols: Sequence[int]) -> None:
         self.query = query
-        self.letters = letters
+        self.symbols = symbols
         events = [node for node in query.pattern.walk() if isinstance(node, Event)]
         self.number = {id(node): number for number, node in enumerate(events)}
         self.joints: list[list[int]] = [[]]
         self.takes: list[list[int]] = [[]]
-        self.letter: list[int] = []
+        self.symbol: list[int] = []
         self.behind: list[int] = []
 
     def joint(self, *onward: int) -> int:
@@ -127,12 +127,12 @@ class _Builder:
         """The joint at which `node` begins that leads on to `onward`."""
         match node:
             case Event():
-                if len(self.letter) >= MAX_STATES:
+                if len(self.symbol) >= MAX_STATES:
                     raise too_large(self.query)
-                self.letter.append(self.letters[self.number[id(node)]])
+                self.symbol.append(self.symbols[self.number[id(node)]])
                 self.behind.append(onward)
                 place = self.joint()
-                self.takes[place].append(len(self.letter) - 1)
+                self.takes[place].append(len(self.symbol) - 1)
                 return place
             case Contiguous(items=items):
                 for item in reversed(items):

@@ -1,4 +1,4 @@
-"""A pattern over a probabilistic stream, compiled: its letters, its positions, its parameters.
+"""A pattern over a probabilistic stream, compiled: its symbols, its positions, its parameters.
 
 Source: Sugiura et al. 2015, section 2 (query pattern) and SPEC section 4.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.alphabet import Alphabet, Letter
+from patternlake.udfs.groups.alphabet import Alphabet, Symbol
 from patternlake.udfs.groups.positions import Positions, positions_of
 from patternlake.udfs.language import engines, operands
 from patternlake.udfs.language.expressions import EqualAlong
@@ -94,14 +94,14 @@ def compile_query(
         for part in query.define
     }
     filters = _filters(query, replace(scope, operands=named.names))
-    letters: dict[Letter, int] = {}
+    symbols: dict[Symbol, int] = {}
     numbers = []
     for operand in named:
         name = operand.event.name
         parts = filters.get(operand.name, [])
-        letter = Letter(name, defined.get(name), conjunction(parts) if parts else None)
-        numbers.append(letters.setdefault(letter, len(letters)))
-    alphabet = Alphabet.of(tuple(letters), query)
+        symbol = Symbol(name, defined.get(name), conjunction(parts) if parts else None)
+        numbers.append(symbols.setdefault(symbol, len(symbols)))
+    alphabet = Alphabet.of(tuple(symbols), query)
     partition = partition_columns(query, scope)
     return GroupQuestion(
         alphabet=alphabet,

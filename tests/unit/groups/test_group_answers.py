@@ -132,7 +132,7 @@ FIG_9 = [
 def test_state_vectors_are_those_of_the_paper(within: int) -> None:
     query = named("a, b+, c", within)
     engine, steps = engine_of(query), steps_of(query, FIG_1)
-    letter = engine.question.positions.letter
+    symbol = engine.question.positions.symbol
     vector = room_for(len(engine.automaton.states))
     size, accepted = begin(vector), 0.0
     for at, (_, *wanted) in enumerate(FIG_9):
@@ -141,6 +141,6 @@ def test_state_vectors_are_those_of_the_paper(within: int) -> None:
         found = [0.0, 0.0, 0.0]
         for state, value in zip(vector.state[:size], vector.value[:size], strict=True):
             runs = engine.automaton.states[state]
-            # Letters a and b are numbered 0 and 1; a run is at one of them, and never at both.
-            found[letter[runs[0][0]] + 1 if runs else 0] += value
+            # Symbols a and b are numbered 0 and 1; a run is at one of them, and never at both.
+            found[symbol[runs[0][0]] + 1 if runs else 0] += value
         assert [*found, accepted] == pytest.approx(wanted, abs=1e-12)

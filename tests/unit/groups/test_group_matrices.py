@@ -52,7 +52,7 @@ def test_shared_work_gives_the_probabilities_of_the_matrices(seed: int) -> None:
     pattern, regex = rng.choice([("a, b+, c", "ab+c"), ("(a | b)+, c+", "(?:a|b)+c+"), random_pattern(rng, "abc")])
     query = naive.Query(
         regex,
-        {letter: is_named(letter) for letter in "abc"},
+        {symbol: is_named(symbol) for symbol in "abc"},
         pattern,
         rng.randint(6, 14),
         "complete",

@@ -22,14 +22,14 @@ def compiled(text: str, **parameters: Any) -> GroupQuestion:
 
 
 def classes(question: GroupQuestion, names: list[str], x: list[float | None]) -> list[list[str]]:
-    """For each event the names of the letters that hold of it."""
+    """For each event the names of the symbols that hold of it."""
     words = sorted(set(names))
     values = np.array([value or 0.0 for value in x])
     known = np.array([value is not None for value in x])
     codes = np.array([words.index(name) for name in names], np.int64)
     found = question.alphabet.classes(codes, words, {"x": Column(values, known, "double")})
-    letters = np.array([letter.name for letter in question.alphabet.letters])
-    return [letters[question.alphabet.member[code]].tolist() for code in found]
+    symbols = np.array([symbol.name for symbol in question.alphabet.symbols])
+    return [symbols[question.alphabet.member[code]].tolist() for code in found]
 
 
 def test_parameters_have_their_defaults() -> None:
@@ -38,9 +38,9 @@ def test_parameters_have_their_defaults() -> None:
     assert compiled("a WITHIN 3 UNIT", within=3).within == 3
 
 
-def test_equal_operands_share_a_letter() -> None:
+def test_equal_operands_share_a_symbol() -> None:
     question = compiled("a, b, a", within=3)
-    assert [letter.name for letter in question.alphabet.letters] == ["a", "b"]
+    assert [symbol.name for symbol in question.alphabet.symbols] == ["a", "b"]
 
 
 def test_a_primitive_is_more_than_a_name() -> None:
