@@ -20,7 +20,7 @@ from patternlake.jobs.configuration import GroupConfiguration, StreamConfigurati
 from patternlake.jobs.groups import groups
 from patternlake.jobs.ingest import ingest
 from patternlake.udfs.groups.answering import Groups
-from patternlake.udfs.groups.question import compile_query
+from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 
 STREAM, QUERY = "sensor", "abc"
@@ -93,7 +93,7 @@ def _kernels(rows: Any, repeats: int) -> dict[str, Any]:
     engine = Groups(compile_query(parse(PATTERN), threshold=THRESHOLD, within=WITHIN))
     keys = np.unique(rows["who"].to_numpy().astype(str), return_inverse=True)[1].astype(np.int64)
     names = np.searchsorted(np.array(["a", "b", "c"]), rows["what"].to_numpy().astype(str)).astype(np.int64)
-    classes = engine.question.alphabet.classes(names, ["a", "b", "c"])
+    classes = engine.query.alphabet.classes(names, ["a", "b", "c"])
     given = (keys, rows["t"].to_numpy(), classes, rows["share"].to_numpy())
     engine.answer(*given)
     taken = [seconds(lambda: engine.answer(*given)) for _ in range(repeats)]

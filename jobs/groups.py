@@ -25,7 +25,7 @@ from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
 from patternlake.udfs.groups.answering import Groups
 from patternlake.udfs.groups.batches import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
-from patternlake.udfs.groups.configured import question_of, types_of, unfit
+from patternlake.udfs.groups.configured import query_of, types_of, unfit
 from patternlake.udfs.groups.reading import COLUMNS
 from patternlake.udfs.language.names import key_word
 
@@ -78,11 +78,11 @@ def _check(name: str, configuration: GroupConfiguration, stream: Publication) ->
     wrong = unfit(configuration.stream, stream.configuration)
     if wrong is not None:
         raise ConfigurationError(f"groups.{name}: {wrong}")
-    question = question_of({**configuration.meaning, "stream": stream.configuration})
+    query = query_of({**configuration.meaning, "stream": stream.configuration})
     # Too large an automaton is refused here.
-    _ = Groups(question).automaton
-    if question.partition and "key" not in question.partition and stream.configuration["key"] is not None:
-        shown = ", ".join(question.partition)
+    _ = Groups(query).automaton
+    if query.partition and "key" not in query.partition and stream.configuration["key"] is not None:
+        shown = ", ".join(query.partition)
         raise ConfigurationError(
             f"groups.{name}: PARTITION BY {shown}: steps arrive in order within the stream's key only; "
             f"add {key_word(stream.configuration['key'])} to it, or ask match_groups without configuring the query"
@@ -95,7 +95,7 @@ class _Builder:
     def __init__(self, db: Database, work: Work) -> None:
         self.db = db
         self.batch, self.stream, self.last = work.batch, work.stream, work.last
-        self.question = question_of(self.batch.configuration)
+        self.query = query_of(self.batch.configuration)
         self.parallelism = db.spark.sparkContext.defaultParallelism
 
     def build(self) -> Publication:
@@ -120,7 +120,7 @@ class _Builder:
     def _found(self) -> DataFrame:
         """What `Batches` makes of new events and of what is remembered of their partitions."""
         configuration = dict(self.batch.configuration)
-        part = F.array(*map(self._value, self.question.partition or ("key",))).cast("array<string>")
+        part = F.array(*map(self._value, self.query.partition or ("key",))).cast("array<string>")
         events = EventsReader(self.db).published(self.stream).where(F.col("position") > self.batch.source_from)
         rows = events.select(part.alias("part"), F.lit(None).cast("binary").alias(STATE), *COLUMNS)
         if self.last is not None:
@@ -132,7 +132,7 @@ class _Builder:
         tasks = max(self.parallelism, -(-new // _TASK_EVENTS))
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            engine = Groups(question_of(configuration))
+            engine = Groups(query_of(configuration))
             yield from Batches(engine, types_of(configuration["stream"])).rows(batches)
 
         ordered = rows.repartition(tasks, "part").sortWithinPartitions(

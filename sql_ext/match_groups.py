@@ -59,7 +59,7 @@ def _kept(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any])
 def _answered(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame | pa.Table:
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
     text, columns, key = question["text"], question["partition"], arguments["key"]
-    attributes = ("attributes",) if (asked(text).groups.question.columns | set(columns)) - BUILT_IN.keys() else ()
+    attributes = ("attributes",) if (asked(text).groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
     where = event_rows.of_stream(question["number"], question["base"], question["batch"])
     if lake.small("events", where) and event_rows.fit_here(columns):
         rows = lake.reader.rows("events", (*_EVENT, *attributes), where)

@@ -13,7 +13,7 @@ from naive import groups as naive
 from numpy.typing import NDArray
 
 from patternlake.udfs.groups.answering import GroupRows, Groups
-from patternlake.udfs.groups.question import compile_query
+from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
@@ -176,7 +176,7 @@ def arrays_of(engine: Groups, streams: Streams) -> Arrays:
     return Arrays(
         np.array([key for key, _, _ in rows], np.int64),
         np.array([step for _, step, _ in rows], np.int64),
-        engine.question.alphabet.classes(names, words, columns),
+        engine.query.alphabet.classes(names, words, columns),
         np.array([row.probability for _, _, row in rows], np.float64),
     )
 

@@ -16,7 +16,7 @@ from patternlake.udfs.groups.automaton import Automaton, automaton_of
 from patternlake.udfs.groups.complete import complete_room
 from patternlake.udfs.groups.gathering import Gathered, Held, TooEarly, gather
 from patternlake.udfs.groups.live import Plan, live_room, plan_of
-from patternlake.udfs.groups.question import GroupQuestion
+from patternlake.udfs.groups.query import GroupQuery
 from patternlake.udfs.groups.running import run
 from patternlake.udfs.groups.state import GROUPS, GroupState, no_state
 from patternlake.udfs.groups.steps import FloatArray, Rows
@@ -53,11 +53,11 @@ class GroupRows:
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups engine for one question.
+    """The groups engine for one query.
 
     Attributes
     ----------
-    question
+    query
         The compiled query.
 
     Raises
@@ -66,17 +66,17 @@ class Groups:
         On first use: the automaton is too large (`automaton_of`).
     """
 
-    question: GroupQuestion
+    query: GroupQuery
 
     @cached_property
     def automaton(self) -> Automaton:
         """The automaton, built once."""
-        return automaton_of(self.question)
+        return automaton_of(self.query)
 
     @cached_property
     def plan(self) -> Plan:
-        """The question as the kernels take it."""
-        return plan_of(self.question)
+        """The query as the kernels take it."""
+        return plan_of(self.query)
 
     def advance(
         self, state: GroupState, keys: IntArray, steps: IntArray, classes: SmallArray, probabilities: FloatArray
@@ -170,7 +170,7 @@ class Groups:
             self.automaton.inject,
             live_room(self.plan, most + 2),
             room_for(len(self.automaton.states)),
-            complete_room(self.automaton, self.question.within, self.question.threshold == 0, most),
+            complete_room(self.automaton, self.query.within, self.query.threshold == 0, most),
         )
         kept = run(tools, open_room(2 * most + 4), found, gathered, held, to_the_end)
         return GroupState(keys, *kept), _rows(keys, found)

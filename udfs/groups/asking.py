@@ -11,7 +11,7 @@ from typing import Any
 from patternlake.udfs.asking import check_bounds, check_key, stream_configuration
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.answering import Groups
-from patternlake.udfs.groups.configured import question_of, same_query, types_of, unfit
+from patternlake.udfs.groups.configured import query_of, same_query, types_of, unfit
 
 TASK_EVENTS = 50_000
 """Events that one portion has, about; the events of a key are never divided."""
@@ -81,8 +81,8 @@ def ask(
     params = {} if same is None else json.loads(same["configuration"])["params"]
     given = {**arguments, "params": params}
     text = json.dumps({"arguments": given, "configuration": configuration}, sort_keys=True)
-    question = asked(text).groups.question
-    check_key(arguments, configuration, partitioned=bool(question.partition))
+    query = asked(text).groups.query
+    check_key(arguments, configuration, partitioned=bool(query.partition))
     # The automaton may be too large: refused before anything is read.
     _ = asked(text).groups.automaton
     if same is not None and _up_to_date(same, publication["at"]):
@@ -99,7 +99,7 @@ def ask(
         "number": publication["at"]["object_id"],
         "base": publication["at"]["base_batch"],
         "batch": publication["at"]["batch_id"],
-        "partition": list(question.partition) or ["key"],
+        "partition": list(query.partition) or ["key"],
         "portions": max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))),
     }
 
@@ -109,8 +109,8 @@ def asked(text: str) -> GroupsAsked:
     """What the text of a question says."""
     parts = json.loads(text)
     arguments, configuration = parts["arguments"], parts["configuration"]
-    question = question_of({**arguments, "stream": configuration})
-    return GroupsAsked(Groups(question), types_of(configuration), arguments.get("from_step"), arguments.get("to_step"))
+    query = query_of({**arguments, "stream": configuration})
+    return GroupsAsked(Groups(query), types_of(configuration), arguments.get("from_step"), arguments.get("to_step"))
 
 
 def _up_to_date(query: Mapping[str, Any], stream: Mapping[str, Any]) -> bool:

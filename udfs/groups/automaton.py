@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.groups.alphabet import BoolArray, SmallArray
 from patternlake.udfs.groups.positions import MAX_STATES, Positions, too_large
-from patternlake.udfs.groups.question import GroupQuestion
+from patternlake.udfs.groups.query import GroupQuery
 
 State = tuple[tuple[int, int], ...]
 """(position, age of its shortest run in events), by position; age 0: it does not matter any more."""
@@ -42,7 +42,7 @@ class Moves(NamedTuple):
 
 @dataclass(frozen=True)
 class Automaton:
-    """The automaton of a question.
+    """The automaton of a query.
 
     Attributes
     ----------
@@ -67,12 +67,12 @@ class Automaton:
     shapes: Moves
 
 
-def automaton_of(question: GroupQuestion) -> Automaton:
-    """The automaton of a question.
+def automaton_of(query: GroupQuery) -> Automaton:
+    """The automaton of a query.
 
     Parameters
     ----------
-    question
+    query
         A compiled query. For ``single`` only states that are reached before the first match are built, for
         ``complete`` also those behind matches and those without new runs.
 
@@ -81,16 +81,16 @@ def automaton_of(question: GroupQuestion) -> Automaton:
     UnsupportedOperatorError
         It has more than `MAX_STATES` states.
     """
-    return _Construction(question).built()
+    return _Construction(query).built()
 
 
 class _Construction:
-    def __init__(self, question: GroupQuestion) -> None:
-        self.question = question
-        self.positions: Positions = question.positions
-        self.window = question.within
-        self.complete = question.overlap == "complete"
-        member = question.alphabet.member
+    def __init__(self, query: GroupQuery) -> None:
+        self.query = query
+        self.positions: Positions = query.positions
+        self.window = query.within
+        self.complete = query.overlap == "complete"
+        member = query.alphabet.member
         self.classes = [frozenset(np.flatnonzero(row).tolist()) for row in member]
         self.starts = self.by_symbol([(position, 1) for position in self.positions.first])
         self.known: dict[tuple[int, int], dict[int, list[tuple[int, int]]]] = {}
@@ -111,7 +111,7 @@ class _Construction:
                     target = 0 if accepts and not self.complete else number.setdefault(after, len(number))
                     if target == len(states):
                         if len(states) >= MAX_STATES:
-                            raise too_large(self.question.query, self.window)
+                            raise too_large(self.query.parsed, self.window)
                         states.append(after)
                     row.append((target, accepts))
                 table.append(row)

@@ -93,7 +93,7 @@ class Batches:
         is_state = pc.is_valid(columns[STATE]).to_numpy(zero_copy_only=False)
         state = from_bytes(keys[is_state], columns[STATE].filter(pa.array(is_state)).to_pylist())
         events = pa.array(~is_state)
-        new = read(self.groups.question, self.types, {name: columns[name].filter(events) for name in COLUMNS})
+        new = read(self.groups.query, self.types, {name: columns[name].filter(events) for name in COLUMNS})
         state, closed = self.groups.advance(state, keys[~is_state], new.steps, new.classes, new.probabilities)
         _, first = np.unique(keys, return_index=True)
         parts = columns["part"].take(pa.array(first))

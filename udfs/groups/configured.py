@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from patternlake.udfs.groups.question import GroupQuestion, compile_query
+from patternlake.udfs.groups.query import GroupQuery, compile_query
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.language.tree import Query
 
 
-def question_of(configuration: Mapping[str, Any]) -> GroupQuestion:
+def query_of(configuration: Mapping[str, Any]) -> GroupQuery:
     """Compile the query of a configuration.
 
     Parameters

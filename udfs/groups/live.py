@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.groups.alphabet import BoolArray, IntArray, SmallArray
-from patternlake.udfs.groups.question import GroupQuestion
+from patternlake.udfs.groups.query import GroupQuery
 from patternlake.udfs.groups.steps import FloatArray, Steps
 
 SLACK = 1e-9
@@ -23,7 +23,7 @@ _FAR = 2**62
 
 
 class Plan(NamedTuple):
-    """A question as the kernels take it.
+    """A query as the kernels take it.
 
     Attributes
     ----------
@@ -83,14 +83,14 @@ class Live(NamedTuple):
     next_best: FloatArray
 
 
-def plan_of(question: GroupQuestion) -> Plan:
-    """A question as the kernels take it."""
-    positions = question.positions
+def plan_of(query: GroupQuery) -> Plan:
+    """A query as the kernels take it."""
+    positions = query.positions
     before: list[list[int]] = [[] for _ in positions.symbol]
     for position, after in enumerate(positions.follow):
         for other in after:
             before[other].append(position)
-    threshold = question.threshold
+    threshold = query.threshold
     return Plan(
         symbol=np.array(positions.symbol, np.int32),
         first=np.array(positions.first, np.int32),
@@ -98,11 +98,11 @@ def plan_of(question: GroupQuestion) -> Plan:
         before=np.array([other for part in before for other in part], np.int32),
         last=np.array(positions.last, np.bool_),
         least_more=np.array([_FAR if more == inf else int(more) for more in positions.least_more], np.int64),
-        member=question.alphabet.member,
+        member=query.alphabet.member,
         limit=log(threshold) + log1p(-SLACK) if threshold > 0 else -inf,
         # No match is longer than the longest, and nothing is to be kept for one.
-        window=int(min(question.within, positions.longest, _FAR - 1)),
-        single=question.overlap == "single",
+        window=int(min(query.within, positions.longest, _FAR - 1)),
+        single=query.overlap == "single",
     )
 
 

@@ -44,7 +44,7 @@ def groups_in(question: GroupsAsked, rows: Mapping[str, pa.Array]) -> pa.Table:
     PatternLakeError
         What the events do not allow.
     """
-    compiled = question.groups.question
+    compiled = question.groups.query
     keys, shown = partitions(rows["part"], max(1, len(compiled.partition)))
     events = read(compiled, question.types, rows)
     found = question.groups.answer(keys, events.steps, events.classes, events.probabilities)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.groups.alphabet import IntArray, SmallArray
-from patternlake.udfs.groups.question import GroupQuestion
+from patternlake.udfs.groups.query import GroupQuery
 from patternlake.udfs.groups.steps import FloatArray
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.event_columns import event_columns
@@ -38,12 +38,12 @@ class Read:
     probabilities: FloatArray
 
 
-def read(question: GroupQuestion, types: Mapping[str, str], rows: Mapping[str, pa.Array]) -> Read:
+def read(query: GroupQuery, types: Mapping[str, str], rows: Mapping[str, pa.Array]) -> Read:
     """Events in the order of their rows.
 
     Parameters
     ----------
-    question
+    query
         The compiled query.
     types
         Spark type of each of the stream's attributes.
@@ -53,12 +53,12 @@ def read(question: GroupQuestion, types: Mapping[str, str], rows: Mapping[str, p
     names = rows["name"].dictionary_encode()
     positions = _integers(rows["position"])
     known = np.ones(len(positions), np.bool_)
-    columns = event_columns(rows, question.columns - {"name", "position", "time"}, types)
+    columns = event_columns(rows, query.columns - {"name", "position", "time"}, types)
     columns |= {
         "position": Column(positions, known, "bigint"),
         "time": Column(_integers(pc.cast(rows["time"], pa.int64())), known, "timestamp"),
     }
-    classes = question.alphabet.classes(_integers(names.indices.fill_null(-1)), names.dictionary.to_pylist(), columns)
+    classes = query.alphabet.classes(_integers(names.indices.fill_null(-1)), names.dictionary.to_pylist(), columns)
     probabilities = rows["probability"].to_numpy(zero_copy_only=False).astype(np.float64)
     return Read(_integers(rows["step"]), classes, probabilities)
 

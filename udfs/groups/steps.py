@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     step
         int64[n]: ascending within a key.
     class_
-        int32[n]: class of the event in the question's alphabet.
+        int32[n]: class of the event in the query's alphabet.
     probability
         float64[n].
     """

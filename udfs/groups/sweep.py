@@ -33,7 +33,7 @@ class Tools(NamedTuple):
     Attributes
     ----------
     plan, inject
-        The question and its automaton.
+        The query and its automaton.
     live, vector, complete
         Room, for the key at hand.
     """

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from patternlake.udfs.groups import batches as group_batches
 from patternlake.udfs.groups.answering import Groups
-from patternlake.udfs.groups.question import compile_query
+from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.machines import batch_rows as machine_rows
 from patternlake.udfs.machines.batches import Batches

@@ -12,7 +12,7 @@ from unit.streamed import EVENT_FIELDS, cut
 from patternlake.udfs import record_batches
 from patternlake.udfs.groups.answering import Groups
 from patternlake.udfs.groups.batches import BATCH_SCHEMA, CLOSED, OPEN, PART, REMEMBERED, Batches
-from patternlake.udfs.groups.question import compile_query
+from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 
 SCHEMA = pa.schema(

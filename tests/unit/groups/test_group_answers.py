@@ -132,7 +132,7 @@ FIG_9 = [
 def test_state_vectors_are_those_of_the_paper(within: int) -> None:
     query = named("a, b+, c", within)
     engine, steps = engine_of(query), steps_of(query, FIG_1)
-    symbol = engine.question.positions.symbol
+    symbol = engine.query.positions.symbol
     vector = room_for(len(engine.automaton.states))
     size, accepted = begin(vector), 0.0
     for at, (_, *wanted) in enumerate(FIG_9):

@@ -6,7 +6,7 @@ import pytest
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.groups.automaton import Automaton, automaton_of
-from patternlake.udfs.groups.question import compile_query
+from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 
 

@@ -33,7 +33,7 @@ def matrix(moves: Moves, chances: np.ndarray, *, starting: bool, taken: bool) ->
 
 def by_matrices(engine: Groups, stream: naive.Stream, first: int, anchor: int, last: int) -> float:
     rows = arrays_of(engine, {0: stream})
-    classes = len(engine.question.alphabet.member)
+    classes = len(engine.query.alphabet.member)
     vector = np.zeros(len(engine.automaton.states) + 1)
     vector[0] = 1
     for step in range(first, last + 1):

@@ -9,7 +9,7 @@ from naive.group_cases import answer, arrays_of, engine_of, named, stream_of, tu
 
 from patternlake.udfs.errors import ArgumentError, StateError
 from patternlake.udfs.groups.answering import Groups
-from patternlake.udfs.groups.question import compile_query
+from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
 from patternlake.udfs.groups.steps import bad_steps
 from patternlake.udfs.language.parser import parse

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
-from patternlake.udfs.groups.question import GroupQuestion, compile_query
+from patternlake.udfs.groups.query import GroupQuery, compile_query
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
@@ -17,53 +17,53 @@ ENGINE = "the groups engine (match_groups)"
 SCOPE = Scope(attributes={"x": "double", "region": "string"}, parameters={"low": "2.5"}, key="station")
 
 
-def compiled(text: str, **parameters: Any) -> GroupQuestion:
+def compiled(text: str, **parameters: Any) -> GroupQuery:
     return compile_query(parse(text), SCOPE, **parameters)
 
 
-def classes(question: GroupQuestion, names: list[str], x: list[float | None]) -> list[list[str]]:
+def classes(query: GroupQuery, names: list[str], x: list[float | None]) -> list[list[str]]:
     """For each event the names of the symbols that hold of it."""
     words = sorted(set(names))
     values = np.array([value or 0.0 for value in x])
     known = np.array([value is not None for value in x])
     codes = np.array([words.index(name) for name in names], np.int64)
-    found = question.alphabet.classes(codes, words, {"x": Column(values, known, "double")})
-    symbols = np.array([symbol.name for symbol in question.alphabet.symbols])
-    return [symbols[question.alphabet.member[code]].tolist() for code in found]
+    found = query.alphabet.classes(codes, words, {"x": Column(values, known, "double")})
+    symbols = np.array([symbol.name for symbol in query.alphabet.symbols])
+    return [symbols[query.alphabet.member[code]].tolist() for code in found]
 
 
 def test_parameters_have_their_defaults() -> None:
-    question = compiled("a, b WITHIN 7 EVENTS")
-    assert (question.overlap, question.threshold, question.within) == ("single", 0.0, 7)
+    query = compiled("a, b WITHIN 7 EVENTS")
+    assert (query.overlap, query.threshold, query.within) == ("single", 0.0, 7)
     assert compiled("a WITHIN 3 UNIT", within=3).within == 3
 
 
 def test_equal_operands_share_a_symbol() -> None:
-    question = compiled("a, b, a", within=3)
-    assert [symbol.name for symbol in question.alphabet.symbols] == ["a", "b"]
+    query = compiled("a, b, a", within=3)
+    assert [symbol.name for symbol in query.alphabet.symbols] == ["a", "b"]
 
 
 def test_a_primitive_is_more_than_a_name() -> None:
-    question = compiled("hot+, a DEFINE hot AS x > low", within=3)
+    query = compiled("hot+, a DEFINE hot AS x > low", within=3)
     names, x = ["a", "a", "b", "b", "a"], [1.0, 3.0, 3.0, 2.5, None]
-    assert classes(question, names, x) == [["a"], ["hot", "a"], ["hot"], [], ["a"]]
-    assert question.columns == {"name", "x"}
+    assert classes(query, names, x) == [["a"], ["hot", "a"], ["hot"], [], ["a"]]
+    assert query.columns == {"name", "x"}
 
 
 def test_where_over_one_operand_narrows_that_operand() -> None:
-    question = compiled("a AS first, a AS second, b WHERE first.x > 2", within=3)
-    assert classes(question, ["a", "a", "b"], [1.0, 3.0, None]) == [["a"], ["a", "a"], ["b"]]
+    query = compiled("a AS first, a AS second, b WHERE first.x > 2", within=3)
+    assert classes(query, ["a", "a", "b"], [1.0, 3.0, None]) == [["a"], ["a", "a"], ["b"]]
 
 
 def test_where_without_operands_holds_for_all() -> None:
-    question = compiled("a, b WHERE low > 3", within=3)
-    assert classes(question, ["a", "b"], [1.0, 1.0]) == [[], []]
+    query = compiled("a, b WHERE low > 3", within=3)
+    assert classes(query, ["a", "b"], [1.0, 1.0]) == [[], []]
 
 
 def test_any_event_is_any_stored_event() -> None:
-    question = compiled("e DEFINE e AS TRUE", within=3)
-    assert classes(question, ["a", "z"], [None, None]) == [["e"], ["e"]]
-    assert not question.alphabet.member[0].any()
+    query = compiled("e DEFINE e AS TRUE", within=3)
+    assert classes(query, ["a", "z"], [None, None]) == [["e"], ["e"]]
+    assert not query.alphabet.member[0].any()
 
 
 def test_a_column_that_is_missing_is_named() -> None:

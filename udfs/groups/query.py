@@ -20,7 +20,7 @@ OVERLAPS = ("single", "complete")
 
 
 @dataclass(frozen=True)
-class GroupQuestion:
+class GroupQuery:
     """A compiled query.
 
     Attributes
@@ -39,7 +39,7 @@ class GroupQuestion:
         Columns of PARTITION BY; the stream's key is called ``key``.
     columns
         All columns of events that the query reads.
-    query
+    parsed
         As it was read, for messages.
     """
 
@@ -50,7 +50,7 @@ class GroupQuestion:
     within: int
     partition: tuple[str, ...]
     columns: frozenset[str]
-    query: Query
+    parsed: Query
 
 
 def compile_query(
@@ -60,7 +60,7 @@ def compile_query(
     overlap: str | None = None,
     threshold: float | None = None,
     within: int | None = None,
-) -> GroupQuestion:
+) -> GroupQuery:
     """Compile a query for the groups engine.
 
     Parameters
@@ -103,7 +103,7 @@ def compile_query(
         numbers.append(symbols.setdefault(symbol, len(symbols)))
     alphabet = Alphabet.of(tuple(symbols), query)
     partition = partition_columns(query, scope)
-    return GroupQuestion(
+    return GroupQuery(
         alphabet=alphabet,
         positions=positions_of(query, numbers),
         overlap=chosen,
@@ -111,7 +111,7 @@ def compile_query(
         within=window,
         partition=partition,
         columns=alphabet.columns | set(partition),
-        query=query,
+        parsed=query,
     )
 
 
