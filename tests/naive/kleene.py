@@ -1,13 +1,13 @@
 """Exact patterns with repetitions, slow and obviously right: every assignment of events to operands is tried (SPEC 3).
 
-A pattern is read as a union of **lines**, each a plain sequence of operands: an alternative gives one line per choice,
-``&`` one line per way to interleave its sides. What is inside a side of ``&`` keeps its order, and each operand is one
-block. Predicates are judged tuple by tuple in plain Python (`naive.predicates`).
+A pattern is read as a union of **linearizations**, each a plain sequence of operands: an alternative gives one
+linearization per choice, ``&`` one linearization per way to interleave its sides. What is inside a side of ``&`` keeps
+its order, and each operand is one block. Predicates are judged tuple by tuple in plain Python (`naive.predicates`).
 
 Readings chosen where SPEC 3 leaves room:
 
-- Rule M is judged within one line, as ``A+ & B`` = ``(A+ ; B) ∪ (B ; A+)`` literally says: an untaken alternative, or
-  another order, has no operand to add to. Equal rows of several lines count once.
+- Rule M is judged within one linearization, as ``A+ & B`` = ``(A+ ; B) ∪ (B ; A+)`` literally says: an untaken
+  alternative, or another order, has no operand to add to. Equal rows of several linearizations count once.
 - A conjunct with ``b[i-1]`` is judged for each kept event of b and the kept one before it; "can be added" asks it of
   the added event and the kept one before that only. With ``[n]`` it holds between neighbours of each combination.
 - ``[attr]``: any two events of the match have equal, known values; a negated event counts only where it has the value
@@ -17,8 +17,8 @@ Readings chosen where SPEC 3 leaves room:
 - ``skip_till_next`` and ``strict`` scan from each start. Where several operands can take an event, the last one in
   order does (so a following operand goes before the collecting one). An event that does not qualify against all kept
   ones is not taken; a kept one is never dropped again. A last ``+`` or ``*`` collects to the end of the window, under
-  ``strict`` to the first event that does not qualify. Of several lines' matches with one start, the one with the least
-  positions counts, the first in text order among equals.
+  ``strict`` to the first event that does not qualify. Of several linearizations' matches with one start, the one with
+  the least positions counts, the first in text order among equals.
 - ``after_match`` means nothing under ``skip_till_any``.
 - Rows are ordered by the positions of their events in the order of events, then by operand in text order.
 """
@@ -41,7 +41,7 @@ from patternlake.udfs.language.predicates import Predicate, Scope, bind, parse_p
 from patternlake.udfs.language.references import Reference
 
 EPOCH = dt.datetime(1970, 1, 1)
-Line = tuple["str | Gap", ...]
+Linearization = tuple["str | Gap", ...]
 Assignment = dict[str, tuple[int, ...]]
 """Numbers of the events of each operand, in order."""
 Row = dict[str, tuple[int, ...]]
@@ -65,7 +65,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Gap:
-    """Negated operands at one place of a line."""
+    """Negated operands at one place of a linearization."""
 
     negated: tuple[str, ...]
 
@@ -109,22 +109,22 @@ class Asked:
             conjuncts = bind(parse_predicate(query.where), replace(scope, operands=named.names)).conjuncts
         self.along = [part.root.attribute for part in conjuncts if isinstance(part.root, EqualAlong)]
         self.conjuncts = [part for part in conjuncts if not isinstance(part.root, EqualAlong)]
-        self.lines = list(dict.fromkeys(self.lines_of(query.pattern)))
+        self.linearizations = list(dict.fromkeys(self.linearizations_of(query.pattern)))
 
-    def lines_of(self, node: tree.Node) -> list[Line]:
+    def linearizations_of(self, node: tree.Node) -> list[Linearization]:
         """The plain sequences whose union a pattern is, in text order."""
         if isinstance(node, tree.Event):
             return [(self.name_of[id(node)],)]
         if isinstance(node, tree.Repetition):
-            return self.lines_of(node.item)
+            return self.linearizations_of(node.item)
         if isinstance(node, tree.Negation):
             return [(Gap(tuple(self.name_of[id(item)] for item in node.items)),)]
-        parts = [self.lines_of(child) for child in node.children()]
+        parts = [self.linearizations_of(child) for child in node.children()]
         if isinstance(node, tree.Disjunction):
-            return [line for part in parts for line in part]
+            return [linearization for part in parts for linearization in part]
         if isinstance(node, tree.Conjunction):
-            return [line for chosen in product(*parts) for line in interleaved(chosen)]
-        return [tuple(item for line in chosen for item in line) for chosen in product(*parts)]
+            return [linearization for chosen in product(*parts) for linearization in interleaved(chosen)]
+        return [tuple(item for linearization in chosen for item in linearization) for chosen in product(*parts)]
 
     def takes(self, name: str, number: int) -> bool:
         """Whether an operand takes an event, by its name or DEFINE alone."""
@@ -178,26 +178,26 @@ class Asked:
             return last - first < self.within.amount
         return self.events[last].time - self.events[first].time < self.within.amount
 
-    def positive(self, line: Line) -> list[str]:
-        return [item for item in line if isinstance(item, str)]
+    def positive(self, linearization: Linearization) -> list[str]:
+        return [item for item in linearization if isinstance(item, str)]
 
-    def judged(self, line: Line) -> list[Predicate]:
-        """The conjuncts over operands of a line, none of them negated."""
-        return [part for part in self.conjuncts if part.operands <= set(self.positive(line))]
+    def judged(self, linearization: Linearization) -> list[Predicate]:
+        """The conjuncts over operands of a linearization, none of them negated."""
+        return [part for part in self.conjuncts if part.operands <= set(self.positive(linearization))]
 
-    def valid(self, line: Line, kept: Assignment, only: tuple[str, int] | None = None) -> bool:
+    def valid(self, linearization: Linearization, kept: Assignment, only: tuple[str, int] | None = None) -> bool:
         """Order, window and predicates."""
-        runs = [kept[name] for name in self.positive(line) if kept[name]]
+        runs = [kept[name] for name in self.positive(linearization) if kept[name]]
         numbers = [number for run in runs for number in run]
         if any(later <= earlier for earlier, later in pairwise(numbers)):
             return False
         if numbers and not self.in_window(numbers[0], numbers[-1]):
             return False
-        return self.equal(numbers) and all(self.holds(part, kept, only) for part in self.judged(line))
+        return self.equal(numbers) and all(self.holds(part, kept, only) for part in self.judged(linearization))
 
-    def assignments(self, line: Line) -> Iterator[Assignment]:
+    def assignments(self, linearization: Linearization) -> Iterator[Assignment]:
         """Everything that takes events in order."""
-        names = self.positive(line)
+        names = self.positive(linearization)
 
         def go(at: int, low: int, kept: Assignment) -> Iterator[Assignment]:
             if at == len(names):
@@ -214,35 +214,37 @@ class Asked:
 
         yield from go(0, 0, {})
 
-    def can_grow(self, line: Line, kept: Assignment) -> bool:
+    def can_grow(self, linearization: Linearization, kept: Assignment) -> bool:
         """Whether some event can be added to a ``+`` or ``*`` operand."""
-        for name in self.positive(line):
+        for name in self.positive(linearization):
             if not self.operands[name].grows:
                 continue
             for number in range(len(self.events)):
                 if number not in kept[name] and self.takes(name, number):
                     more = {**kept, name: tuple(sorted((*kept[name], number)))}
-                    if self.valid(line, more, (name, number)):
+                    if self.valid(linearization, more, (name, number)):
                         return True
         return False
 
-    def free(self, line: Line, kept: Assignment) -> bool:
+    def free(self, linearization: Linearization, kept: Assignment) -> bool:
         """Whether no negated event stands in its gap."""
-        for at, item in enumerate(line):
+        for at, item in enumerate(linearization):
             if isinstance(item, str):
                 continue
-            before = [number for name in self.positive(line[:at]) for number in kept[name]]
-            behind = [number for name in self.positive(line[at + 1 :]) for number in kept[name]]
+            before = [number for name in self.positive(linearization[:at]) for number in kept[name]]
+            behind = [number for name in self.positive(linearization[at + 1 :]) for number in kept[name]]
             if before and behind:
                 for number in range(max(before) + 1, min(behind)):
-                    if any(self.forbidden(name, number, line, kept) for name in item.negated):
+                    if any(self.forbidden(name, number, linearization, kept) for name in item.negated):
                         return False
         return True
 
-    def forbidden(self, name: str, number: int, line: Line, kept: Assignment) -> bool:
+    def forbidden(self, name: str, number: int, linearization: Linearization, kept: Assignment) -> bool:
         if not self.takes(name, number):
             return False
-        conjuncts = [p for p in self.conjuncts if name in p.operands and p.operands <= {name, *self.positive(line)}]
+        conjuncts = [
+            p for p in self.conjuncts if name in p.operands and p.operands <= {name, *self.positive(linearization)}
+        ]
         everything = [other for run in kept.values() for other in run]
         equal = all(self.equal([number, other]) for other in everything)
         return equal and all(self.holds(part, {**kept, name: (number,)}) for part in conjuncts)
@@ -250,14 +252,16 @@ class Asked:
     def every(self) -> list[Assignment]:
         """skip_till_any."""
         found = []
-        for line in self.lines:
-            for kept in self.assignments(line):
-                whole = any(kept.values()) and self.valid(line, kept) and not self.can_grow(line, kept)
-                if whole and self.free(line, kept):
+        for linearization in self.linearizations:
+            for kept in self.assignments(linearization):
+                whole = (
+                    any(kept.values()) and self.valid(linearization, kept) and not self.can_grow(linearization, kept)
+                )
+                if whole and self.free(linearization, kept):
                     found.append(kept)
         return found
 
-    def qualifies(self, line: Line, kept: Assignment, name: str, number: int) -> bool:
+    def qualifies(self, linearization: Linearization, kept: Assignment, name: str, number: int) -> bool:
         if not self.takes(name, number):
             return False
         more = {**kept, name: (*kept[name], number)}
@@ -266,12 +270,14 @@ class Asked:
         return (
             self.in_window(numbers[0], number)
             and self.equal(numbers)
-            and all(self.holds(part, more, (name, number)) for part in self.judged(line) if part.operands <= bound)
+            and all(
+                self.holds(part, more, (name, number)) for part in self.judged(linearization) if part.operands <= bound
+            )
         )
 
-    def of_start(self, line: Line, start: int, strict: bool) -> Assignment | None:
-        """The match of a start in one line, under skip_till_next and strict."""
-        names = self.positive(line)
+    def of_start(self, linearization: Linearization, start: int, strict: bool) -> Assignment | None:
+        """The match of a start in one linearization, under skip_till_next and strict."""
+        names = self.positive(linearization)
         kept: Assignment = dict.fromkeys(names, ())
         at = 0
         for number in range(start, len(self.events)):
@@ -279,7 +285,7 @@ class Asked:
             for place in range(at, len(names)):
                 operand = self.operands[names[place]]
                 has_room = operand.most is None or len(kept[operand.name]) < operand.most
-                if has_room and self.qualifies(line, kept, operand.name, number):
+                if has_room and self.qualifies(linearization, kept, operand.name, number):
                     taker = place
                 if len(kept[operand.name]) < operand.least:
                     break
@@ -294,17 +300,21 @@ class Asked:
                 break
         if not any(kept.values()) or any(len(kept[name]) < self.operands[name].least for name in names):
             return None
-        return kept if self.free(line, kept) else None
+        return kept if self.free(linearization, kept) else None
 
     def per_start(self, strict: bool, past_last: bool) -> list[Assignment]:
         """skip_till_next and strict."""
         found: list[Assignment] = []
         resume = 0
         for start in range(len(self.events)):
-            of_lines = [kept for line in self.lines if (kept := self.of_start(line, start, strict)) is not None]
-            if start < resume or not of_lines:
+            of_linearizations = [
+                kept
+                for linearization in self.linearizations
+                if (kept := self.of_start(linearization, start, strict)) is not None
+            ]
+            if start < resume or not of_linearizations:
                 continue
-            best = min(of_lines, key=lambda kept: sorted(number for run in kept.values() for number in run))
+            best = min(of_linearizations, key=lambda kept: sorted(number for run in kept.values() for number in run))
             found.append(best)
             if past_last:
                 resume = max(number for run in best.values() for number in run) + 1
@@ -333,15 +343,15 @@ def _operand(operand: language_operands.Operand) -> Operand:
     return Operand(operand.name, operand.event.name, least, most)
 
 
-def interleaved(lines: Sequence[Line]) -> list[Line]:
-    """All merges of some lines that keep the order of each."""
-    if not any(lines):
+def interleaved(linearizations: Sequence[Linearization]) -> list[Linearization]:
+    """All merges of some linearizations that keep the order of each."""
+    if not any(linearizations):
         return [()]
     found = []
-    for at, line in enumerate(lines):
-        if line:
-            rest = [other[1:] if place == at else other for place, other in enumerate(lines)]
-            found += [(line[0], *merged) for merged in interleaved(rest)]
+    for at, linearization in enumerate(linearizations):
+        if linearization:
+            rest = [other[1:] if place == at else other for place, other in enumerate(linearizations)]
+            found += [(linearization[0], *merged) for merged in interleaved(rest)]
     return found
 
 

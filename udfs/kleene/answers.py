@@ -107,7 +107,7 @@ def no_rows() -> Rows:
 
 
 def rows_of(layout: Layout, stream: Stream, matches: Collected) -> Rows:
-    """The matches of a line as rows."""
+    """The matches of a linearization as rows."""
     k = len(matches)
     every = np.arange(k + 1, dtype=np.int64)
     lists = [matches.lists.get(number) or (every, matches.ones[number]) for number in range(len(layout.slots))]

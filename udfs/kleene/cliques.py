@@ -58,7 +58,7 @@ def collect(
     Parameters
     ----------
     groups
-        The groups of the line in order, with their candidates.
+        The groups of the linearization in order, with their candidates.
     conditions
         Two slots, in order, and whether each pair of their candidates fits.
     chained
@@ -68,7 +68,7 @@ def collect(
     anchors
         int64[r]: the event that the matches of each row begin with; None where nothing says.
     bare
-        True where the line has no plain operand.
+        True where the linearization has no plain operand.
     most
         Greatest number of matches of one row.
 

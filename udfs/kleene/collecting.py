@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Collected:
-    """Matches of one line whose ``[n]`` operands are still open.
+    """Matches of one linearization whose ``[n]`` operands are still open.
 
     Attributes
     ----------
@@ -92,14 +92,14 @@ def sliced(offsets: IntArray, events: IntArray, rows: IntArray) -> tuple[IntArra
 
 
 def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collected]:
-    """The matches of some rows of a whole line's table, some at a time.
+    """The matches of some rows of a whole linearization's table, some at a time.
 
     Parameters
     ----------
     joiner
-        Of the line and the range of first events.
+        Of the linearization and the range of first events.
     table
-        Rows with an event for every slot of kind ``one``; for a line without such, one row per part.
+        Rows with an event for every slot of kind ``one``; for a linearization without such, one row per part.
     limits
         How many matches of one row are wanted.
 
@@ -194,7 +194,7 @@ def _found(
 def counted(joiner: Joiner, table: Table) -> int | None:
     """How many rows `collected` and its combinations give; None where that takes collecting them."""
     layout = joiner.layout
-    if layout.line.gaps or not _settled(joiner, table):
+    if layout.linearization.gaps or not _settled(joiner, table):
         return None
     sizes: dict[int, IntArray] = {}
     for slot in (*layout.of_kind("group"), *layout.of_kind("pick")):
@@ -232,7 +232,7 @@ def _grows(layout: Layout, stage: int) -> bool:
 
 
 def _anchored(joiner: Joiner, table: Table) -> Table:
-    """For a line without plain operands: one row per event that a match may begin with."""
+    """For a linearization without plain operands: one row per event that a match may begin with."""
     groups = joiner.layout.of_kind("group")
     members = [joiner.stream.members[joiner.layout.slots[slot].operand] for slot in groups]
     events = np.unique(np.concatenate(members))

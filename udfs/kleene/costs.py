@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.orders import Line
+from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.pattern import KleenePattern, Operand
 from patternlake.udfs.language.expressions import Call
 from patternlake.udfs.language.predicates import Predicate, names_admitted
@@ -72,7 +72,7 @@ class Model:
         per_key = self.total / max(1.0, statistics.keys)
         self.window = max(1.0, min(per_key, self._events_in_window(per_key)))
         self.classes = [self._count(operand) for operand in pattern.operands]
-        self.known_rows: dict[tuple[Line, frozenset[int]], float] = {}
+        self.known_rows: dict[tuple[Linearization, frozenset[int]], float] = {}
 
     def _events_in_window(self, per_key: float) -> float:
         within = self.pattern.within
@@ -105,13 +105,13 @@ class Model:
         root = predicate.root
         return GUESSED.get(root.operator, 0.5) if isinstance(root, Call) else 0.5
 
-    def rows(self, line: Line, operands: frozenset[int]) -> float:
-        """Expected partial matches of some operands of a line; of repeated ones alone their events."""
-        if (line, operands) not in self.known_rows:
-            self.known_rows[line, operands] = self._rows(line, operands)
-        return self.known_rows[line, operands]
+    def rows(self, linearization: Linearization, operands: frozenset[int]) -> float:
+        """Expected partial matches of some operands of a linearization; of repeated ones alone their events."""
+        if (linearization, operands) not in self.known_rows:
+            self.known_rows[linearization, operands] = self._rows(linearization, operands)
+        return self.known_rows[linearization, operands]
 
-    def _rows(self, line: Line, operands: frozenset[int]) -> float:
+    def _rows(self, linearization: Linearization, operands: frozenset[int]) -> float:
         taken = [self.pattern.operands[number] for number in sorted(operands)]
         if all(operand.repeated for operand in taken):
             return sum(self.classes[number] for number in operands)
@@ -120,7 +120,7 @@ class Model:
         result = self.total * self.window ** (size - 1) / math.factorial(size - 1)
         for number in plain:
             result *= self.classes[number] / self.total
-        result *= self._orders(line, frozenset(plain))
+        result *= self._orders(linearization, frozenset(plain))
         for name in self.pattern.along:
             result *= self.statistics.selectivities.get(f"[{name}]", GUESSED["="]) ** (size - 1)
         for condition in self.pattern.conditions:
@@ -144,17 +144,17 @@ class Model:
             term *= expected / (count + 1)
         return max(0.0, 1.0 - few)
 
-    def _orders(self, line: Line, plain: frozenset[int]) -> float:
+    def _orders(self, linearization: Linearization, plain: frozenset[int]) -> float:
         """In how many orders some plain operands may come."""
         result = 1.0
-        for stage in line.stages:
+        for stage in linearization.stages:
             own = [number for number in stage if number in plain]
-            result *= _extensions(tuple(own), line)
+            result *= _extensions(tuple(own), linearization)
         return result
 
-    def work(self, line: Line, left: frozenset[int], right: frozenset[int]) -> float:
+    def work(self, linearization: Linearization, left: frozenset[int], right: frozenset[int]) -> float:
         """Expected work of joining two sides: rows looked up, candidates looked at, rows given."""
-        first, second = self.rows(line, left), self.rows(line, right)
+        first, second = self.rows(linearization, left), self.rows(linearization, right)
         repeated = [all(self.pattern.operands[number].repeated for number in side) for side in (left, right)]
         if all(repeated):
             return 1.0
@@ -170,12 +170,12 @@ class Model:
             if equal and own <= left | right and own & left and own & right and condition.negated is None:
                 looked_at *= self.selectivity(condition.predicate)
         both = first + second
-        return both * math.log2(both + 2.0) + looked_at + self.rows(line, left | right)
+        return both * math.log2(both + 2.0) + looked_at + self.rows(linearization, left | right)
 
 
-def _extensions(operands: tuple[int, ...], line: Line) -> float:
-    """How many orders of some operands a line allows; an upper bound for many of them."""
-    if len(operands) > 10 and not any((a, b) in line.before for a in operands for b in operands):
+def _extensions(operands: tuple[int, ...], linearization: Linearization) -> float:
+    """How many orders of some operands a linearization allows; an upper bound for many of them."""
+    if len(operands) > 10 and not any((a, b) in linearization.before for a in operands for b in operands):
         return float(math.factorial(len(operands)))
     if len(operands) > 10:
         return 1.0
@@ -184,7 +184,9 @@ def _extensions(operands: tuple[int, ...], line: Line) -> float:
         longer: dict[frozenset[int], int] = {}
         for placed, count in ways.items():
             for number in operands:
-                if number not in placed and all((b, number) not in line.before or b in placed for b in operands):
+                if number not in placed and all(
+                    (b, number) not in linearization.before or b in placed for b in operands
+                ):
                     more = placed | {number}
                     longer[more] = longer.get(more, 0) + count
         ways = longer

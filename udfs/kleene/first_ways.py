@@ -2,11 +2,12 @@
 
 The ways are walked by what they bind, not by who binds it: a step stands at all nodes of the graph (`ways`) that one
 sequence of events may have led to, and goes on with the least next event. So each sequence comes once, and in order: a
-run before a plain event ends later in the order than it goes on, one at the end of the line ends first. The labels of a
-sequence, who binds each of its events, are then listed in the order of operands. No step leads where no match is.
+run before a plain event ends later in the order than it goes on, one at the end of the linearization ends first. The
+labels of a sequence, who binds each of its events, are then listed in the order of operands. No step leads where no
+match is.
 
-Where both ends of a line are groups and there is a window, a match whose first event is taken by some group **needs** a
-last event at which, or behind which, nothing earlier fits into the window.
+Where both ends of a linearization are groups and there is a window, a match whose first event is taken by some group
+**needs** a last event at which, or behind which, nothing earlier fits into the window.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ NEVER = 1 << 62
 def free_of_negated(joiner: Joiner, matches: Collected) -> BoolArray:
     """bool[k]: the matches in whose gaps no negated event lies."""
     free = np.ones(len(matches), np.bool_)
-    for gap in joiner.layout.line.gaps:
+    for gap in joiner.layout.linearization.gaps:
         low = _extreme(joiner, matches, gap.left, last=True) + 1
         high = _extreme(joiner, matches, gap.right, last=False)
         # Where a side has no event there is no "between".

@@ -32,18 +32,19 @@ class TooManyRowsError(Exception):
 
 
 class Joiner:
-    """Joins tables of one line.
+    """Joins tables of one linearization.
 
     Parameters
     ----------
     stream, layout
-        The events, and the line.
+        The events, and the linearization.
     begin, end
         Only rows whose first event lies in this range are wanted.
     most_rows
         A table has so many rows at most.
     compared
-        Comparisons of this line that were made before, by the ``id`` of their condition; filled as they are needed.
+        Comparisons of this linearization that were made before, by the ``id`` of their condition; filled as they are
+        needed.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Joiner:
         return Table({slot: events}, self.stream.part[events], events, events)
 
     def base(self, waiting: tuple[int, ...]) -> Table:
-        """One row per part that begins in the range, for a line without plain operands."""
+        """One row per part that begins in the range, for a linearization without plain operands."""
         starts = self.stream.offsets[:-1]
         if self.stream.windowed:
             first, last = np.searchsorted(starts, [self.begin, self.end - 1], side="right")
@@ -116,7 +117,7 @@ class Joiner:
             return None
         (last,) = right.columns
         behind_all = all((slot, last) in before for slot in range(len(layout.slots)) if slot != last)
-        if not behind_all or not layout.apart or layout.line.gaps or layout.pairs or self.ready(left, right):
+        if not behind_all or not layout.apart or layout.linearization.gaps or layout.pairs or self.ready(left, right):
             return None
         low, high = self.bounds(left, right)
         for slot in left.waiting:

@@ -1,4 +1,4 @@
-"""The slots of a line, and which conditions are judged where.
+"""The slots of a linearization, and which conditions are judged where.
 
 A **slot** takes one event (``one``), all that can be added (``group``: a ``+`` or ``*`` operand), or any n of the
 events that fit (``pick``). ``[n]`` becomes a pick wherever which n are picked changes nothing else, so that the
@@ -6,7 +6,7 @@ combinations need not be listed before the end ("Kleene num", late combination).
 its first or last event, or all of them, become slots of their own:
 
 - next to a ``+`` or ``*`` operand, or to another pick, the event at that side settles what those collect;
-- at an end of the line under WITHIN, it settles the window of a repeated operand at the other end;
+- at an end of the linearization under WITHIN, it settles the window of a repeated operand at the other end;
 - next to ``!`` it settles where the negated event must not be;
 - a condition between neighbours, with another repeated operand or with a negated one needs all.
 """
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.kleene.orders import Line
+from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.pattern import Condition, KleenePattern
 from patternlake.udfs.language.predicates import Predicate
 from patternlake.udfs.language.references import Reference
 
 MOST_SLOTS = 200
-"""Greatest number of slots of one line."""
+"""Greatest number of slots of one linearization."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +72,16 @@ class SlotCondition:
 
 @dataclass(frozen=True)
 class Layout:
-    """A line in slots.
+    """A linearization in slots.
 
     Attributes
     ----------
-    line
-        The line.
+    linearization
+        The linearization.
     slots
         Its slots.
     of_operand
-        The slots of each operand of the line, in order.
+        The slots of each operand of the linearization, in order.
     stages
         The slots cut into runs: a group, a pick, or ones; in order.
     before
@@ -98,7 +98,7 @@ class Layout:
         Conditions over a negated operand.
     """
 
-    line: Line
+    linearization: Linearization
     slots: tuple[Slot, ...]
     of_operand: Mapping[int, tuple[int, ...]]
     stages: tuple[tuple[int, ...], ...]
@@ -125,15 +125,15 @@ class Layout:
         return tuple(number for number, slot in enumerate(self.slots) if slot.kind == kind)
 
 
-def layout_of(pattern: KleenePattern, line: Line) -> Layout:
-    """The slots of a line.
+def layout_of(pattern: KleenePattern, linearization: Linearization) -> Layout:
+    """The slots of a linearization.
 
     Raises
     ------
     UnsupportedOperatorError
         ``[n]`` needs more than `MOST_SLOTS` slots; the place is the operand.
     """
-    inside = set(line.operands)
+    inside = set(linearization.operands)
     conditions = [part for part in pattern.conditions if set(part.operands) <= inside]
     slots: list[Slot] = []
     stages: list[tuple[int, ...]] = []
@@ -148,7 +148,7 @@ def layout_of(pattern: KleenePattern, line: Line) -> Layout:
         of_operand[operand] = (*of_operand.get(operand, ()), len(slots))
         slots.append(Slot(operand, kind, count))
 
-    for at, stage in enumerate(line.stages):
+    for at, stage in enumerate(linearization.stages):
         for operand in stage:
             taken = pattern.operands[operand]
             if taken.grows:
@@ -157,7 +157,7 @@ def layout_of(pattern: KleenePattern, line: Line) -> Layout:
                 add(operand, "one", 1)
             else:
                 after = slots[-1].kind if slots else ""
-                ones_before, picked, ones_behind = _split(pattern, line, at, conditions, after)
+                ones_before, picked, ones_behind = _split(pattern, linearization, at, conditions, after)
                 if len(slots) + ones_before + ones_behind > MOST_SLOTS:
                     _refuse(pattern, operand)
                 for _ in range(ones_before):
@@ -171,11 +171,11 @@ def layout_of(pattern: KleenePattern, line: Line) -> Layout:
     ]
     groups = [sum(slots[slot].kind != "one" for slot in part.slots) for part in made]
     return Layout(
-        line=line,
+        linearization=linearization,
         slots=tuple(slots),
         of_operand=of_operand,
         stages=tuple(stages),
-        before=_before(line, slots, of_operand),
+        before=_before(linearization, slots, of_operand),
         joins=tuple(part for part, n in zip(made, groups, strict=True) if n == 0),
         candidates=tuple(part for part, n in zip(made, groups, strict=True) if n == 1 and part.chain is None),
         chains=tuple(part for part in made if part.chain is not None),
@@ -185,10 +185,10 @@ def layout_of(pattern: KleenePattern, line: Line) -> Layout:
 
 
 def _split(
-    pattern: KleenePattern, line: Line, at: int, conditions: list[Condition], after: str
+    pattern: KleenePattern, linearization: Linearization, at: int, conditions: list[Condition], after: str
 ) -> tuple[int, int, int]:
     """For ``[n]``: events with slots of their own at the front, picked ones, and such at the back."""
-    (operand,) = line.stages[at]
+    (operand,) = linearization.stages[at]
     count = pattern.operands[operand].least
     for condition in conditions:
         others = set(condition.operands) - {operand}
@@ -200,13 +200,13 @@ def _split(
             return count, 0, 0
 
     def grows(stage: int) -> bool:
-        return 0 <= stage < len(line.stages) and pattern.operands[line.stages[stage][0]].grows
+        return 0 <= stage < len(linearization.stages) and pattern.operands[linearization.stages[stage][0]].grows
 
-    last = len(line.stages) - 1
+    last = len(linearization.stages) - 1
     windowed = pattern.within is not None
-    repeated_end = pattern.operands[line.stages[last][0]].repeated
-    front = bool(line.gaps) or after in ("group", "pick") or (windowed and at == 0 and repeated_end)
-    back = bool(line.gaps) or grows(at + 1) or (windowed and at == last and grows(0))
+    repeated_end = pattern.operands[linearization.stages[last][0]].repeated
+    front = bool(linearization.gaps) or after in ("group", "pick") or (windowed and at == 0 and repeated_end)
+    back = bool(linearization.gaps) or grows(at + 1) or (windowed and at == last and grows(0))
     picked = count - front - back
     return (int(front), picked, int(back)) if picked > 0 else (count, 0, 0)
 
@@ -246,7 +246,9 @@ def _placed(condition: Condition, slots: list[Slot], of_operand: Mapping[int, tu
     return made
 
 
-def _before(line: Line, slots: list[Slot], of_operand: Mapping[int, tuple[int, ...]]) -> frozenset[tuple[int, int]]:
-    pairs = {(a, b) for first, second in line.before for a in of_operand[first] for b in of_operand[second]}
+def _before(
+    linearization: Linearization, slots: list[Slot], of_operand: Mapping[int, tuple[int, ...]]
+) -> frozenset[tuple[int, int]]:
+    pairs = {(a, b) for first, second in linearization.before for a in of_operand[first] for b in of_operand[second]}
     pairs |= {(a, b) for own in of_operand.values() for a in own for b in own if a < b}
     return frozenset(pairs)

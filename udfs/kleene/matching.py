@@ -1,9 +1,9 @@
 """Exact matching of a pattern on the events of many partitions.
 
-Source: SPEC section 3 and Behravesh et al. (FAEM). For each line of the pattern partial matches of the plain operands
-are joined along the plan's tree; then ``+``, ``*`` and ``[n]`` take their events; negated events are tested; last come
-the combinations of ``[n]``. Work goes through ranges of first events, so that what is held at once does not grow with
-the stream: a range that gives too many partial matches is cut in two.
+Source: SPEC section 3 and Behravesh et al. (FAEM). For each linearization of the pattern partial matches of the plain
+operands are joined along the plan's tree; then ``+``, ``*`` and ``[n]`` take their events; negated events are tested;
+last come the combinations of ``[n]``. Work goes through ranges of first events, so that what is held at once does not
+grow with the stream: a range that gives too many partial matches is cut in two.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def match_events(
     stream = stream_of(pattern, events)
     keeper = _Keeper(events, max_matches, truncate)
     if policy == "skip_till_any":
-        _every(pattern, stream, keeper, _lines(pattern, plan, begins), Work() if work is None else work)
+        _every(pattern, stream, keeper, _linearizations(pattern, plan, begins), Work() if work is None else work)
     else:
         rows = per_start(pattern, stream, strict=policy == "strict", past_last=after_match == "past_last")
         keeper.add(rows if begins is None else rows.take(np.flatnonzero(begins[rows.events[rows.offsets[:-1]]])))
@@ -131,16 +131,20 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
     Where ``*`` stands beside ``|`` or ``&``, orders of the pattern may share rows; the rows are listed to be counted.
     """
     stream = stream_of(pattern, events)
-    lines = _lines(pattern, plan, None)
+    linearizations = _linearizations(pattern, plan, None)
     if _may_repeat(pattern):
         everything = _Keeper(events, MOST_COUNTED, truncate=False)
-        return sum(len(rows) for rows in _listed_ranges(stream, lines, Work(), everything))
-    return sum(_counted(line, stream, begin, end) for line in lines for begin, end in _ranges(stream))
+        return sum(len(rows) for rows in _listed_ranges(stream, linearizations, Work(), everything))
+    return sum(
+        _counted(linearization, stream, begin, end)
+        for linearization in linearizations
+        for begin, end in _ranges(stream)
+    )
 
 
 @dataclass(frozen=True)
-class _Line:
-    """A line, ready to be matched."""
+class _PlannedLinearization:
+    """A linearization, ready to be matched."""
 
     layout: Layout
     plan: Plan
@@ -178,14 +182,14 @@ class _Keeper:
         if sum(len(part.events) for part in self.kept) > answers.MOST_BOUND:
             raise answers.too_long()
 
-    def limits(self, line: _Line, in_order: bool) -> Limits:
-        """How many matches of one partial match of a line are wanted.
+    def limits(self, linearization: _PlannedLinearization, in_order: bool) -> Limits:
+        """How many matches of one partial match of a linearization are wanted.
 
         One more than the rows asked for says that there are too many, and holds the first ones where matches are found
         in the order of the answer and none is taken away later.
         """
-        kept_all = not line.layout.line.gaps and line.begins is None
-        first = in_order and line.layout.total and not line.layout.pairs
+        kept_all = not linearization.layout.linearization.gaps and linearization.begins is None
+        first = in_order and linearization.layout.total and not linearization.layout.pairs
         if kept_all and (first or not self.truncate):
             return Limits(self.most + 1, enough=True, first=self.truncate, events=answers.MOST_BOUND)
         return Limits(max(MOST_WAYS, self.most + 1), enough=False, first=False, events=answers.MOST_BOUND)
@@ -204,37 +208,39 @@ class _Keeper:
         return self.first(), self.total
 
 
-def _lines(pattern: KleenePattern, plan: Plan | None, begins: BoolArray | None) -> list[_Line]:
+def _linearizations(pattern: KleenePattern, plan: Plan | None, begins: BoolArray | None) -> list[_PlannedLinearization]:
     tree = left_deep(pattern.positive) if plan is None else plan
     found = []
-    for line in pattern.lines:
-        layout = layout_of(pattern, line)
-        own = restricted(tree, frozenset(line.operands))
+    for linearization in pattern.linearizations:
+        layout = layout_of(pattern, linearization)
+        own = restricted(tree, frozenset(linearization.operands))
         assert own is not None
         picks = {slot: layout.slots[slot].count for slot in layout.of_kind("pick")}
-        found.append(_Line(layout, own, picks, begins))
+        found.append(_PlannedLinearization(layout, own, picks, begins))
     return found
 
 
 def _may_repeat(pattern: KleenePattern) -> bool:
-    """Whether two lines may give one row: only where an operand of theirs may be without events."""
+    """Whether two linearizations may give one row: only where an operand of theirs may be without events."""
     optional = any(operand.least == 0 for operand in pattern.operands if not operand.negated)
-    return len(pattern.lines) > 1 and optional
+    return len(pattern.linearizations) > 1 and optional
 
 
-def _every(pattern: KleenePattern, stream: Stream, keeper: _Keeper, lines: list[_Line], work: Work) -> None:
+def _every(
+    pattern: KleenePattern, stream: Stream, keeper: _Keeper, linearizations: list[_PlannedLinearization], work: Work
+) -> None:
     """skip_till_any."""
     if _may_repeat(pattern):
-        for rows in _listed_ranges(stream, lines, work, keeper):
+        for rows in _listed_ranges(stream, linearizations, work, keeper):
             keeper.add(rows)
         return
     in_order = _in_order(stream)
-    rising = _rising(pattern, stream, lines)
+    rising = _rising(pattern, stream, linearizations)
     for begin, end in _ranges(stream):
-        for line in lines:
-            for found in _matches_of(line, stream, begin, end, work, keeper.limits(line, in_order)):
-                keeper.count(combining.total_of(found, line.picks))
-                for rows in _combined(line, stream, found, keeper.limit):
+        for linearization in linearizations:
+            for found in _matches_of(linearization, stream, begin, end, work, keeper.limits(linearization, in_order)):
+                keeper.count(combining.total_of(found, linearization.picks))
+                for rows in _combined(linearization, stream, found, keeper.limit):
                     keeper.keep(rows)
         done = end == len(stream) or stream.key[stream.part[end]] != stream.key[stream.part[end - 1]]
         # What comes later is behind everything that is kept.
@@ -248,25 +254,27 @@ def _in_order(stream: Stream) -> bool:
     return bool(((stream.part[1:] != stream.part[:-1]) | (positions[1:] > positions[:-1])).all())
 
 
-def _rising(pattern: KleenePattern, stream: Stream, lines: list[_Line]) -> bool:
+def _rising(pattern: KleenePattern, stream: Stream, linearizations: list[_PlannedLinearization]) -> bool:
     """Whether matches of later first events always come later in the answer."""
-    plain = all(line.layout.slots[0].kind == "one" for line in lines)
+    plain = all(linearization.layout.slots[0].kind == "one" for linearization in linearizations)
     keys, positions = stream.key[stream.part], stream.columns.events.positions[stream.source]
     rises = (keys[1:] != keys[:-1]) | (positions[1:] > positions[:-1])
     return plain and not pattern.along and bool(rises.all())
 
 
-def _combined(line: _Line, stream: Stream, found: Collected, limit: int | None) -> Iterator[Rows]:
+def _combined(
+    linearization: _PlannedLinearization, stream: Stream, found: Collected, limit: int | None
+) -> Iterator[Rows]:
     """Matches with their combinations as rows; of each match `limit` at most."""
-    if not line.picks:
-        yield answers.rows_of(line.layout, stream, found)
+    if not linearization.picks:
+        yield answers.rows_of(linearization.layout, stream, found)
         return
     begin, size = 0, 0
     positions = stream.columns.events.positions[stream.source]
-    counts = combining.combinations_of(found, line.picks)
-    bound = np.full(len(found), len(found.ones) + sum(line.picks.values()), np.int64)
+    counts = combining.combinations_of(found, linearization.picks)
+    bound = np.full(len(found), len(found.ones) + sum(linearization.picks.values()), np.int64)
     for slot, (offsets, _) in found.lists.items():
-        if slot not in line.picks:
+        if slot not in linearization.picks:
             bound += np.diff(offsets)
     held = 0
     for number, (count, events) in enumerate(zip(counts, bound.tolist(), strict=True)):
@@ -275,21 +283,27 @@ def _combined(line: _Line, stream: Stream, found: Collected, limit: int | None) 
             raise answers.too_long()
         size, held = size + rows, held + rows * events
         if size >= ROWS_AT_ONCE or held >= EVENTS_AT_ONCE or number == len(counts) - 1:
-            some = combining.listed(found.take(np.arange(begin, number + 1)), line.picks, positions, limit)
-            yield answers.rows_of(line.layout, stream, some)
+            some = combining.listed(found.take(np.arange(begin, number + 1)), linearization.picks, positions, limit)
+            yield answers.rows_of(linearization.layout, stream, some)
             begin, size, held = number + 1, 0, 0
 
 
-def _listed_ranges(stream: Stream, lines: list[_Line], work: Work, keeper: _Keeper) -> Iterator[Rows]:
-    """The distinct rows of all lines, a range of partitions at a time; no more than show that there are too many."""
+def _listed_ranges(
+    stream: Stream, linearizations: list[_PlannedLinearization], work: Work, keeper: _Keeper
+) -> Iterator[Rows]:
+    """The distinct rows of all linearizations, a range of partitions at a time; no more than show that there are too
+    many.
+    """
     most = keeper.most + 1
     in_order = _in_order(stream)
     for begin, end in _whole_parts(stream):
         parts = [answers.no_rows()]
-        for line in lines:
+        for linearization in linearizations:
             for low, high in _ranges(stream, begin, end):
-                for found in _matches_of(line, stream, low, high, work, keeper.limits(line, in_order)):
-                    for rows in _combined(line, stream, found, most):
+                for found in _matches_of(
+                    linearization, stream, low, high, work, keeper.limits(linearization, in_order)
+                ):
+                    for rows in _combined(linearization, stream, found, most):
                         parts.append(rows)
                         if sum(len(part) for part in parts) > 4 * most:
                             parts = [answers.first_rows(parts, keeper.events, most)]
@@ -312,14 +326,16 @@ def _ranges(stream: Stream, begin: int = 0, end: int | None = None) -> Iterator[
         yield low, min(low + FIRST_EVENTS_AT_ONCE, stop)
 
 
-def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work, limits: Limits) -> Iterator[Collected]:
-    """The matches of a line whose first plain event (without such: first event) lies in a range."""
-    joiner = Joiner(stream, line.layout, begin, end, ROWS_AT_ONCE, line.compared)
+def _matches_of(
+    linearization: _PlannedLinearization, stream: Stream, begin: int, end: int, work: Work, limits: Limits
+) -> Iterator[Collected]:
+    """The matches of a linearization whose first plain event (without such: first event) lies in a range."""
+    joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared)
     try:
         counts = Work()
-        table = _joined(line.plan, joiner, counts)
+        table = _joined(linearization.plan, joiner, counts)
     except TooManyRowsError:
-        for part, low, high in _cut(line, stream, begin, end):
+        for part, low, high in _cut(linearization, stream, begin, end):
             yield from _matches_of(part, stream, low, high, work, limits)
         return
     for node, rows in counts.rows.items():
@@ -330,48 +346,60 @@ def _matches_of(line: _Line, stream: Stream, begin: int, end: int, work: Work, l
         table = table.take(_in_range(joiner, table))
     for low, high in _shares(joiner, table):
         for some in collected(joiner, table.take(slice(low, high)), limits):
-            found = some.take(free_of_negated(joiner, some)) if line.layout.line.gaps else some
-            yield found if line.begins is None else found.take(line.begins[stream.source[found.first()]])
+            found = some.take(free_of_negated(joiner, some)) if linearization.layout.linearization.gaps else some
+            yield (
+                found
+                if linearization.begins is None
+                else found.take(linearization.begins[stream.source[found.first()]])
+            )
 
 
-def _cut(line: _Line, stream: Stream, begin: int, end: int) -> list[tuple[_Line, int, int]]:
+def _cut(
+    linearization: _PlannedLinearization, stream: Stream, begin: int, end: int
+) -> list[tuple[_PlannedLinearization, int, int]]:
     """How to go on where a range gives too many partial matches.
 
     Joins from the first operand on are as small as their range; those of another tree need not be. So a small range is
     joined in that way, whatever the plan.
     """
-    first = left_deep(line.layout.line.operands)
-    if line.plan != first and end - begin <= SMALL_RANGE:
-        return [(replace(line, plan=first), begin, end)]
+    first = left_deep(linearization.layout.linearization.operands)
+    if linearization.plan != first and end - begin <= SMALL_RANGE:
+        return [(replace(linearization, plan=first), begin, end)]
     if end - begin == 1:
         raise ArgumentError(
             f"event at position {_position(stream, begin)} alone begins more than {ROWS_AT_ONCE:,} partial matches; "
             "narrow the pattern with WITHIN, PARTITION BY or conditions"
         )
     middle = (begin + end) // 2
-    return [(line, begin, middle), (line, middle, end)]
+    return [(linearization, begin, middle), (linearization, middle, end)]
 
 
-def _counted(line: _Line, stream: Stream, begin: int, end: int) -> int:
-    """How many rows a line has whose first event lies in a range."""
-    joiner = Joiner(stream, line.layout, begin, end, ROWS_AT_ONCE, line.compared)
+def _counted(linearization: _PlannedLinearization, stream: Stream, begin: int, end: int) -> int:
+    """How many rows a linearization has whose first event lies in a range."""
+    joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared)
     try:
-        if isinstance(line.plan, Join):
-            left, right = _joined(line.plan.left, joiner, Work()), _joined(line.plan.right, joiner, Work())
+        if isinstance(linearization.plan, Join):
+            left, right = (
+                _joined(linearization.plan.left, joiner, Work()),
+                _joined(linearization.plan.right, joiner, Work()),
+            )
             total = joiner.counted(left.take(_in_range(joiner, left)), right)
             if total is not None:
                 return total
             table = joiner.join(left, right)
         else:
-            table = _joined(line.plan, joiner, Work())
+            table = _joined(linearization.plan, joiner, Work())
     except TooManyRowsError:
-        return sum(_counted(part, stream, low, high) for part, low, high in _cut(line, stream, begin, end))
+        return sum(_counted(part, stream, low, high) for part, low, high in _cut(linearization, stream, begin, end))
     if not table.rowless:
         found = counted(joiner, table.take(_in_range(joiner, table)))
         if found is not None:
             return found
     every = Limits(MOST_COUNTED, enough=False, first=False, events=MOST_COUNTED)
-    return sum(combining.total_of(found, line.picks) for found in _matches_of(line, stream, begin, end, Work(), every))
+    return sum(
+        combining.total_of(found, linearization.picks)
+        for found in _matches_of(linearization, stream, begin, end, Work(), every)
+    )
 
 
 def _in_range(joiner: Joiner, table: Table) -> BoolArray:

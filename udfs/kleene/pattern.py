@@ -1,4 +1,4 @@
-"""A query for exact matching, compiled: operands, lines, conditions, window.
+"""A query for exact matching, compiled: operands, linearizations, conditions, window.
 
 Source: Behravesh et al., "Kleene operator in FAEM", and SPEC section 3. WHERE is cut into its conjuncts, and each
 belongs to one place:
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.kleene.orders import Line, lines_of
+from patternlake.udfs.kleene.linearizations import Linearization, linearizations_of
 from patternlake.udfs.language import engines, operands, tree
 from patternlake.udfs.language.expressions import EqualAlong
 from patternlake.udfs.language.names import quoted
@@ -106,7 +106,7 @@ class KleenePattern:
     ----------
     operands
         In text order, negated ones too.
-    lines
+    linearizations
         The orders whose union the pattern is.
     constants
         Conjuncts over no operand.
@@ -125,7 +125,7 @@ class KleenePattern:
     """
 
     operands: tuple[Operand, ...]
-    lines: tuple[Line, ...]
+    linearizations: tuple[Linearization, ...]
     constants: tuple[Predicate, ...]
     conditions: tuple[Condition, ...]
     along: tuple[str, ...]
@@ -149,9 +149,9 @@ class KleenePattern:
         """Whether a match may end in a ``+`` or ``*``, which later events may still join."""
         return any(
             self.operands[one].grows
-            and not any(before == one and self.operands[other].least > 0 for before, other in line.before)
-            for line in self.lines
-            for one in line.operands
+            and not any(before == one and self.operands[other].least > 0 for before, other in linearization.before)
+            for linearization in self.linearizations
+            for one in linearization.operands
         )
 
     @property
@@ -159,9 +159,9 @@ class KleenePattern:
         """Whether a match may begin in an ``[n]``, of whose events it takes any n."""
         return any(
             self.operands[one].counted
-            and not any(behind == one and self.operands[other].least > 0 for other, behind in line.before)
-            for line in self.lines
-            for one in line.operands
+            and not any(behind == one and self.operands[other].least > 0 for other, behind in linearization.before)
+            for linearization in self.linearizations
+            for one in linearization.operands
         )
 
     @property
@@ -204,7 +204,7 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     ------
     UnsupportedOperatorError
         Naming the operator and its place: what `engines.check` refuses, ``&`` under another policy than
-        ``skip_till_any``, more than `MOST_OPERANDS` operands or `orders.MOST_LINES` lines.
+        ``skip_till_any``, more than `MOST_OPERANDS` operands or `linearizations.MOST_LINES` linearizations.
     PatternSyntaxError, PredicateError
         Two operands have one name; a predicate is not allowed or names what is not in scope; ``[i-1]`` of an operand
         that takes one event, of two operands in one conjunct or of a negated one; a conjunct over two negated operands,
@@ -261,7 +261,7 @@ class _Compiler:
         partition = partition_columns(self.query, self.scope)
         return KleenePattern(
             operands=made,
-            lines=lines_of(self.query, nodes, repeated),
+            linearizations=linearizations_of(self.query, nodes, repeated),
             constants=tuple(self.constants),
             conditions=tuple(self.conditions),
             along=tuple(dict.fromkeys(self.along)),

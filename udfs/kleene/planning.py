@@ -25,7 +25,7 @@ class Node:
     depth
         0 for the root.
     rows
-        Expected partial matches of all lines; of repeated operands alone their events.
+        Expected partial matches of all linearizations; of repeated operands alone their events.
     cost
         Expected work of the node and of all below it: rows and candidates looked at.
     """
@@ -191,25 +191,25 @@ class _Costs:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.lines = model.pattern.lines
+        self.linearizations = model.pattern.linearizations
         self.known: dict[tuple[frozenset[int], frozenset[int]], float] = {}
 
     def rows(self, plan: Plan) -> float:
-        """Expected rows of a node, over all lines."""
+        """Expected rows of a node, over all linearizations."""
         return self.rows_of(frozenset(operands_in(plan)))
 
     def rows_of(self, operands: frozenset[int]) -> float:
-        parts = [(line, operands & set(line.operands)) for line in self.lines]
-        return sum(self.model.rows(line, inside) for line, inside in parts if inside)
+        parts = [(linearization, operands & set(linearization.operands)) for linearization in self.linearizations]
+        return sum(self.model.rows(linearization, inside) for linearization, inside in parts if inside)
 
     def work(self, left: frozenset[int], right: frozenset[int]) -> float:
-        """Expected work of one join, over all lines."""
+        """Expected work of one join, over all linearizations."""
         if (left, right) not in self.known:
             total = 0.0
-            for line in self.lines:
-                one, other = left & set(line.operands), right & set(line.operands)
+            for linearization in self.linearizations:
+                one, other = left & set(linearization.operands), right & set(linearization.operands)
                 if one and other:
-                    total += self.model.work(line, one, other)
+                    total += self.model.work(linearization, one, other)
             self.known[left, right] = total
         return self.known[left, right]
 

@@ -3,8 +3,8 @@
 Source: SPEC section 3 (rule M) and Behravesh et al., Algorithms 1 and 2. Neighbouring groups without a plain event
 between them are a **run**. Inside a run a group begins with the first event behind the last kept one, and collects up
 to a cut; rule M allows exactly those cuts behind which the next kept event comes no later than anything that could
-still be added. Where both ends of a line are groups and there is a window, the first event settles how far it reaches,
-and a match is complete if the window of the latest event that could stand before it ends too early.
+still be added. Where both ends of a linearization are groups and there is a window, the first event settles how far it
+reaches, and a match is complete if the window of the latest event that could stand before it ends too early.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Chains(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What the groups of a line may collect, and what lies around them.
+    """What the groups of a linearization may collect, and what lies around them.
 
     Attributes
     ----------
@@ -79,15 +79,15 @@ class Candidates(NamedTuple):
     runs
         int64[n, 2]: groups of each run, as a half-open range.
     low, high
-        int64[r]: first and last plain event of each row; ignored where a line has none.
+        int64[r]: first and last plain event of each row; ignored where a linearization has none.
     coupled
-        True where both ends of the line are groups and there is a window.
+        True where both ends of the linearization are groups and there is a window.
     bare
-        True where the line has no plain operand.
+        True where the linearization has no plain operand.
     open_end
-        True where the line ends with a group.
+        True where the linearization ends with a group.
     begin, end
-        First events that are wanted, where the line is bare and coupled.
+        First events that are wanted, where the linearization is bare and coupled.
     operands
         int64[g]: number of the operand of each group.
     """

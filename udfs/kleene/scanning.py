@@ -3,7 +3,8 @@
 Source: SPEC section 3. The scan holds one operand open. An event is taken by the last operand in order that can take
 it: one that qualifies against everything kept, with every operand before it full enough; an open ``+``, ``*`` or
 ``[n]`` takes more. Under ``strict`` each event of the partition must be taken. Comparisons of two values are judged
-inside the scan; a line with a condition of another form is scanned event by event with the evaluator, which is slow.
+inside the scan; a linearization with a condition of another form is scanned event by event with the evaluator, which is
+slow.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
 from patternlake.udfs.kleene.gaps import free_of_negated
 from patternlake.udfs.kleene.joins import Joiner
 from patternlake.udfs.kleene.layout import Layout, Slot
-from patternlake.udfs.kleene.orders import Line
+from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.pattern import Condition, KleenePattern
 from patternlake.udfs.kleene.scans import ENDLESS, Scan, following_of, scanned
 from patternlake.udfs.kleene.slow_scans import slowly
@@ -42,20 +43,20 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
         True: a match begins behind the last event of the match before it, in its partition.
     """
     parts: list[Rows] = []
-    lines: list[IntArray] = []
+    linearizations: list[IntArray] = []
     # Where nothing else decides which matches count, the scan itself leaves out the starts inside a match.
-    apart = past_last and len(pattern.lines) == 1 and not pattern.lines[0].gaps and not pattern.along
-    for number, line in enumerate(pattern.lines):
-        rows = _of_line(pattern, line, stream, strict, apart)
+    apart = past_last and len(pattern.linearizations) == 1 and not pattern.linearizations[0].gaps and not pattern.along
+    for number, linearization in enumerate(pattern.linearizations):
+        rows = _of_linearization(pattern, linearization, stream, strict, apart)
         parts.append(rows)
-        lines.append(np.full(len(rows.events), number, np.int64))
+        linearizations.append(np.full(len(rows.events), number, np.int64))
     rows = answers.stacked([answers.no_rows(), *parts])
     if not len(rows):
         return rows
-    line_of = np.concatenate(lines)
+    linearization_of = np.concatenate(linearizations)
     first = rows.events[rows.offsets[:-1]]
-    # Of one start the least events count, then the first line.
-    order, _ = answers.sort_rows(np.argsort(first, kind="stable"), first, rows.offsets, rows.events, line_of)
+    # Of one start the least events count, then the first linearization.
+    order, _ = answers.sort_rows(np.argsort(first, kind="stable"), first, rows.offsets, rows.events, linearization_of)
     best = order[np.append(True, first[order][1:] != first[order][:-1])]
     rows = rows.take(best)
     rows = Rows(rows.offsets, stream.source[rows.events], rows.operands)
@@ -76,30 +77,32 @@ def _apart(first: IntArray, last: IntArray) -> BoolArray:
     return kept
 
 
-def _of_line(pattern: KleenePattern, line: Line, stream: Stream, strict: bool, apart: bool) -> Rows:
-    """The matches of a line, whose gaps are free."""
-    taken = [pattern.operands[number] for number in line.operands]
-    conditions = [part for part in pattern.conditions if set(part.operands) <= set(line.operands)]
+def _of_linearization(
+    pattern: KleenePattern, linearization: Linearization, stream: Stream, strict: bool, apart: bool
+) -> Rows:
+    """The matches of a linearization, whose gaps are free."""
+    taken = [pattern.operands[number] for number in linearization.operands]
+    conditions = [part for part in pattern.conditions if set(part.operands) <= set(linearization.operands)]
     judged = [part for part in conditions if part.negated is None]
     compared = [_comparison(part, stream) for part in judged]
     mask = np.zeros((len(taken), len(stream)), np.bool_)
-    for place, number in enumerate(line.operands):
+    for place, number in enumerate(linearization.operands):
         mask[place, stream.members[number]] = True
-    scan = _scan(line, stream, mask, [made for made in compared if made is not None], strict)
+    scan = _scan(linearization, stream, mask, [made for made in compared if made is not None], strict)
     scan = scan._replace(
         apart=apart,
         least=np.array([operand.least for operand in taken], np.int64),
         most=np.array([ENDLESS if operand.most is None else operand.most for operand in taken], np.int64),
     )
-    layout = _layout(line, pattern, conditions)
+    layout = _layout(linearization, pattern, conditions)
     joiner = Joiner(stream, layout, 0, 0, 0)
     rest = [part for part, made in zip(judged, compared, strict=True) if made is None]
     most = answers.MOST_BOUND
-    offsets, events, places = slowly(scan, joiner, line, rest, most) if rest else scanned(scan, most)
+    offsets, events, places = slowly(scan, joiner, linearization, rest, most) if rest else scanned(scan, most)
     if not len(offsets):
         raise answers.too_long()
-    rows = Rows(offsets, events, np.array(line.operands, np.int8)[places])
-    if line.gaps and len(rows):
+    rows = Rows(offsets, events, np.array(linearization.operands, np.int8)[places])
+    if linearization.gaps and len(rows):
         rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))
     return rows
 
@@ -118,10 +121,14 @@ def _comparison(condition: Condition, stream: Stream) -> tuple[int, int, Compari
 
 
 def _scan(
-    line: Line, stream: Stream, mask: BoolArray, made: Sequence[tuple[int, int, Comparison]], strict: bool
+    linearization: Linearization,
+    stream: Stream,
+    mask: BoolArray,
+    made: Sequence[tuple[int, int, Comparison]],
+    strict: bool,
 ) -> Scan:
     m = len(stream)
-    place = {number: at for at, number in enumerate(line.operands)}
+    place = {number: at for at, number in enumerate(linearization.operands)}
 
     def stack(arrays: Sequence[IntArray] | Sequence[BoolArray], dtype: type) -> IntArray:
         return np.stack(arrays) if arrays else np.zeros((0, m), dtype)
@@ -147,12 +154,12 @@ def _scan(
     )
 
 
-def _layout(line: Line, pattern: KleenePattern, conditions: list[Condition]) -> Layout:
+def _layout(linearization: Linearization, pattern: KleenePattern, conditions: list[Condition]) -> Layout:
     """A slot for each operand."""
-    slots = tuple(Slot(n, "group" if pattern.operands[n].repeated else "one", 1) for n in line.operands)
-    of_operand = {number: (slot,) for slot, number in enumerate(line.operands)}
+    slots = tuple(Slot(n, "group" if pattern.operands[n].repeated else "one", 1) for n in linearization.operands)
+    of_operand = {number: (slot,) for slot, number in enumerate(linearization.operands)}
     negations = tuple(part for part in conditions if part.negated is not None)
-    return Layout(line, slots, of_operand, (), frozenset(), (), (), (), (), negations)
+    return Layout(linearization, slots, of_operand, (), frozenset(), (), (), (), (), negations)
 
 
 def _collected(layout: Layout, stream: Stream, rows: Rows) -> Collected:

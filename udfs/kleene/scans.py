@@ -18,7 +18,7 @@ ENDLESS = 1 << 62
 
 
 class Scan(NamedTuple):
-    """A line and its events, as the kernel takes them.
+    """A linearization and its events, as the kernel takes them.
 
     Attributes
     ----------

@@ -12,18 +12,18 @@ import numpy as np
 
 from patternlake.udfs.kleene.events import IntArray
 from patternlake.udfs.kleene.joins import Joiner
-from patternlake.udfs.kleene.orders import Line
+from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.pattern import Condition
 from patternlake.udfs.kleene.scans import Scan, qualifies
 from patternlake.udfs.language.references import Reference
 
 
 def slowly(
-    scan: Scan, joiner: Joiner, line: Line, rest: Sequence[Condition], most: int
+    scan: Scan, joiner: Joiner, linearization: Linearization, rest: Sequence[Condition], most: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     """As `scans.scanned`, with conditions that only the evaluator can judge."""
-    place_of = {number: place for place, number in enumerate(line.operands)}
-    operands = len(line.operands)
+    place_of = {number: place for place, number in enumerate(linearization.operands)}
+    operands = len(linearization.operands)
     offsets: list[int] = [0]
     events: list[int] = []
     places: list[int] = []

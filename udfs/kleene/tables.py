@@ -27,7 +27,7 @@ class Table:
     rowless
         True where there are only such: then there are no rows yet.
     whole
-        True where a row stands for a whole part, because the line has no plain operand.
+        True where a row stands for a whole part, because the linearization has no plain operand.
     """
 
     columns: Mapping[int, IntArray] = field(default_factory=dict)

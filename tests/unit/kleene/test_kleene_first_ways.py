@@ -43,7 +43,7 @@ def first_rows(text: str, given_: list[Event], most: int) -> list[Row]:
                 {"q": (2, 3), "p": (1,)},
                 {"q": (3,), "p": (1, 2)},
             ],
-            id="operands are in the order of the text, not of the line",
+            id="operands are in the order of the text, not of the linearization",
         ),
         pytest.param(
             f"AX+ AS p ; BX+ AS q{TWO}",
@@ -55,7 +55,7 @@ def first_rows(text: str, given_: list[Event], most: int) -> list[Row]:
             f"AX+ AS p ; x* AS q{ONE}",
             "a1 x2 a3",
             [{"p": (1,), "q": (2,)}, {"p": (1, 2, 3)}],
-            id="at the end of the line the shorter one comes first",
+            id="at the end of the linearization the shorter one comes first",
         ),
         pytest.param(
             f"AX+ AS p ; x* AS q ; c AS r{ONE}",

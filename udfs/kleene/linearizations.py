@@ -1,8 +1,9 @@
-"""The lines of a pattern: a union of orders of operands in which every repeated operand has its place.
+"""The linearizations of a pattern: a union of orders of operands in which every repeated operand has its place.
 
 Source: SPEC section 3 and Behravesh et al., "Kleene on concurrent join" (``A+ & B`` = ``(A+ ; B) ∪ (B ; A+)``, Fig. 2).
-An alternative gives one line per choice. Under ``&`` plain operands stay unordered, for a join settles their order; a
-repeated operand is one block, so it comes wholly before or wholly after each other operand, one line per choice.
+An alternative gives one linearization per choice. Under ``&`` plain operands stay unordered, for a join settles their
+order; a repeated operand is one block, so it comes wholly before or wholly after each other operand, one linearization
+per choice.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language import tree
 from patternlake.udfs.language.tree import Node, Query
 
-MOST_LINES = 500
-"""Greatest number of lines of one pattern."""
+MOST_LINEARIZATIONS = 500
+"""Greatest number of linearizations of one pattern."""
 
 Pairs = frozenset[tuple[int, int]]
 
@@ -30,7 +31,7 @@ class Gap:
     negated
         Numbers of the negated operands.
     left, right
-        Numbers of all operands of the line before and behind them.
+        Numbers of all operands of the linearization before and behind them.
     """
 
     negated: tuple[int, ...]
@@ -39,7 +40,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Linearization:
     """One order of operands.
 
     Attributes
@@ -63,15 +64,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A line of a part of the pattern, with orders still open."""
+    """A linearization of a part of the pattern, with orders still open."""
 
     operands: tuple[int, ...] = ()
     before: Pairs = field(default_factory=frozenset)
     gaps: tuple[Gap, ...] = ()
 
 
-def lines_of(query: Query, number_of: Mapping[int, int], repeated: frozenset[int]) -> tuple[Line, ...]:
-    """The lines of a query that the kleene engine takes.
+def linearizations_of(
+    query: Query, number_of: Mapping[int, int], repeated: frozenset[int]
+) -> tuple[Linearization, ...]:
+    """The linearizations of a query that the kleene engine takes.
 
     Parameters
     ----------
@@ -85,11 +88,13 @@ def lines_of(query: Query, number_of: Mapping[int, int], repeated: frozenset[int
     Raises
     ------
     UnsupportedOperatorError
-        There are more than `MOST_LINES`; the place is the whole pattern.
+        There are more than `MOST_LINEARIZATIONS`; the place is the whole pattern.
     """
     expander = _Expander(query, number_of, repeated)
-    parts = dict.fromkeys(line for part in expander.parts(query.pattern) for line in expander.settled(part))
-    return tuple(_line(part, repeated) for part in parts)
+    parts = dict.fromkeys(
+        linearization for part in expander.parts(query.pattern) for linearization in expander.settled(part)
+    )
+    return tuple(_linearization(part, repeated) for part in parts)
 
 
 class _Expander:
@@ -100,11 +105,11 @@ class _Expander:
         self.settled_lines = 0
 
     def check(self, count: int) -> None:
-        if count > MOST_LINES:
+        if count > MOST_LINEARIZATIONS:
             span = self.query.pattern.span
             message = (
-                f"'|' and '&' give this pattern more than {MOST_LINES} orders of repeated operands and alternatives; "
-                "split it into several patterns"
+                f"'|' and '&' give this pattern more than {MOST_LINEARIZATIONS} orders of repeated operands and "
+                "alternatives; split it into several patterns"
             )
             raise UnsupportedOperatorError(message, self.query.text, span.start, span.end)
 
@@ -127,15 +132,15 @@ class _Expander:
         return [join(chosen) for chosen in product(*below)]
 
     def settled(self, part: _Part) -> list[_Part]:
-        """The part with every repeated operand ordered against all others, one line per way."""
+        """The part with every repeated operand ordered against all others, one linearization per way."""
         for one in part.operands:
             for other in part.operands:
                 either = one in self.repeated or other in self.repeated
                 if one < other and either and not part.before & {(one, other), (other, one)}:
                     return [
-                        line
+                        linearization
                         for pair in ((one, other), (other, one))
-                        for line in self.settled(_Part(part.operands, _closed(part.before, pair), part.gaps))
+                        for linearization in self.settled(_Part(part.operands, _closed(part.before, pair), part.gaps))
                     ]
         self.settled_lines += 1
         self.check(self.settled_lines)
@@ -169,7 +174,7 @@ def _closed(before: Pairs, pair: tuple[int, int]) -> Pairs:
     return before | set(product(lows, highs))
 
 
-def _line(part: _Part, repeated: frozenset[int]) -> Line:
+def _linearization(part: _Part, repeated: frozenset[int]) -> Linearization:
     """The part with its operands in order, cut into stages."""
     below = {number: sum(b == number for _, b in part.before) for number in part.operands}
     operands = tuple(sorted(part.operands, key=lambda number: (below[number], number)))
@@ -181,4 +186,4 @@ def _line(part: _Part, repeated: frozenset[int]) -> Line:
         else:
             stages[-1] += (number,)
         open_stage = number not in repeated
-    return Line(operands, part.before, part.gaps, tuple(stages))
+    return Linearization(operands, part.before, part.gaps, tuple(stages))
