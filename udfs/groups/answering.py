@@ -13,15 +13,15 @@ import numpy as np
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.alphabet import BoolArray, IntArray, SmallArray
 from patternlake.udfs.groups.automaton import Automaton, automaton_of
-from patternlake.udfs.groups.complete import complete_room
+from patternlake.udfs.groups.complete import complete_workspace
 from patternlake.udfs.groups.gathering import Gathered, Held, TooEarly, gather
-from patternlake.udfs.groups.live import Plan, live_room, plan_of
+from patternlake.udfs.groups.live import Plan, live_workspace, plan_of
 from patternlake.udfs.groups.query import GroupQuery
 from patternlake.udfs.groups.running import run
 from patternlake.udfs.groups.state import GROUPS, GroupState, no_state
 from patternlake.udfs.groups.steps import FloatArray, Rows
-from patternlake.udfs.groups.sweep import Found, Tools, found_room, open_room
-from patternlake.udfs.groups.vectors import room_for
+from patternlake.udfs.groups.sweep import Found, Tools, found_workspace, open_workspace
+from patternlake.udfs.groups.vectors import vector_workspace
 
 
 @dataclass(frozen=True)
@@ -163,16 +163,16 @@ class Groups:
                 "the steps of a key must ascend"
             )
         at = held.integers_at[held.integers_at >= 0]
-        found = found_room(len(gathered.steps.step) + int(held.integers[at + GROUPS].sum()))
+        found = found_workspace(len(gathered.steps.step) + int(held.integers[at + GROUPS].sum()))
         most = self._most_open(gathered, held)
         tools = Tools(
             self.plan,
             self.automaton.inject,
-            live_room(self.plan, most + 2),
-            room_for(len(self.automaton.states)),
-            complete_room(self.automaton, self.query.within, self.query.threshold == 0, most),
+            live_workspace(self.plan, most + 2),
+            vector_workspace(len(self.automaton.states)),
+            complete_workspace(self.automaton, self.query.within, self.query.threshold == 0, most),
         )
-        kept = run(tools, open_room(2 * most + 4), found, gathered, held, to_the_end)
+        kept = run(tools, open_workspace(2 * most + 4), found, gathered, held, to_the_end)
         return GroupState(keys, *kept), _rows(keys, found)
 
     def _most_open(self, gathered: Gathered, held: Held) -> int:

@@ -19,7 +19,7 @@ from numba import njit
 from patternlake.udfs.groups.alphabet import IntArray, SmallArray
 from patternlake.udfs.groups.automaton import Automaton, Moves
 from patternlake.udfs.groups.steps import FloatArray, Steps
-from patternlake.udfs.groups.vectors import Vector, begin, push, room_for, take
+from patternlake.udfs.groups.vectors import Vector, begin, push, take, vector_workspace
 
 
 class Trail(NamedTuple):
@@ -45,7 +45,7 @@ class Shapes(NamedTuple):
     shape, age, moves
         `Automaton.shape`, `Automaton.age`, `Automaton.shapes`.
     vector
-        Room for a vector of sets.
+        Workspace for a vector of sets.
     first_of
         int32[sets]: first entry of a set, -1 everywhere between groups.
     next_of
@@ -78,7 +78,7 @@ class Complete(NamedTuple):
     shared
         Whether there is no threshold, and so a trail.
     trail, shapes, vector
-        Room; the trail belongs to the key at hand.
+        Workspace; the trail belongs to the key at hand.
     """
 
     inject: Moves
@@ -90,21 +90,21 @@ class Complete(NamedTuple):
     vector: Vector
 
 
-def complete_room(automaton: Automaton, window: int, shared: bool, most: int) -> Complete:
-    """Room for groups of at most `most` steps behind their earliest ends."""
+def complete_workspace(automaton: Automaton, window: int, shared: bool, most: int) -> Complete:
+    """Workspace for groups of at most `most` steps behind their earliest ends."""
     states, sets = len(automaton.states), len(automaton.shapes.to)
     shapes = Shapes(
         automaton.shape,
         automaton.age,
         automaton.shapes,
-        room_for(sets),
+        vector_workspace(sets),
         np.full(sets, -1, np.int32),
         np.empty(states, np.int32),
         np.empty(sets, np.int32),
         np.empty(most + 1),
     )
-    trail = Trail(room_for(states), np.zeros(2, np.int64))
-    return Complete(automaton.inject, automaton.carry, window, shared, trail, shapes, room_for(states))
+    trail = Trail(vector_workspace(states), np.zeros(2, np.int64))
+    return Complete(automaton.inject, automaton.carry, window, shared, trail, shapes, vector_workspace(states))
 
 
 @njit(cache=True)
@@ -114,7 +114,7 @@ def complete_probability(tools: Complete, steps: Steps, first: int, anchor: int,
     Parameters
     ----------
     tools
-        Room; groups of a key come in the order of their anchors.
+        Workspace; groups of a key come in the order of their anchors.
     steps, first, anchor, last
         Places in the steps, which follow one another without gaps from `first` on.
     """

@@ -106,8 +106,8 @@ def plan_of(query: GroupQuery) -> Plan:
     )
 
 
-def live_room(plan: Plan, most: int) -> Live:
-    """Room for `most` live starts."""
+def live_workspace(plan: Plan, most: int) -> Live:
+    """Workspace for `most` live starts."""
     positions = len(plan.symbol)
     return Live(
         np.empty(most, np.int64),

@@ -44,7 +44,7 @@ def run(tools: Tools, groups: Open, found: Found, gathered: Gathered, held: Held
     Parameters
     ----------
     tools, groups, found
-        Room; `found` takes the rows, by key and t_first.
+        Workspace; `found` takes the rows, by key and t_first.
     gathered, held
         The steps of each key, and what is remembered of it.
     to_the_end
@@ -74,7 +74,7 @@ def _run(
             for place in range(groups.bounds[0], groups.bounds[1]):
                 write(tools, groups, place, found, steps, key, steps.key_offset[key + 1] - 1, False)
         else:
-            whole_size, real_size = room_needed(tools, groups, steps, waiting, key, live)
+            whole_size, real_size = capacity_needed(tools, groups, steps, waiting, key, live)
             if whole + whole_size > len(integers):
                 integers = grown(integers, whole + whole_size)
             if real + real_size > len(floats):
@@ -159,7 +159,7 @@ def trail_size(tools: Tools, groups: Open, live: int) -> int:
 
 
 @njit(cache=True)
-def room_needed(tools: Tools, groups: Open, steps: Steps, waiting: Rows, key: int, live: int) -> tuple[int, int]:
+def capacity_needed(tools: Tools, groups: Open, steps: Steps, waiting: Rows, key: int, live: int) -> tuple[int, int]:
     """How many integers and floats a key takes."""
     low, high = kept_steps(tools, groups, steps, key, live)
     classes = steps.offset[high] - steps.offset[low]
@@ -228,7 +228,7 @@ def save(
 
 @njit(cache=True)
 def grown(array, size):  # type: ignore[no-untyped-def]
-    """The numbers with room for at least `size` of them."""
+    """The numbers with capacity for at least `size` of them."""
     larger = np.empty(2 * size, array.dtype)
     for at in range(len(array)):
         larger[at] = array[at]

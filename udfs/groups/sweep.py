@@ -35,7 +35,7 @@ class Tools(NamedTuple):
     plan, inject
         The query and its automaton.
     live, vector, complete
-        Room, for the key at hand.
+        Workspace, for the key at hand.
     """
 
     plan: Plan
@@ -96,14 +96,14 @@ class Found(NamedTuple):
     used: IntArray
 
 
-def found_room(most: int) -> Found:
-    """Room for rows."""
+def found_workspace(most: int) -> Found:
+    """Workspace for rows."""
     key, start, first, end = (np.empty(most, np.int64) for _ in range(4))
     return Found(key, start, first, end, np.empty(most), np.empty(most, np.bool_), np.zeros(1, np.int64))
 
 
-def open_room(most: int) -> Open:
-    """Room for the open groups of a key, of which there are never more than half as many at once."""
+def open_workspace(most: int) -> Open:
+    """Workspace for the open groups of a key, of which there are never more than half as many at once."""
     return Open(
         np.zeros((most, GROUP_SIZE), np.int64),
         np.zeros(most),
@@ -123,7 +123,7 @@ def sweep(
     Parameters
     ----------
     tools, groups, found
-        Room; the live starts and open groups of the key before its fresh steps.
+        Workspace; the live starts and open groups of the key before its fresh steps.
     steps
         All steps.
     key, fresh
@@ -136,7 +136,7 @@ def sweep(
     Returns
     -------
     (Open, int, int)
-        The open groups, as their room may have grown; the live starts; the last end of a match.
+        The open groups, as their workspace may have grown; the live starts; the last end of a match.
     """
     plan, starts, bounds = tools.plan, tools.live, groups.bounds
     for at in range(fresh, steps.key_offset[key + 1]):
@@ -198,7 +198,7 @@ def join(start: int, inject: Moves, vector: Vector, groups: Open, steps: Steps, 
     numbers[place, SIZE] = size
     groups.accepted[place] = accepted
     bounds[1] = place + 1
-    groups = with_room(groups, groups.at[place] + size)
+    groups = with_capacity(groups, groups.at[place] + size)
     put(groups.state, groups.value, groups.at[place], vector, size)
     return groups
 
@@ -267,7 +267,7 @@ def write(
 
 @njit(cache=True)
 def shift(groups: Open) -> None:
-    """Move the open groups to the beginning of their room."""
+    """Move the open groups to the beginning of their workspace."""
     low, high = groups.bounds[0], groups.bounds[1]
     if low == 0:
         return
@@ -285,8 +285,8 @@ def shift(groups: Open) -> None:
 
 
 @njit(cache=True)
-def with_room(groups: Open, size: int) -> Open:
-    """The open groups with room for vectors of this size altogether."""
+def with_capacity(groups: Open, size: int) -> Open:
+    """The open groups with capacity for vectors of this size altogether."""
     if size <= len(groups.state):
         return groups
     state, value = np.empty(2 * size, np.int32), np.empty(2 * size, np.float64)

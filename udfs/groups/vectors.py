@@ -20,7 +20,7 @@ NOTHING = 1e-290
 
 
 class Vector(NamedTuple):
-    """Room for one vector, and for the next one.
+    """Workspace for one vector, and for the next one.
 
     Attributes
     ----------
@@ -38,8 +38,8 @@ class Vector(NamedTuple):
     dense: FloatArray
 
 
-def room_for(states: int) -> Vector:
-    """Room for vectors of an automaton."""
+def vector_workspace(states: int) -> Vector:
+    """Workspace for vectors of an automaton."""
     return Vector(
         np.empty(states, np.int32), np.empty(states), np.empty(states, np.int32), np.full(states, -1.0)
     )  # fmt: skip

@@ -64,7 +64,7 @@ class Found(NamedTuple):
 
 @njit(cache=True)
 def collect(
-    given: Candidates, chains: Chains, reach: IntArray, from_row: int, most: int, room: int, at_once: int
+    given: Candidates, chains: Chains, reach: IntArray, from_row: int, most: int, capacity: int, at_once: int
 ) -> tuple[IntArray, IntArray, IntArray, int, int]:
     """The first matches of some rows, those of one row in the order of the answer.
 
@@ -101,7 +101,7 @@ def collect(
             steps.next[0] = -2
             last = _advance(steps, ways, given, chains, row, 0, stop, asked)
             while last >= 0:
-                found, count, end = _labels(steps, ways, given, row, last, ranked, found, count, before, most, room)
+                found, count, end = _labels(steps, ways, given, row, last, ranked, found, count, before, most, capacity)
                 cut = max(cut, end)
                 if end != WHOLE:
                     break
@@ -217,13 +217,13 @@ def _labels(
     count: int,
     before: int,
     most: int,
-    room: int,
+    capacity: int,
 ) -> tuple[Found, int, int]:
     """Add the matches that bind the sequence of steps 0 to `last`; how many there are then, and what has cut them."""
     if steps.alone[last]:
         for step in range(last + 1):
             steps.chosen[step] = steps.head[step]
-        return _added(steps, ways, given, row, last, found, count, before, most, room)
+        return _added(steps, ways, given, row, last, found, count, before, most, capacity)
     _label(steps, ways, given, row, last)
     step, end = 0, WHOLE
     steps.choice[0] = -1
@@ -248,7 +248,7 @@ def _labels(
             step += 1
             steps.choice[step] = -1
         else:
-            found, count, end = _added(steps, ways, given, row, last, found, count, before, most, room)
+            found, count, end = _added(steps, ways, given, row, last, found, count, before, most, capacity)
     return found, count, end
 
 
@@ -286,7 +286,7 @@ def _added(
     count: int,
     before: int,
     most: int,
-    room: int,
+    capacity: int,
 ) -> tuple[Found, int, int]:
     """Add the match of the chosen nodes; how many matches there are then, and what has kept it out."""
     groups, runs = given.offsets.shape[0], len(given.runs)
@@ -309,7 +309,7 @@ def _added(
                 offsets[count * groups + group] = used
             kept[used] = ways.event[node]
             used += 1
-    if used - offsets[before * groups] > room:
+    if used - offsets[before * groups] > capacity:
         return found, count, FULL
     while group < groups:
         group += 1

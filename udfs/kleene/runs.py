@@ -108,7 +108,14 @@ class Candidates(NamedTuple):
 
 @njit(cache=True)
 def collect(
-    given: Candidates, chains: Chains, reach: IntArray, from_row: int, most: int, room: int, at_once: int, first: bool
+    given: Candidates,
+    chains: Chains,
+    reach: IntArray,
+    from_row: int,
+    most: int,
+    capacity: int,
+    at_once: int,
+    first: bool,
 ) -> tuple[IntArray, IntArray, IntArray, int, int]:
     """The matches of some rows, those of one row in no order that counts.
 
@@ -120,7 +127,7 @@ def collect(
         int64[m]: `Stream.reach`.
     from_row
         The first row.
-    most, room
+    most, capacity
         One row gives so many matches, with so many events together, at most.
     at_once
         The row at which the matches have so many events together is the last one.
@@ -131,8 +138,8 @@ def collect(
     -------
     (int64[k], int64[k·g + 1], int64[e], row, cut)
         The row of each match; offsets of the events of each match and group; the events; the row to go on with; what
-        has cut a row's matches: `WHOLE`, `CUT` by `most`, or `FULL` by `room`, which ends the work; or `OPEN`: the row
-        to go on with is one whose matches `first_ways.collect` must find.
+        has cut a row's matches: `WHOLE`, `CUT` by `most`, or `FULL` by `capacity`, which ends the work; or `OPEN`: the
+        row to go on with is one whose matches `first_ways.collect` must find.
     """
     groups, rows = given.offsets.shape[0], given.offsets.shape[1] - 1
     row_of, offsets, kept = np.empty(1024, np.int64), np.zeros(1025, np.int64), np.empty(1024, np.int64)
@@ -147,7 +154,7 @@ def collect(
         starts = starts_of(given, row) if given.coupled else np.full(1, -1, np.int64)
         for run in range(runs):
             if not given.coupled or 0 < run < runs - 1:
-                solved[run] = _of_run(given, chains, row, run, begins[run], ends[run], musts[run], most, room)
+                solved[run] = _of_run(given, chains, row, run, begins[run], ends[run], musts[run], most, capacity)
                 cut = max(cut, solved[run][2])
         for start in starts:
             if found - before == most or cut == FULL:
@@ -161,7 +168,9 @@ def collect(
                     if run == 0 and runs > 1 and empty_front:
                         solved[0] = _nothing(given.runs[0, 1] - given.runs[0, 0])
                     else:
-                        solved[run] = _of_run(given, chains, row, run, begins[run], ends[run], musts[run], most, room)
+                        solved[run] = _of_run(
+                            given, chains, row, run, begins[run], ends[run], musts[run], most, capacity
+                        )
                 cut = max(cut, solved[0][2], solved[runs - 1][2])
             combinations = 1
             for run in range(runs):
@@ -188,7 +197,7 @@ def collect(
                 while (found + 1) * groups + 1 > len(offsets):
                     offsets = np.concatenate((offsets, np.empty(len(offsets), np.int64)))
                 used = offsets[found * groups]
-                if used + size - offsets[before * groups] > room:
+                if used + size - offsets[before * groups] > capacity:
                     cut = FULL
                     break
                 while used + size > len(kept):
@@ -334,12 +343,12 @@ def follows(
 
 @njit(cache=True)
 def _of_run(
-    given: Candidates, chains: Chains, row: int, run: int, start: int, stop: int, must: int, most: int, room: int
+    given: Candidates, chains: Chains, row: int, run: int, start: int, stop: int, must: int, most: int, capacity: int
 ) -> tuple[IntArray, IntArray, int]:
     """What the groups of a run may collect between `start` (inclusive) and `stop` (exclusive), in no order that counts.
 
     Where `must` is not negative, the run begins with that event. Returns offsets for each solution and group, events,
-    and what has cut them: there are `most` solutions, with `room` events, at most.
+    and what has cut them: there are `most` solutions, with `capacity` events, at most.
     """
     base, width = given.runs[run, 0], given.runs[run, 1] - given.runs[run, 0]
     longest = 1
@@ -401,7 +410,7 @@ def _of_run(
         if open_event != NEVER or (must >= 0 and not (begun[depth] or count > 0)):
             continue
         size = taken.sum()
-        if found == most or used + size > room:
+        if found == most or used + size > capacity:
             cut = CUT if found == most else FULL
             break
         while (found + 1) * width + 1 > len(offsets):

@@ -129,23 +129,23 @@ def scanned(scan: Scan, most: int) -> tuple[IntArray, IntArray, IntArray]:
         size, at, event = 0, 0, start
         limit = min(scan.reach[start], scan.stop[start])
         while event < limit:
-            taker = -1
+            matching_operand = -1
             nearest = ENDLESS
             for place in range(at, operands):
                 if count[place] < scan.most[place]:
                     nearest = min(nearest, scan.following[place, event + 1])
                     if qualifies(scan, kept, begin, count, place, event):
-                        taker = place
+                        matching_operand = place
                 if count[place] < scan.least[place]:
                     break
-            if taker < 0:
+            if matching_operand < 0:
                 if scan.strict or size == 0:
                     break
                 event = nearest
                 continue
-            if taker != at or count[taker] == 0:
-                begin[taker] = size
-            at = taker
+            if matching_operand != at or count[matching_operand] == 0:
+                begin[matching_operand] = size
+            at = matching_operand
             if size == len(kept):
                 kept = np.concatenate((kept, np.empty(size, np.int64)))
             kept[size] = event

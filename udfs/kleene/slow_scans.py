@@ -65,19 +65,19 @@ def slowly(
             flat = np.array([one for run in kept for one in run], np.int64) if start < event else nothing
             count = np.array([len(run) for run in kept], np.int64)
             begin = np.cumsum(count) - count
-            taker = -1
+            matching_operand = -1
             for place in range(at, operands):
                 may = count[place] < scan.most[place] and qualifies(scan, flat, begin, count, place, event)
                 if may and judged(kept, place, event):
-                    taker = place
+                    matching_operand = place
                 if count[place] < scan.least[place]:
                     break
-            if taker < 0:
+            if matching_operand < 0:
                 if scan.strict or event == start:
                     break
                 event += 1
                 continue
-            at = taker
+            at = matching_operand
             kept[at].append(event)
             if at == operands - 1 and len(kept[at]) == scan.most[at]:
                 break

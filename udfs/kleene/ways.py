@@ -61,7 +61,7 @@ class Ways(NamedTuple):
 
 @njit(cache=True)
 def ways_for(given: Candidates) -> Ways:
-    """Room for the graph of any of some rows."""
+    """Workspace for the graph of any of some rows."""
     groups, rows, runs = given.offsets.shape[0], given.offsets.shape[1] - 1, len(given.runs)
     most, width = 0, 1
     for row in range(rows):

@@ -74,14 +74,14 @@ def all_matches(rows: Rows, layout: Layout, limit: int, truncate: bool) -> tuple
         return total, np.empty(0, np.int64), np.empty((0, layout.block[-1]), np.int64)
     ways = np.minimum(jobs.ways, written)
     first_of_start = np.searchsorted(jobs.start, jobs.start)
-    room = np.minimum(ways, written - (np.cumsum(ways) - ways)[first_of_start])
-    wanted = np.flatnonzero(room > 0)
+    capacity = np.minimum(ways, written - (np.cumsum(ways) - ways)[first_of_start])
+    wanted = np.flatnonzero(capacity > 0)
     several = bool((np.diff(jobs.start[wanted]) == 0).any())
     found = path = np.empty((0, layout.block[-1]), np.int64)
     # The rows of a start with several floors lie mixed: each floor gives as many as are wanted of all.
-    pieces = (np.cumsum(room[wanted]) - room[wanted]) // written
+    pieces = (np.cumsum(capacity[wanted]) - capacity[wanted]) // written
     for piece in np.split(wanted, np.flatnonzero(np.diff(pieces)) + 1):
-        made, taken = _written(rows, layout, Jobs(*(array[piece] for array in jobs)), room[piece], several)
+        made, taken = _written(rows, layout, Jobs(*(array[piece] for array in jobs)), capacity[piece], several)
         found, path = np.concatenate([found, made]), np.concatenate([path, taken])
         if several:
             order = np.lexsort(path.T[::-1])[:written]
@@ -127,7 +127,7 @@ def _jobs(rows: Rows, layout: Layout) -> tuple[int, Jobs]:
 
 
 @njit(cache=True)
-def _written(rows: Rows, layout: Layout, jobs: Jobs, room: IntArray, several: bool) -> tuple[IntArray, IntArray]:
+def _written(rows: Rows, layout: Layout, jobs: Jobs, capacity: IntArray, several: bool) -> tuple[IntArray, IntArray]:
     """The first matches of each search, and (where `several`) what orders them.
 
     Returns
@@ -142,10 +142,10 @@ def _written(rows: Rows, layout: Layout, jobs: Jobs, room: IntArray, several: bo
     ways = _table(rows, layout, falling)
     table = next_table(rows.flags, rows.offsets)
     slots = layout.block[-1]
-    found = np.empty((room.sum(), slots), np.int64)
+    found = np.empty((capacity.sum(), slots), np.int64)
     path = np.zeros((len(found) if several else 0, slots), np.int64)
     count, key, begin, end = 0, -1, 0, 0
-    for job in range(len(room)):
+    for job in range(len(capacity)):
         start, floor = jobs.start[job], jobs.floor[job]
         if start >= end:
             while start >= rows.offsets[key + 1]:
@@ -158,7 +158,7 @@ def _written(rows: Rows, layout: Layout, jobs: Jobs, room: IntArray, several: bo
             origin, stop = start, _stop(rows, least, floor, start, end)
             met = 1 if floor == rows.span_hi[start] else 0
             _count_ways(rows, layout, block_of, linked, gap, floor, met, start, stop, ways)
-        until = count + room[job]
+        until = count + capacity[job]
         _write(
             rows,
             layout,
@@ -193,7 +193,7 @@ def _falling(rows: Rows) -> bool:
 
 @njit(cache=True)
 def _table(rows: Rows, layout: Layout, falling: bool) -> IntArray:
-    """Room for the ways of one search: int64[rows, states], twice the states where a floor may yet be unmet."""
+    """Workspace for the ways of one search: int64[rows, states], twice the states where a floor may yet be unmet."""
     longest = 0
     for key in range(len(rows.offsets) - 1):
         longest = max(longest, rows.offsets[key + 1] - rows.offsets[key])

@@ -11,7 +11,7 @@ from naive.group_cases import FIG_1, answer, arrays_of, engine_of, named, stream
 
 from patternlake.udfs.groups.gathering import Held, gather
 from patternlake.udfs.groups.steps import Rows, Steps
-from patternlake.udfs.groups.vectors import begin, push, room_for
+from patternlake.udfs.groups.vectors import begin, push, vector_workspace
 
 Row = tuple[int, int, int, float]
 
@@ -133,7 +133,7 @@ def test_state_vectors_are_those_of_the_paper(within: int) -> None:
     query = named("a, b+, c", within)
     engine, steps = engine_of(query), steps_of(query, FIG_1)
     symbol = engine.query.positions.symbol
-    vector = room_for(len(engine.automaton.states))
+    vector = vector_workspace(len(engine.automaton.states))
     size, accepted = begin(vector), 0.0
     for at, (_, *wanted) in enumerate(FIG_9):
         size, taken = push(vector, size, engine.automaton.inject, True, True, steps, at)
