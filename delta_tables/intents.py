@@ -17,7 +17,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, moments, writes
-from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.table import Column, Table
 from patternlake.udfs.errors import ConcurrentRunError
@@ -125,7 +125,7 @@ class IntentsWriter:
             "this run stopped before it wrote anything"
         )
         try:
-            rows = one_row(database.spark, TABLE, values)
+            rows = literal_row(database.spark, TABLE, values)
             name = database.log(TABLE.name)
             folder = database.direct_folder(TABLE.name)
             committed = writes.append(name, rows, application=application, version=intent.batch_id, folder=folder)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from delta.exceptions import ConcurrentTransactionException
 
 from patternlake.delta_tables import documents, writes
-from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.delta_tables.stream_names import CANDIDATES, candidates
 from patternlake.delta_tables.table import Column, Table
@@ -85,7 +85,7 @@ class ObjectNumbers:
         """Write that a name has a number; False where a rival may have been first: who it is, the table says."""
         if number != candidates(name)[0]:
             logger.info("the %s name %r shares its CRC-32 with another and has the number %d", kind, name, number)
-        rows = one_row(self._database.spark, TABLE, {"kind": kind, "number": number, "name": name})
+        rows = literal_row(self._database.spark, TABLE, {"kind": kind, "number": number, "name": name})
         application = documents.to_array([TABLE.name, kind, str(number)])
         try:
             folder = self._database.direct_folder(TABLE.name)

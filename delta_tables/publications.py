@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, moments, writes
-from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
 from patternlake.delta_tables.table import Column, LogName, Table
@@ -220,7 +220,7 @@ class PublicationsWriter:
         database = self._database
         values = {column.name: getattr(publication, column.name) for column in TABLE.columns}
         values |= {name: documents.to_text(values[name]) for name in _DOCUMENTS}
-        rows = one_row(database.spark, TABLE, values)
+        rows = literal_row(database.spark, TABLE, values)
         try:
             committed = writes.append(
                 database.log(TABLE.name),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables import documents
-from patternlake.delta_tables.one_row import one_row
+from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.visibility import visible_text
@@ -75,4 +75,4 @@ class StreamsWriter:
             "types": dict(types),
             "configuration": documents.to_text(batch.configuration),
         }
-        batch.append(TABLE.name, one_row(self._database.spark, TABLE, values))
+        batch.append(TABLE.name, literal_row(self._database.spark, TABLE, values))

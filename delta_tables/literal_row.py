@@ -24,7 +24,7 @@ _TYPES = {
 }
 
 
-def one_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) -> DataFrame:
+def literal_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) -> DataFrame:
     """Build a data frame of one row, typed as the table is.
 
     Parameters
