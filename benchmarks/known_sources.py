@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from patternlake.udfs.language.parser import parse
-from patternlake.udfs.machines.configured import Group
 from patternlake.udfs.machines.forecasting import Forecaster
+from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.matching_primitives import matching_primitives
 from patternlake.udfs.machines.running import Machines, nothing_held
 from patternlake.udfs.machines.stream import Stream

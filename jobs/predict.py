@@ -42,7 +42,7 @@ from patternlake.udfs.machines.batch_rows import (
     totals_of,
 )
 from patternlake.udfs.machines.batches import Batches
-from patternlake.udfs.machines.configured import Group, columns_read, groups_of, types_of
+from patternlake.udfs.machines.from_config import Group, columns_read, groups_of, types_of
 from patternlake.udfs.machines.reading import EVENT_COLUMNS
 
 logger = logging.getLogger(__name__)

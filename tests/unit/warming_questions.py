@@ -48,7 +48,7 @@ from patternlake.udfs.kleene.parts import match_part
 from patternlake.udfs.machines import asking as machines
 from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, INSTANCE, totals_of
 from patternlake.udfs.machines.batches import Batches
-from patternlake.udfs.machines.configured import groups_of
+from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.trials import Trials, told_by
 from patternlake.udfs.sketch import sizing

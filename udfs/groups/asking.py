@@ -11,7 +11,7 @@ from typing import Any
 from patternlake.udfs.asking import check_bounds, check_key, stream_configuration
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.answering import Groups
-from patternlake.udfs.groups.configured import query_of, same_query, types_of, unfit
+from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit
 
 TASK_EVENTS = 50_000
 """Events that one portion has, about; the events of a key are never divided."""

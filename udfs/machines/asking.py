@@ -13,8 +13,8 @@ import numpy as np
 from patternlake.udfs.asking import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.machines.composite_states import START, CompositeState, complete, state_name
-from patternlake.udfs.machines.configured import Group, groups_of
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
+from patternlake.udfs.machines.from_config import Group, groups_of
 from patternlake.udfs.machines.limits import MOST_LOOKAHEAD
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0

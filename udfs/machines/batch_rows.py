@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.machines.configured import Group
+from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.matching_primitives import Codes
 from patternlake.udfs.machines.running import Found, Held
 from patternlake.udfs.machines.tables import BoolArray, Compiled, IntArray

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.machines.batch_rows import INSTANCE_COLUMNS, InstanceRows, counted, instances, matches
-from patternlake.udfs.machines.configured import Group, columns_read
+from patternlake.udfs.machines.from_config import Group, columns_read
 from patternlake.udfs.machines.matching_primitives import Codes
 from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, stream_of
 from patternlake.udfs.machines.running import Held, Machines

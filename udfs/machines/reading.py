@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.event_columns import event_columns
-from patternlake.udfs.machines.configured import Group
+from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.matching_primitives import Codes, matching_primitives
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import IntArray

@@ -20,8 +20,8 @@ from numba import njit
 from patternlake.udfs.machines.ages import OPEN, SLICES, age_of, ends_sooner
 from patternlake.udfs.machines.batch_rows import TOTALS_COLUMNS, totals_columns
 from patternlake.udfs.machines.composite_states import START, complete
-from patternlake.udfs.machines.configured import Group, columns_read
 from patternlake.udfs.machines.forecasting import FloatArray, Forecaster
+from patternlake.udfs.machines.from_config import Group, columns_read
 from patternlake.udfs.machines.matching_primitives import Codes
 from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, stream_of
 from patternlake.udfs.machines.running import Machines, nothing_held

@@ -13,7 +13,7 @@ from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.machines import batch_rows as machine_rows
 from patternlake.udfs.machines.batches import Batches
-from patternlake.udfs.machines.configured import groups_of
+from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.trials import Trials, told_by
 from patternlake.udfs.sketch import sizing
 from patternlake.udfs.sketch.segments import SegmentPlan, segment_rows

@@ -15,7 +15,7 @@ from unit.streamed import EVENT_FIELDS, cut
 from patternlake.udfs import record_batches
 from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, COUNTS, INSTANCE, INSTANCE_COLUMNS, MATCH, totals_of
 from patternlake.udfs.machines.batches import Batches
-from patternlake.udfs.machines.configured import groups_of
+from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.reading import EVENT_COLUMNS
 from patternlake.udfs.machines.totals import Totals
 

@@ -8,7 +8,7 @@ from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.language.time_gaps import UNBOUNDED
-from patternlake.udfs.machines.configured import groups_of
+from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.subscription import Chain, Item, Subscription, TimeBound, compile_subscription
 
 SECOND = 1_000_000
