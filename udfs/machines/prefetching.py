@@ -32,73 +32,75 @@ def _typed(typing_context: Any, array: Any, row: Any, offset: Any) -> Any:
         address = builder.gep(bytes_, [builder.add(builder.mul(row, stride), offset)])
         integer = ir.IntType(32)
         shape = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, integer, integer, integer])
-        ask = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], shape)
-        builder.call(ask, [address, integer(0), integer(3), integer(1)])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], shape)
+        builder.call(prefetch, [address, integer(0), integer(3), integer(1)])
         return context.get_dummy_value()
 
     return types.void(array, row, offset), generated
 
 
-_asked: Any = intrinsic(_typed)
+_prefetch: Any = intrinsic(_typed)
 
 
 @kernel
-def ask(tables: Tables, workspace: Workspace, count: int) -> None:
+def prefetch_links(tables: Tables, workspace: Workspace, count: int) -> None:
     """Ask for what the first links of `Workspace.follows` need; each pass for what the one before it leads to."""
     for at in range(count):
         link = workspace.follows[at]
-        _asked(workspace.head, tables.source[link], 0)
-        _asked(tables.pending, tables.target[link], 0)
-        _asked(tables.move_advance_counter, tables.move_at[link], 0)
-        _asked(workspace.head, tables.target[link], 0)
+        _prefetch(workspace.head, tables.source[link], 0)
+        _prefetch(tables.pending, tables.target[link], 0)
+        _prefetch(tables.move_advance_counter, tables.move_at[link], 0)
+        _prefetch(workspace.head, tables.target[link], 0)
     for at in range(count):
         link = workspace.follows[at]
         target, advance_counter = tables.target[link], tables.move_advance_counter[tables.move_at[link]]
         instance = workspace.head[tables.source[link]]
         if instance != NONE:
-            _asked(workspace.state, instance, 0)
-            _asked(workspace.state, instance, _LINE)
-            _asked(workspace.state, instance, 2 * _LINE)
-            _asked(workspace.state, instance, 3 * _LINE)
-        _asked(tables.role_counted_state, tables.role_at[target], 0)
-        _asked(tables.out, tables.out_at[target], 0)
-        _asked(tables.advance_counter_state, advance_counter, 0)
-        _asked(workspace.advanced, advance_counter, 0)
+            _prefetch(workspace.state, instance, 0)
+            _prefetch(workspace.state, instance, _LINE)
+            _prefetch(workspace.state, instance, 2 * _LINE)
+            _prefetch(workspace.state, instance, 3 * _LINE)
+        _prefetch(tables.role_counted_state, tables.role_at[target], 0)
+        _prefetch(tables.out, tables.out_at[target], 0)
+        _prefetch(tables.advance_counter_state, advance_counter, 0)
+        _prefetch(workspace.advanced, advance_counter, 0)
     for at in range(count):
         link = workspace.follows[at]
         target, advance_counter = tables.target[link], tables.move_advance_counter[tables.move_at[link]]
         instance = workspace.head[tables.source[link]]
         if instance != NONE:
-            _asked(workspace.group_counted_state, workspace.group[instance, tables.move_role[tables.move_at[link]]], 0)
+            _prefetch(
+                workspace.group_counted_state, workspace.group[instance, tables.move_role[tables.move_at[link]]], 0
+            )
         if not tables.final[target]:
             counted_state = tables.role_counted_state[tables.role_at[target]]
-            _asked(tables.waits, counted_state, 0)
-            _asked(workspace.visits, counted_state, 0)
-            _asked(workspace.open, tables.out[tables.out_at[target]], 0)
-        _asked(tables.fired_at, advance_counter, 0)
+            _prefetch(tables.waits, counted_state, 0)
+            _prefetch(workspace.visits, counted_state, 0)
+            _prefetch(workspace.open, tables.out[tables.out_at[target]], 0)
+        _prefetch(tables.fired_at, advance_counter, 0)
 
 
 @kernel
-def ask_for_ends(tables: Tables, workspace: Workspace, nonwaiting: int) -> None:
+def prefetch_ends(tables: Tables, workspace: Workspace, nonwaiting: int) -> None:
     """Ask for what tells where the nonwaiting groups go, and for where they are counted."""
     for at in range(nonwaiting):
         counted_state = workspace.group_counted_state[workspace.nonwaiting_groups[at]]
-        _asked(tables.fallback_states, tables.fallback_state_at[counted_state], 0)
-        _asked(workspace.left, tables.left_at[counted_state], 0)
+        _prefetch(tables.fallback_states, tables.fallback_state_at[counted_state], 0)
+        _prefetch(workspace.left, tables.left_at[counted_state], 0)
     for at in range(nonwaiting):
         counted_state = _next_occupied(
             tables, workspace, workspace.group_counted_state[workspace.nonwaiting_groups[at]]
         )
         if counted_state != NONE:
-            _asked(workspace.counted_state_first, counted_state, 0)
+            _prefetch(workspace.counted_state_first, counted_state, 0)
     for at in range(workspace.n[FIRED]):
-        _asked(workspace.fired_left, tables.fired_at[workspace.fired[at, 1]], 0)
+        _prefetch(workspace.fired_left, tables.fired_at[workspace.fired[at, 1]], 0)
     for at in range(nonwaiting):
         counted_state = _next_occupied(
             tables, workspace, workspace.group_counted_state[workspace.nonwaiting_groups[at]]
         )
         if counted_state != NONE and workspace.counted_state_first[counted_state] != NONE:
-            _asked(workspace.group_counted_state, workspace.counted_state_first[counted_state], 0)
+            _prefetch(workspace.group_counted_state, workspace.counted_state_first[counted_state], 0)
 
 
 @kernel

@@ -32,7 +32,7 @@ from patternlake.udfs.machines.instances import (
     schedule_expiry,
     text_order,
 )
-from patternlake.udfs.machines.prefetching import ask, ask_for_ends
+from patternlake.udfs.machines.prefetching import prefetch_ends, prefetch_links
 from patternlake.udfs.machines.stream import Stream
 from patternlake.udfs.machines.tables import IntArray, Tables
 from patternlake.udfs.machines.transition import DOMINATED, take_transition
@@ -135,7 +135,7 @@ def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
         for link in range(tables.link_at[primitive], tables.link_at[primitive + 1]):
             workspace.follows[count] = link
             count += workspace.open[link]
-        ask(tables, workspace, count)
+        prefetch_links(tables, workspace, count)
         for number in range(count):
             link = workspace.follows[number]
             source = tables.source[link]
@@ -277,7 +277,7 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
     _emit_matches(workspace, event)
     _count_advances(tables, workspace, stream, event, now)
     nonwaiting = n[NONWAITING_GROUPS]
-    ask_for_ends(tables, workspace, nonwaiting)
+    prefetch_ends(tables, workspace, nonwaiting)
     n[DISCARDED] = n[PENDING]
     for at in range(n[PENDING]):
         workspace.discarded[at], workspace.discarded_state[at] = (
