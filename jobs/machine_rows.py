@@ -7,10 +7,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.udfs.machines.asking import DEAD_NAME
 from patternlake.udfs.machines.composite_states import complete, state_name
 from patternlake.udfs.machines.forecasting import DEAD
 from patternlake.udfs.machines.from_config import Group
+from patternlake.udfs.machines.request import DEAD_NAME
 from patternlake.udfs.machines.totals import counts_of
 
 MoveKey = tuple[str, str, int, str, int]

@@ -31,7 +31,6 @@ from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
-from patternlake.udfs.machines.asking import COUNTING
 from patternlake.udfs.machines.batch_rows import (
     BATCH_SCHEMA,
     COUNTS,
@@ -44,6 +43,7 @@ from patternlake.udfs.machines.batch_rows import (
 from patternlake.udfs.machines.batches import Batches
 from patternlake.udfs.machines.from_config import Group, columns_read, groups_of, types_of
 from patternlake.udfs.machines.reading import EVENT_COLUMNS
+from patternlake.udfs.machines.request import COUNTING
 
 logger = logging.getLogger(__name__)
 

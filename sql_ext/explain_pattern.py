@@ -12,7 +12,7 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.kleene.asking import explain
+from patternlake.udfs.kleene.request import explain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

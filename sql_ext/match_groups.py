@@ -21,8 +21,8 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.groups.asking import ask, asked
 from patternlake.udfs.groups.parts import groups_in
+from patternlake.udfs.groups.request import check_request, parse_request
 from patternlake.udfs.language.scopes import BUILT_IN
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ _EVENT = ("position", "time", "step", "key", "name", "probability")
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     facts = facts_of(snapshot, arguments["stream"])
-    question = ask(arguments, facts.published, facts.known, facts.counts, _configured(snapshot, facts.number))
-    answered = _kept if question.get("query") else _answered
-    return Answer(answered(lake, arguments, question))
+    request = check_request(arguments, facts.published, facts.known, facts.counts, _configured(snapshot, facts.number))
+    answered = _kept if request.get("query") else _answered
+    return Answer(answered(lake, arguments, request))
 
 
 def _configured(snapshot: Snapshot, number: int | None) -> list[dict[str, Any]]:
@@ -46,37 +46,37 @@ def _configured(snapshot: Snapshot, number: int | None) -> list[dict[str, Any]]:
     return [at for at in found if at["stream_id"] == number]
 
 
-def _kept(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame | pa.Table:
+def _kept(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> DataFrame | pa.Table:
     where = [
-        Condition("stream_id", "=", question["number"]),
-        Condition("group_id", "=", question["query_number"]),
-        *shown_at(question["query_base"], question["query_batch"]),
+        Condition("stream_id", "=", request["number"]),
+        Condition("group_id", "=", request["query_number"]),
+        *shown_at(request["query_base"], request["query_batch"]),
     ]
     where += between("t_end", arguments["from_step"], arguments["to_step"])
     return kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])
 
 
-def _answered(lake: Lake, arguments: Mapping[str, Any], question: Mapping[str, Any]) -> DataFrame | pa.Table:
+def _answered(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> DataFrame | pa.Table:
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
-    text, columns, key = question["text"], question["partition"], arguments["key"]
-    attributes = ("attributes",) if (asked(text).groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
-    where = event_rows.of_stream(question["number"], question["base"], question["batch"])
+    text, columns, key = request["text"], request["partition"], arguments["key"]
+    attributes = ("attributes",) if (parse_request(text).groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
+    where = event_rows.of_stream(request["number"], request["base"], request["batch"])
     if lake.small("events", where) and event_rows.fit_here(columns):
         rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
         rows = rows.append_column(PART, event_rows.parts(rows, columns))
         if key is not None:
             rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
-        return groups_in(asked(text), event_rows.columns_of(rows))
+        return groups_in(parse_request(text), event_rows.columns_of(rows))
     rows = event_rows.partitioned(lake.frame("events", where), columns)
     if key is not None:
         rows = event_rows.with_key(rows, key)
-    portions = question["portions"]
+    portions = request["portions"]
     rows = rows.select(
         *_EVENT, *attributes, PART, F.pmod(F.hash(PART), F.lit(portions)).cast("int").alias(tasks.PORTION)
     )
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield groups_in(asked(text), columns)
+        yield groups_in(parse_request(text), columns)
 
     return tasks.dealt(rows, portions, task, FUNCTION.schema)
 

@@ -23,8 +23,8 @@ from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.unseen import tell_unseen
-from patternlake.udfs.kleene.asking import KleeneAsked, ask, asked
 from patternlake.udfs.kleene.parts import match_part
+from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
 
@@ -37,32 +37,32 @@ _RANK = "rank"
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
-    question = _asked(arguments, facts, whole=True)
-    names = None if question["ranked"] else question["names"]
+    request = _request(arguments, facts, whole=True)
+    names = None if request["ranked"] else request["names"]
     where = event_rows.of_stream(
-        question["number"],
-        question["base"],
-        question["batch"],
+        request["number"],
+        request["base"],
+        request["batch"],
         names=names,
         from_time=arguments["from_time"],
         to_time=arguments["to_time"],
     )
-    compiled = asked(question["text"])
+    compiled = parse_request(request["text"])
     told = tell_unseen(compiled.pattern.asked_names, facts.counts)
     columns = _columns(compiled, arguments["key"])
-    if lake.small("events", where) and event_rows.fit_here(question["partition"]):
-        rows = _here(lake.reader.rows("events", columns, where), question, arguments["key"])
-        if question["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
+    if lake.small("events", where) and event_rows.fit_here(request["partition"]):
+        rows = _here(lake.reader.rows("events", columns, where), request, arguments["key"])
+        if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
             return Answer(pa.concat_tables(match_part(compiled, 0, rows)), lasting=not told)
-    question = _asked(arguments, facts, whole=False)
-    return Answer(_dealt(lake.frame("events", where).select(*columns), question, arguments), lasting=not told)
+    request = _request(arguments, facts, whole=False)
+    return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments), lasting=not told)
 
 
-def _asked(arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool) -> dict[str, Any]:
-    return ask(arguments, facts.published, facts.known, facts.counts, whole=whole)
+def _request(arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool) -> dict[str, Any]:
+    return check_request(arguments, facts.published, facts.known, facts.counts, whole=whole)
 
 
-def _columns(compiled: KleeneAsked, key: str | None) -> tuple[str, ...]:
+def _columns(compiled: KleeneRequest, key: str | None) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
     pattern = compiled.pattern
     read = set(pattern.columns) | set(pattern.partition)
@@ -70,9 +70,9 @@ def _columns(compiled: KleeneAsked, key: str | None) -> tuple[str, ...]:
     return (*_ALWAYS, *built_in, *(("attributes",) if read - BUILT_IN.keys() else ()))
 
 
-def _here(rows: pa.Table, question: Mapping[str, Any], key: str | None) -> dict[str, pa.Array]:
+def _here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> dict[str, pa.Array]:
     """Events that are here already, of the key that is asked for."""
-    columns = question["partition"]
+    columns = request["partition"]
     if key is not None and not columns:
         rows = rows.filter(pc.equal(rows["key"], key))
     rows = rows.append_column(PART, event_rows.parts(rows, columns))
@@ -81,9 +81,9 @@ def _here(rows: pa.Table, question: Mapping[str, Any], key: str | None) -> dict[
     return event_rows.columns_of(rows)
 
 
-def _dealt(events: DataFrame, question: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:
+def _dealt(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:
     """Events as portions, matched by Spark's tasks."""
-    text, columns, low, high = (question[name] for name in ("text", "partition", "low", "high"))
+    text, columns, low, high = (request[name] for name in ("text", "partition", "low", "high"))
     key = arguments["key"]
     if key is not None and not columns:
         events = events.where(F.col("key") == F.lit(key))
@@ -93,26 +93,26 @@ def _dealt(events: DataFrame, question: Mapping[str, Any], arguments: Mapping[st
             events = event_rows.with_key(events, key)
         given = events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(high + 1)).cast("int"))
     else:
-        given = _blocks(events, question)
+        given = _blocks(events, request)
 
     def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield from match_part(asked(text), portion + low, rows)
+        yield from match_part(parse_request(text), portion + low, rows)
 
     found = tasks.dealt(given, high - low + 1, task, FUNCTION.schema)
-    return found if columns or question["width"] is None else _numbered(found, asked(text))
+    return found if columns or request["width"] is None else _numbered(found, parse_request(text))
 
 
-def _blocks(events: DataFrame, question: Mapping[str, Any]) -> DataFrame:
+def _blocks(events: DataFrame, request: Mapping[str, Any]) -> DataFrame:
     """Events without partitions, each in every block that a window around it reaches."""
-    width, within, low, high = (question[name] for name in ("width", "within", "low", "high"))
-    if question["ranked"]:
-        events = _ranked(events, question["bucket"])
+    width, within, low, high = (request[name] for name in ("width", "within", "low", "high"))
+    if request["ranked"]:
+        events = _ranked(events, request["bucket"])
         # All were needed to rank them; those that cannot take part are needed no more.
-        names = question["names"]
+        names = request["names"]
         events = events if names is None else events.where(F.col("name").isin(*names))
     if width is None:
         return events.withColumn(PORTION, F.lit(0))
-    place = _RANK if question["counted"] else "unix_micros(time)"
+    place = _RANK if request["counted"] else "unix_micros(time)"
     first, last = (f"floor(({place} {sign} {within}) / {width})" for sign in "-+")
     blocks = F.expr(f"sequence(greatest({low}L, least({high}L, {first})), least({high}L, greatest({low}L, {last})))")
     return events.withColumn(PORTION, (F.explode(blocks) - F.lit(low)).cast("int"))
@@ -128,7 +128,7 @@ def _ranked(events: DataFrame, bucket: int) -> DataFrame:
     return joined.withColumn(_RANK, (inside + F.col("before")).cast("bigint")).drop("bucket", "before")
 
 
-def _numbered(found: DataFrame, compiled: KleeneAsked) -> DataFrame:
+def _numbered(found: DataFrame, compiled: KleeneRequest) -> DataFrame:
     """The rows of several blocks, each in order and within the limit, numbered and limited as one answer."""
     # The rows of one block are in order; those that begin at the same event are all of one block.
     order, everything = Window.orderBy("first_position", "match_no"), Window.partitionBy()

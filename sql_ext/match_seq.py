@@ -24,8 +24,8 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.sketch.answering import Candidates, answer, candidates, costs_no_more, everywhere
-from patternlake.udfs.sketch.asking import SketchRead, ask
 from patternlake.udfs.sketch.question import Question, compile_question
+from patternlake.udfs.sketch.request import SketchRequest, check_request
 from patternlake.udfs.sketch.verifying import exact_part
 from patternlake.udfs.sketch.windows import Window
 from patternlake.udfs.unseen_names import MOST_NAMES
@@ -44,26 +44,26 @@ _ALWAYS = ("position", "time", "name")
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     published = snapshot.published("sketch", arguments["stream"] or "")
-    read = ask(arguments, published.as_mapping(), snapshot.names("sketch"))
-    question = read.question
-    counts = snapshot.name_counts(read.number, read.ingest_base, read.ingest_batch, MOST_NAMES)
+    request = check_request(arguments, published.as_mapping(), snapshot.names("sketch"))
+    question = request.question
+    counts = snapshot.name_counts(request.number, request.ingest_base, request.ingest_batch, MOST_NAMES)
     told = tell_unseen(question.pattern.names, counts, names_are_tokens=question.tokens_are_names)
-    return Answer(_rows(lake, arguments, published, read, counts), lasting=not told)
+    return Answer(_rows(lake, arguments, published, request, counts), lasting=not told)
 
 
 def _rows(
-    lake: Lake, arguments: dict[str, Any], published: Published, read: SketchRead, counts: list[dict[str, Any]]
+    lake: Lake, arguments: dict[str, Any], published: Published, request: SketchRequest, counts: list[dict[str, Any]]
 ) -> DataFrame | pa.Table:
-    question = read.question
+    question = request.question
     if question.verify:
         wanted = everywhere(question)
-        if not question.every_key and not _cheaper_than_the_sketch(lake, read, wanted):
-            wanted = candidates(question, descend(lake, read))
-        return _exact(lake, read, wanted, counts)
-    hits = descend(lake, read)
+        if not question.every_key and not _cheaper_than_the_sketch(lake, request, wanted):
+            wanted = candidates(question, descend(lake, request))
+        return _exact(lake, request, wanted, counts)
+    hits = descend(lake, request)
     # What ageing has taken is told by the sketch alone.
     if lake.exact_when_few and question.level == 0 and not question.floors:
-        exactly = ask({**arguments, "verify": True}, published.as_mapping(), [])
+        exactly = check_request({**arguments, "verify": True}, published.as_mapping(), [])
         wanted = candidates(exactly.question, hits)
         about = _about(exactly.question, wanted, counts)
         if costs_no_more(exactly.question, hits, about) and lake.small("events", _conditions(exactly, wanted)):
@@ -71,19 +71,21 @@ def _rows(
     return answer(question, hits)
 
 
-def _conditions(read: SketchRead, wanted: Candidates) -> list[Condition]:
+def _conditions(request: SketchRequest, wanted: Candidates) -> list[Condition]:
     """Those on the events that an exact answer reads."""
-    names = wanted.names if read.question.tokens_are_names else None
-    where = event_rows.of_stream(read.number, read.ingest_base, read.ingest_batch, names=names)
+    names = wanted.names if request.question.tokens_are_names else None
+    where = event_rows.of_stream(request.number, request.ingest_base, request.ingest_batch, names=names)
     where.append(among("block", wanted.blocks))
-    if read.question.one_key:
-        where.append(Condition("key", "=", read.question.key))
+    if request.question.one_key:
+        where.append(Condition("key", "=", request.question.key))
     return where
 
 
-def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[str, Any]]) -> DataFrame | pa.Table:
+def _exact(
+    lake: Lake, request: SketchRequest, wanted: Candidates, counts: list[dict[str, Any]]
+) -> DataFrame | pa.Table:
     """The answer from the events that can matter."""
-    question, where = read.question, _conditions(read, wanted)
+    question, where = request.question, _conditions(request, wanted)
     columns = _columns(question)
     undivided = not question.every_key and not question.one_key
     about = _about(question, wanted, counts)
@@ -102,7 +104,7 @@ def _exact(lake: Lake, read: SketchRead, wanted: Candidates, counts: list[dict[s
         rows = rows.where(F.arrays_overlap("tokens", F.array(*map(F.lit, wanted.names))))
     portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if question.every_key else 1
     portion = F.pmod(F.hash("key"), F.lit(portions)) if question.every_key else F.lit(0)
-    text = read.text
+    text = request.text
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         yield from exact_part(compile_question(text), columns)
@@ -128,14 +130,14 @@ def _unchanged(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _cheaper_than_the_sketch(lake: Lake, read: SketchRead, wanted: Candidates) -> bool:
+def _cheaper_than_the_sketch(lake: Lake, request: SketchRequest, wanted: Candidates) -> bool:
     """Whether to read every event takes fewer bytes than to ask the sketch which of them can matter."""
-    if read.question.one_key or read.question.window != Window():
+    if request.question.one_key or request.question.window != Window():
         return False
-    where = _conditions(read, wanted)
-    columns = _touched(_columns(read.question), where)
+    where = _conditions(request, wanted)
+    columns = _touched(_columns(request.question), where)
     return lake.small("events", where, columns) and (
-        lake.reader.size("events", where, columns) <= lake.reader.size("sketch_nodes", shown_in(read))
+        lake.reader.size("events", where, columns) <= lake.reader.size("sketch_nodes", shown_in(request))
     )
 
 

@@ -10,7 +10,7 @@ from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.machines.asking import ask
+from patternlake.udfs.machines.request import check_request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,11 +20,11 @@ _STORED = ("first_position", "last_position", "first_time", "last_time", "bindin
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
-    question = ask(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
+    request = check_request(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
     where = [
-        Condition("stream_id", "=", question["number"]),
+        Condition("stream_id", "=", request["number"]),
         Condition("subscription", "=", arguments["subscription"]),
-        *shown_at(question["base"], question["batch"]),
+        *shown_at(request["base"], request["batch"]),
     ]
     where += between("last_time", arguments["from_time"], arguments["to_time"])
     return Answer(kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"]))

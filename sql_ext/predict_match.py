@@ -16,8 +16,8 @@ from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.machines.asking import ask, forecast
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.machines.request import check_request, forecast
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,14 +36,14 @@ _MOVES = {
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
-    question = ask(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
-    mine = [Condition("stream_id", "=", question["number"]), *shown_at(question["base"], question["batch"])]
+    request = check_request(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
+    mine = [Condition("stream_id", "=", request["number"]), *shown_at(request["base"], request["batch"])]
     of_subscription = [*mine, Condition("subscription", "=", arguments["subscription"])]
     moves = lake.reader.rows("machine_transitions", tuple(_MOVES), of_subscription)
     moves = moves.filter(pc.is_valid(moves["left_state"])).rename_columns(list(_MOVES.values()))
-    states = forecast(question["text"], moves.to_pylist())
+    states = forecast(request["text"], moves.to_pylist())
     where = [*mine, among("state_id", [one["state_id"] for one in states])]
-    operands, threshold, key = question["operands"], question["threshold"], arguments["key"]
+    operands, threshold, key = request["operands"], request["threshold"], arguments["key"]
     if lake.small("machine_instances", where):
         rows = lake.reader.rows("machine_instances", INSTANCE_COLUMNS, where)
         if key is not None and rows.num_rows:

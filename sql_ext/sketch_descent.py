@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from patternlake.delta_tables.state_reader import Condition, StateReader, among, shown_at
 from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
-from patternlake.udfs.sketch.asking import SketchRead
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE
 from patternlake.udfs.sketch.question import Question, compile_question
+from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Place(Protocol):
 
 
 def descend(
-    lake: Place, read: SketchRead, question: Question | None = None, *, keys: Sequence[str | None] = ()
+    lake: Place, request: SketchRequest, question: Question | None = None, *, keys: Sequence[str | None] = ()
 ) -> pa.Array:
     """The nodes that may hold a question's names.
 
@@ -60,7 +60,7 @@ def descend(
     ----------
     lake
         Where the sketch is.
-    read
+    request
         The call.
     question
         What to ask, if it is not the call's own.
@@ -71,27 +71,27 @@ def descend(
     -------
     Array of `gathering.HITS_TYPE`.
     """
-    asked = read.question if question is None else question
-    mine = shown_in(read)
+    asked = request.question if question is None else question
+    mine = shown_in(request)
     top = [*mine, Condition("bucket", "=", TOP_BUCKET)]
     read_of_tops = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
     every = range(-(-asked.events // asked.segment_events))
-    tops = _mapped(lake, top, read_of_tops, every, _TOPS, _TOP_ROW, _Tops(read.text, question, keys))
+    tops = _mapped(lake, top, read_of_tops, every, _TOPS, _TOP_ROW, _Tops(request.text, question, keys))
     segments = tops["segment"].to_numpy()
     tiers = asked.tiers()
     buckets = {TOP_BUCKET} if "top" in tiers else set()
     if "body" in tiers:
-        buckets |= set((segments // read.segments_together).tolist())
+        buckets |= set((segments // request.segments_together).tolist())
     tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True)) if asked.every_key else None
-    nodes = _Nodes(read.text, question, tested)
+    nodes = _Nodes(request.text, question, tested)
     where = [*mine, among("bucket", sorted(buckets))]
     some = every if "top" in tiers else sorted(set(segments.tolist()))
     return _mapped(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
 
 
-def shown_in(read: SketchRead) -> list[Condition]:
+def shown_in(request: SketchRequest) -> list[Condition]:
     """The conditions on the rows of the sketch that a call asks."""
-    return [Condition("stream_id", "=", read.number), *shown_at(read.base, read.batch)]
+    return [Condition("stream_id", "=", request.number), *shown_at(request.base, request.batch)]
 
 
 def _mapped(

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from patternlake.udfs.kleene.asking import explain
 from patternlake.udfs.kleene.planning import PlanLine
+from patternlake.udfs.kleene.request import explain
 from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names
 
 

@@ -40,12 +40,12 @@ from unit.trends.test_trend_rows import table_rows
 
 from patternlake.udfs import warming
 from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.groups import asking as groups
+from patternlake.udfs.groups import request as groups
 from patternlake.udfs.groups.batches import REMEMBERED
 from patternlake.udfs.groups.parts import groups_in
-from patternlake.udfs.kleene import asking as patterns
+from patternlake.udfs.kleene import request as patterns
 from patternlake.udfs.kleene.parts import match_part
-from patternlake.udfs.machines import asking as machines
+from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, INSTANCE, totals_of
 from patternlake.udfs.machines.batches import Batches
 from patternlake.udfs.machines.from_config import groups_of
@@ -71,7 +71,7 @@ def ask_pattern(rng: random.Random) -> None:
     text = head + (f" PARTITION BY {column}" if column else "") + within + extent
     events = random_kleene_events(rng, rng.randint(0, 14))
     given = {"stream": "s", "pattern": text, "policy": policy, "after_match": rng.choice(["next", "past_last"])}
-    asked = patterns.ask(given, publication(rng.choice([None, 8000])), ["s"], counts(events) or [NOTHING])
+    asked = patterns.check_request(given, publication(rng.choice([None, 8000])), ["s"], counts(events) or [NOTHING])
     rows = kleene_columns(list(enumerate(sorted(events, key=lambda event: (event.time, event.position)))))
     if column:
         parts = [[event.values[column]] for event in sorted(events, key=lambda event: (event.time, event.position))]
@@ -79,7 +79,7 @@ def ask_pattern(rng: random.Random) -> None:
     if not asked["ranked"]:
         del rows["rank"]
     for portion in range(asked["low"], asked["high"] + 1):
-        list(match_part(patterns.asked(asked["text"]), portion, rows))
+        list(match_part(patterns.parse_request(asked["text"]), portion, rows))
 
 
 NOTHING = {"name": "A", "events": 0, "first": 0, "last": 0, "attributes": None}
@@ -185,7 +185,7 @@ def ask_groups(rng: random.Random) -> None:
     }  # fmt: skip
     configuration = {"attributes": {"v": {"type": "bigint"}}, "key": "key"}
     text = json.dumps({"arguments": given, "configuration": configuration})
-    groups_in(groups.asked(text), whole(rows))
+    groups_in(groups.parse_request(text), whole(rows))
 
 
 def group_rows(streams: Sequence[tuple[str | None, naive_groups.Stream]]) -> pa.Table:

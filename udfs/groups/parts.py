@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.groups.asking import GroupsAsked
 from patternlake.udfs.groups.reading import read
+from patternlake.udfs.groups.request import GroupsRequest
 from patternlake.udfs.partitions import partitions
 
 ROWS = pa.schema(
@@ -23,13 +23,13 @@ ROWS = pa.schema(
 )
 
 
-def groups_in(question: GroupsAsked, rows: Mapping[str, pa.Array]) -> pa.Table:
+def groups_in(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
     """The groups of one portion.
 
     Parameters
     ----------
-    question
-        The question.
+    request
+        The request.
     rows
         ``part`` (list of the values that the stream is partitioned by), ``position``, ``time``, ``step``, ``key``,
         ``name``, ``probability``, ``attributes`` of all `events` of some partitions, in any order; attributes may be
@@ -44,15 +44,15 @@ def groups_in(question: GroupsAsked, rows: Mapping[str, pa.Array]) -> pa.Table:
     PatternLakeError
         What the events do not allow.
     """
-    compiled = question.groups.query
+    compiled = request.groups.query
     keys, shown = partitions(rows["part"], max(1, len(compiled.partition)))
-    events = read(compiled, question.types, rows)
-    found = question.groups.answer(keys, events.steps, events.classes, events.probabilities)
+    events = read(compiled, request.types, rows)
+    found = request.groups.answer(keys, events.steps, events.classes, events.probabilities)
     wanted = np.ones(len(found), np.bool_)
-    if question.from_step is not None:
-        wanted &= found.t_end >= question.from_step
-    if question.to_step is not None:
-        wanted &= found.t_end <= question.to_step
+    if request.from_step is not None:
+        wanted &= found.t_end >= request.from_step
+    if request.to_step is not None:
+        wanted &= found.t_end <= request.to_step
     columns_found = [
         pa.array(shown, pa.string()).take(pa.array(found.key[wanted])),
         *(pa.array(getattr(found, name)[wanted]) for name in ROWS.names[1:]),

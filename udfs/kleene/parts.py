@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.kleene.answers import Matches
-from patternlake.udfs.kleene.asking import KleeneAsked, too_many_events
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.matching import match_events
+from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.partitions import partitions, ranks
@@ -36,13 +36,13 @@ ROWS = pa.schema(
 """Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition."""
 
 
-def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+def match_part(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
     """Match the events of one portion.
 
     Parameters
     ----------
-    question
-        The question.
+    request
+        The request.
     portion
         Its number.
     rows
@@ -60,11 +60,11 @@ def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]
         A partition, or a block, has more matches than are asked for; what matching itself raises.
     """
     count = len(rows["position"])
-    if question.width is None and not question.pattern.partition and count > WHOLE_EVENTS:
+    if request.width is None and not request.pattern.partition and count > WHOLE_EVENTS:
         raise too_many_events(count)
-    codes, shown = partitions(rows["part"], len(question.pattern.partition))
-    if not question.pattern.partition:
-        shown = [question.key]
+    codes, shown = partitions(rows["part"], len(request.pattern.partition))
+    if not request.pattern.partition:
+        shown = [request.key]
     times = pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
     positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((positions, times, codes))
@@ -72,7 +72,7 @@ def match_part(question: KleeneAsked, portion: int, rows: Mapping[str, pa.Array]
     sorted_rows = {name: column.take(taken) for name, column in rows.items()}
     offsets = np.searchsorted(codes[order], np.arange(len(shown) + 1))
     given = _Portion(sorted_rows, codes[order], offsets, shown)
-    yield from by_partition(0, len(shown), lambda first, last: _matched(question, portion, given, first, last))
+    yield from by_partition(0, len(shown), lambda first, last: _matched(request, portion, given, first, last))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class _Portion:
     offsets: IntArray
     shown: Sequence[str | None]
 
-    def events(self, question: KleeneAsked, first: int, last: int) -> Events:
+    def events(self, request: KleeneRequest, first: int, last: int) -> Events:
         """The events of partitions `first` to `last` (exclusive)."""
         begin, end = int(self.offsets[first]), int(self.offsets[last])
         rows = {name: column.slice(begin, end - begin) for name, column in self.rows.items()}
@@ -107,40 +107,40 @@ class _Portion:
             positions=rows["position"].to_numpy(zero_copy_only=False).astype(np.int64),
             names=names.indices.to_numpy(zero_copy_only=False).astype(np.int64),
             vocabulary=names.dictionary.to_pylist(),
-            columns=event_columns(rows, question.pattern.columns - {"name"}, question.types),
+            columns=event_columns(rows, request.pattern.columns - {"name"}, request.types),
             ordinals=rows["rank"].to_numpy(zero_copy_only=False).astype(np.int64) if "rank" in rows else None,
         )
 
 
-def _matched(question: KleeneAsked, portion: int, given: _Portion, first: int, last: int) -> pa.Table:
+def _matched(request: KleeneRequest, portion: int, given: _Portion, first: int, last: int) -> pa.Table:
     """The rows of partitions `first` to `last` (exclusive)."""
-    events = given.events(question, first, last)
+    events = given.events(request, first, last)
     matches = match_events(
-        question.pattern,
+        request.pattern,
         events,
-        policy=question.policy,
-        after_match=question.after_match,
-        plan=question.plan,
-        max_matches=question.max_matches,
-        truncate=question.truncate and last - first <= 1,
-        begins=_may_begin(question, portion, events),
+        policy=request.policy,
+        after_match=request.after_match,
+        plan=request.plan,
+        max_matches=request.max_matches,
+        truncate=request.truncate and last - first <= 1,
+        begins=_may_begin(request, portion, events),
     )
-    return _rows(question, matches, events, given.shown)
+    return _rows(request, matches, events, given.shown)
 
 
-def _may_begin(question: KleeneAsked, portion: int, events: Events) -> NDArray[np.bool_] | None:
+def _may_begin(request: KleeneRequest, portion: int, events: Events) -> NDArray[np.bool_] | None:
     """bool[n]: the events of the block itself; None where all are."""
-    if question.width is None:
+    if request.width is None:
         return None
     span = events.times
-    if question.counted:
+    if request.counted:
         assert events.ordinals is not None
         span = events.ordinals
-    block = np.clip(np.floor_divide(span, question.width), question.low, question.high)
+    block = np.clip(np.floor_divide(span, request.width), request.low, request.high)
     return np.asarray(block == portion)
 
 
-def _rows(question: KleeneAsked, matches: Matches, events: Events, shown: Sequence[str | None]) -> pa.Table:
+def _rows(request: KleeneRequest, matches: Matches, events: Events, shown: Sequence[str | None]) -> pa.Table:
     count, operands = len(matches), len(matches.operands)
     labels = pa.array(matches.operands, pa.string())
     lists = pa.ListArray.from_arrays(pa.array(matches.offsets.astype(np.int32)), pa.array(matches.positions))
@@ -158,19 +158,19 @@ def _rows(question: KleeneAsked, matches: Matches, events: Events, shown: Sequen
         pa.array(matches.first_time).cast(ROWS.field("first_time").type),
         pa.array(matches.last_time).cast(ROWS.field("last_time").type),
         bindings.cast(ROWS.field("bindings").type),
-        pa.array(_final(question, matches, events)),
+        pa.array(_final(request, matches, events)),
         pa.array(np.full(count, matches.truncated)),
     ]
     return pa.Table.from_arrays(columns, schema=ROWS)
 
 
-def _final(question: KleeneAsked, matches: Matches, events: Events) -> NDArray[np.bool_]:
+def _final(request: KleeneRequest, matches: Matches, events: Events) -> NDArray[np.bool_]:
     """bool[r]: no event at the watermark or later can change the match.
 
     Such an event stands behind all that were there before. So it changes a match only where a last ``+`` or ``*`` can
     still take it, and that ends with the window.
     """
-    pattern, watermark = question.pattern, question.watermark
+    pattern, watermark = request.pattern, request.watermark
     if watermark is None:
         return np.zeros(len(matches), np.bool_)
     if not pattern.open_end:

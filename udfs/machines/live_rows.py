@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.machines.asking import row_forecast
+from patternlake.udfs.machines.request import row_forecast
 from patternlake.udfs.partitions import partitions
 
 IntArray = NDArray[np.int64]
@@ -46,7 +46,7 @@ def live_rows(
     instances
         `INSTANCE_COLUMNS` of n instances; all of a partition.
     forecasts
-        Of the subscription's states, as `asking.forecast` gives them; instances of other states are left out.
+        Of the subscription's states, as `request.forecast` gives them; instances of other states are left out.
     operands
         Names of the operands, in text order.
     threshold

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.groups import asking as groups
+from patternlake.udfs.groups import request as groups
 from patternlake.udfs.groups.parts import groups_in
-from patternlake.udfs.kleene import asking as patterns
+from patternlake.udfs.kleene import request as patterns
 from patternlake.udfs.kleene.parts import match_part
-from patternlake.udfs.machines import asking as machines
+from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.sketch import sizing
@@ -116,8 +116,8 @@ def warm_patterns() -> None:
             }  # fmt: skip
             if truncate:
                 given |= {"truncate": True, "max_matches": 1}
-            said = patterns.ask(given, {"at": at, "first": None, "horizon": None}, ["s"], counts)
-            list(match_part(patterns.asked(said["text"]), 0, _columns(events)))
+            said = patterns.check_request(given, {"at": at, "first": None, "horizon": None}, ["s"], counts)
+            list(match_part(patterns.parse_request(said["text"]), 0, _columns(events)))
 
 
 def warm_trend_questions() -> None:
@@ -145,7 +145,7 @@ def warm_group_questions() -> None:
     for overlap in ("single", "complete"):
         given = {"pattern": "a, b+ | c WITHIN 4 EVENTS", "overlap": overlap}
         text = json.dumps({"arguments": given, "configuration": STREAM})
-        groups_in(groups.asked(text), events)
+        groups_in(groups.parse_request(text), events)
 
 
 def warm_live_questions() -> None:

@@ -13,7 +13,7 @@ from naive.kleene import Event, Row, matches
 from naive.kleene_random import TYPES, Pattern, random_events
 
 from patternlake.udfs.errors import PatternError
-from patternlake.udfs.kleene import asking
+from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.parts import match_part
 
 CONFIGURATION = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
@@ -56,27 +56,29 @@ def columns(rows: list[tuple[int, Event]]) -> dict[str, pa.Array]:
 
 def answered(text: str, events: list[Event], policy: str) -> tuple[list[Row], int]:
     """Rows of all portions, and how many portions there were."""
-    asked = asking.ask({"stream": "s", "pattern": text, "policy": policy}, publication(), ["s"], counts(events))
-    question = asking.asked(asked["text"])
+    checked = request.check_request(
+        {"stream": "s", "pattern": text, "policy": policy}, publication(), ["s"], counts(events)
+    )
+    question = request.parse_request(checked["text"])
     ordered = sorted(events, key=lambda event: (event.time, event.position))
     found = []
-    for portion in range(asked["low"], asked["high"] + 1):
+    for portion in range(checked["low"], checked["high"] + 1):
         rows = list(enumerate(ordered))
         if question.width is not None:
-            span = np.array([rank if asked["counted"] else event.time for rank, event in rows])
-            first, last = ((span + sign * asked["within"]) // question.width for sign in (-1, 1))
-            low, high = np.clip(first, asked["low"], asked["high"]), np.clip(last, asked["low"], asked["high"])
+            span = np.array([rank if checked["counted"] else event.time for rank, event in rows])
+            first, last = ((span + sign * checked["within"]) // question.width for sign in (-1, 1))
+            low, high = np.clip(first, checked["low"], checked["high"]), np.clip(last, checked["low"], checked["high"])
             rows = [row for row, inside in zip(rows, (low <= portion) & (portion <= high), strict=True) if inside]
         found += [row for table in match_part(question, portion, columns(rows)) for row in table.to_pylist()]
     found.sort(key=lambda row: (row["first_position"], row["match_no"]))
     bound = [{name: tuple(positions) for name, positions in row["bindings"] if positions} for row in found]
-    return bound, asked["high"] - asked["low"] + 1
+    return bound, checked["high"] - checked["low"] + 1
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_blocks_give_the_rows_of_the_whole_stream(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "TASK_EVENTS", 2)
-    monkeypatch.setattr(asking, "MARGINS", 1)
+    monkeypatch.setattr(request, "TASK_EVENTS", 2)
+    monkeypatch.setattr(request, "MARGINS", 1)
     rng = random.Random(seed)
     divided = 0
     while divided < 25:

@@ -1,4 +1,4 @@
-"""The first step of `match_pattern` and `explain_pattern`: from arguments and a publication to a checked question."""
+"""The first step of `match_pattern` and `explain_pattern`: from arguments and a publication to a checked request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MARGINS = 8
 
 
 @dataclass(frozen=True)
-class KleeneAsked:
+class KleeneRequest:
     """What the portions of an answer need to know.
 
     Attributes
@@ -66,7 +66,7 @@ class KleeneAsked:
     high: int
 
 
-def ask(
+def check_request(
     arguments: Mapping[str, Any],
     publication: Mapping[str, Any],
     known: list[str],
@@ -143,7 +143,7 @@ def ask(
 def explain(
     arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
 ) -> list[PlanLine]:
-    """The plan of a pattern as lines of text, with costs and rows; parameters as of `ask`.
+    """The plan of a pattern as lines of text, with costs and rows; parameters as of `check_request`.
 
     A name of the pattern that never occurred has a line of its own behind the first.
 
@@ -159,12 +159,12 @@ def explain(
 
 
 @lru_cache(maxsize=64)
-def asked(text: str) -> KleeneAsked:
-    """What the text of a question says."""
+def parse_request(text: str) -> KleeneRequest:
+    """What the text of a request says."""
     parts = json.loads(text)
     arguments = parts["arguments"]
     check = _compiled(arguments, parts["configuration"])
-    return KleeneAsked(
+    return KleeneRequest(
         pattern=check.pattern,
         plan=forced_plan(check.pattern, parts["plan"]),
         types=check.types,

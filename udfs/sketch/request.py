@@ -1,4 +1,4 @@
-"""The first step of a function over the sketch: from arguments and a publication to a checked question, or an error."""
+"""The first step of a function over the sketch: from arguments and a publication to a checked request, or an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from patternlake.udfs.sketch.segments import part_segments
 
 
 @dataclass(frozen=True)
-class SketchRead:
+class SketchRequest:
     """A checked call, and what is to be read for it.
 
     Attributes
@@ -44,7 +44,7 @@ class SketchRead:
         return compile_question(self.text)
 
 
-def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> SketchRead:
+def check_request(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> SketchRequest:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -68,7 +68,7 @@ def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: lis
     source, state = json.loads(at["source"]), json.loads(at["state"])
     sizing = state["plans"][0]["sizing"]
     height = compile_question(text).height
-    return SketchRead(
+    return SketchRequest(
         text=text,
         number=at["object_id"],
         base=at["base_batch"],

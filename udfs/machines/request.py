@@ -27,7 +27,7 @@ ROUGHLY = " (each instance by its own way)"
 """Follows the name of a state where there are more than `forecasting.MOST_FRONTS` fronts."""
 
 
-def ask(arguments: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -57,9 +57,9 @@ def ask(arguments: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]]
         raise ArgumentError(f"lookahead => {lookahead} is out of range; 1 to {MOST_LOOKAHEAD:,} events would be right")
     if threshold is not None and not 0 <= threshold <= 1:
         raise ArgumentError(f"threshold => {threshold} is out of range; from 0 to 1 would be right")
-    standing = _standing(name, arguments.get("as_of"), published)
-    configuration = json.loads(standing["at"]["configuration"])
-    if "lookahead" in arguments and json.loads(standing["at"]["state"] or "{}").get("counting") != COUNTING:
+    published_stream = _published_stream(name, arguments.get("as_of"), published)
+    configuration = json.loads(published_stream["at"]["configuration"])
+    if "lookahead" in arguments and json.loads(published_stream["at"]["state"] or "{}").get("counting") != COUNTING:
         raise ArgumentError(
             f"the moves of {name!r} were counted by an older PatternLake then, from which no forecast is made; run "
             "`predict`, and ask for what it publishes"
@@ -76,15 +76,15 @@ def ask(arguments: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]]
         )
     return {
         "text": text,
-        "number": standing["at"]["object_id"],
-        "base": standing["at"]["base_batch"],
-        "batch": standing["at"]["batch_id"],
+        "number": published_stream["at"]["object_id"],
+        "base": published_stream["at"]["base_batch"],
+        "batch": published_stream["at"]["batch_id"],
         "operands": [primitive.name for primitive in subscription.primitives],
         "threshold": given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD)),
     }
 
 
-def _standing(name: str, as_of: int | None, published: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+def _published_stream(name: str, as_of: int | None, published: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """What was published of the stream that has a subscription of this name.
 
     Raises

@@ -1,4 +1,4 @@
-"""The first step of `match_groups`: from arguments and a publication to a checked question, or an error."""
+"""The first step of `match_groups`: from arguments and a publication to a checked request, or an error."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MOST_PORTIONS = 1000
 
 
 @dataclass(frozen=True)
-class GroupsAsked:
+class GroupsRequest:
     """What the portions of an answer need to know.
 
     Attributes
     ----------
     groups
-        The engine for the question; it holds the compiled pattern.
+        The engine for the query; it holds the compiled pattern.
     types
         Spark type of each of the stream's attributes.
     from_step, to_step
@@ -38,7 +38,7 @@ class GroupsAsked:
     to_step: int | None
 
 
-def ask(
+def check_request(
     arguments: Mapping[str, Any],
     publication: Mapping[str, Any],
     known: list[str],
@@ -81,10 +81,10 @@ def ask(
     params = {} if same is None else json.loads(same["configuration"])["params"]
     given = {**arguments, "params": params}
     text = json.dumps({"arguments": given, "configuration": configuration}, sort_keys=True)
-    query = asked(text).groups.query
+    query = parse_request(text).groups.query
     check_key(arguments, configuration, partitioned=bool(query.partition))
     # The automaton may be too large: refused before anything is read.
-    _ = asked(text).groups.automaton
+    _ = parse_request(text).groups.automaton
     if same is not None and _up_to_date(same, publication["at"]):
         return {
             "number": publication["at"]["object_id"],
@@ -105,12 +105,12 @@ def ask(
 
 
 @lru_cache(maxsize=64)
-def asked(text: str) -> GroupsAsked:
-    """What the text of a question says."""
+def parse_request(text: str) -> GroupsRequest:
+    """What the text of a request says."""
     parts = json.loads(text)
     arguments, configuration = parts["arguments"], parts["configuration"]
     query = query_of({**arguments, "stream": configuration})
-    return GroupsAsked(Groups(query), types_of(configuration), arguments.get("from_step"), arguments.get("to_step"))
+    return GroupsRequest(Groups(query), types_of(configuration), arguments.get("from_step"), arguments.get("to_step"))
 
 
 def _up_to_date(query: Mapping[str, Any], stream: Mapping[str, Any]) -> bool:
