@@ -22,8 +22,8 @@ from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.table_function import Parameter, ScalarFunction
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
-from patternlake.udfs.sketch.answering import exists
 from patternlake.udfs.sketch.request import check_request
+from patternlake.udfs.sketch.result import exists
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,9 +23,9 @@ from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
-from patternlake.udfs.sketch.answering import Candidates, answer, candidates, costs_no_more, everywhere
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.request import SketchRequest, check_request
+from patternlake.udfs.sketch.result import Candidates, answer, candidates, costs_no_more, everywhere
 from patternlake.udfs.sketch.verifying import exact_part
 from patternlake.udfs.sketch.windows import Window
 from patternlake.udfs.unseen_names import MOST_NAMES

@@ -52,9 +52,9 @@ from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.trials import Trials, told_by
 from patternlake.udfs.sketch import sizing
-from patternlake.udfs.sketch.answering import answer, candidates, exists
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.question import compile_question, question_text
+from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.segments import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.verifying import exact_part
 from patternlake.udfs.trends.asking import TrendsAsked

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.groups.answering import GroupRows, Groups
+from patternlake.udfs.groups.engine import GroupRows, Groups
 from patternlake.udfs.groups.reading import COLUMNS, read
 from patternlake.udfs.groups.state import (
     FIXED,

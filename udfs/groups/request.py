@@ -10,7 +10,7 @@ from typing import Any
 
 from patternlake.udfs.asking import check_bounds, check_key, stream_configuration
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.answering import Groups
+from patternlake.udfs.groups.engine import Groups
 from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit
 
 TASK_EVENTS = 50_000

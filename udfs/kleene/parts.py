@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.kleene.answers import Matches
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.matching import match_events
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
+from patternlake.udfs.kleene.result import Matches
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.partitions import partitions, ranks

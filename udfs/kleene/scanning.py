@@ -14,8 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.kleene import answers, runs
-from patternlake.udfs.kleene.answers import Rows
+from patternlake.udfs.kleene import result, runs
 from patternlake.udfs.kleene.collecting import Collected
 from patternlake.udfs.kleene.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
@@ -24,6 +23,7 @@ from patternlake.udfs.kleene.joins import Joiner
 from patternlake.udfs.kleene.layout import Layout, Slot
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.pattern import Condition, KleenePattern
+from patternlake.udfs.kleene.result import Rows
 from patternlake.udfs.kleene.scans import ENDLESS, Scan, following_of, scanned
 from patternlake.udfs.kleene.slow_scans import slowly
 
@@ -50,13 +50,13 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
         rows = _of_linearization(pattern, linearization, stream, strict, apart)
         parts.append(rows)
         linearizations.append(np.full(len(rows.events), number, np.int64))
-    rows = answers.stacked([answers.no_rows(), *parts])
+    rows = result.stacked([result.no_rows(), *parts])
     if not len(rows):
         return rows
     linearization_of = np.concatenate(linearizations)
     first = rows.events[rows.offsets[:-1]]
     # Of one start the least events count, then the first linearization.
-    order, _ = answers.sort_rows(np.argsort(first, kind="stable"), first, rows.offsets, rows.events, linearization_of)
+    order, _ = result.sort_rows(np.argsort(first, kind="stable"), first, rows.offsets, rows.events, linearization_of)
     best = order[np.append(True, first[order][1:] != first[order][:-1])]
     rows = rows.take(best)
     rows = Rows(rows.offsets, stream.source[rows.events], rows.operands)
@@ -97,10 +97,10 @@ def _of_linearization(
     layout = _layout(linearization, pattern, conditions)
     joiner = Joiner(stream, layout, 0, 0, 0)
     rest = [part for part, made in zip(judged, compared, strict=True) if made is None]
-    most = answers.MOST_BOUND
+    most = result.MOST_BOUND
     offsets, events, places = slowly(scan, joiner, linearization, rest, most) if rest else scanned(scan, most)
     if not len(offsets):
-        raise answers.too_long()
+        raise result.too_long()
     rows = Rows(offsets, events, np.array(linearization.operands, np.int8)[places])
     if linearization.gaps and len(rows):
         rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))

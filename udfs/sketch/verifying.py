@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.limits import by_partition
-from patternlake.udfs.sketch.answering import rows_of
 from patternlake.udfs.sketch.exact import Events, match_events, presence
 from patternlake.udfs.sketch.question import Question
+from patternlake.udfs.sketch.result import rows_of
 
 
 def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
@@ -29,7 +29,7 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> Iterator[
 
     Returns
     -------
-    Rows of `answering.ROWS`, those of a partition in one table.
+    Rows of `result.ROWS`, those of a partition in one table.
 
     Raises
     ------

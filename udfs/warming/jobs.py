@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from patternlake.udfs.groups import batches as group_batches
-from patternlake.udfs.groups.answering import Groups
+from patternlake.udfs.groups.engine import Groups
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.machines import batch_rows as machine_rows

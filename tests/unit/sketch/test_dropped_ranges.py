@@ -17,9 +17,9 @@ from naive import sketch_matching as naive
 from naive.sketch_cases import random_events, random_pattern
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch.answering import exists
 from patternlake.udfs.sketch.gathering import HITS_TYPE, packed
 from patternlake.udfs.sketch.question import compile_question, question_text
+from patternlake.udfs.sketch.result import exists
 
 SEGMENT = 4
 """Events of a segment: a leaf is one event, and there are three levels."""
