@@ -19,9 +19,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from patternlake.udfs.machines.asks import ALWAYS, Asks, asks_of
 from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves, pending
 from patternlake.udfs.machines.liveness import CompletionPath
+from patternlake.udfs.machines.requirements import ALWAYS, Requirements, requirements_of
 from patternlake.udfs.machines.steps import steps_into
 from patternlake.udfs.machines.subscription import Primitive, Subscription, TimeBound
 
@@ -145,29 +145,29 @@ class _Builder:
         chain, made = subscription.master, self.made
         numbers = [self.primitive(primitive) for primitive in subscription.primitives]
         into = steps_into(subscription)
-        asks = asks_of(subscription, into)
+        requirements = requirements_of(subscription, into)
         states = {START: 0}
         for composite_state, steps in into.items():
             waits = not pending(chain, composite_state) and not complete(chain, composite_state)
             links = [
                 (states[step.source], numbers[step.operand], step.operand, step.direct, step.bounds) for step in steps
             ]
-            ahead = None if complete(chain, composite_state) else asks[composite_state].ahead
+            ahead = None if complete(chain, composite_state) else requirements[composite_state].ahead
             by_instance = not complete(chain, composite_state) and (
-                asks[composite_state].timed
+                requirements[composite_state].timed
                 or subscription.boolean
                 # What goes back to what counts one by one does so too.
                 or (not waits and any(made.by_instance[states[step.source]] for step in steps))
             )
-            alone = self.alone(subscription, composite_state, asks[composite_state]) if by_instance else ()
+            alone = self.alone(subscription, composite_state, requirements[composite_state]) if by_instance else ()
             signature: Hashable = (waits, frozenset(links), ahead, alone) if self.merge else (number, composite_state)
             if signature not in self.states:
                 state = self.states[signature] = len(made.waits)
                 made.waits.append(waits)
-                made.bound.append(asks[composite_state].bound)
+                made.bound.append(requirements[composite_state].bound)
                 made.completion_paths.append(ahead or frozenset())
-                made.opens.append(asks[composite_state].opens)
-                made.timed.append(asks[composite_state].timed)
+                made.opens.append(requirements[composite_state].opens)
+                made.timed.append(requirements[composite_state].timed)
                 made.by_instance.append(by_instance)
                 made.ids.append(self.identity(waits, links, ahead, alone))
                 made.final.append([])
@@ -181,13 +181,20 @@ class _Builder:
             if complete(chain, composite_state):
                 made.final[states[composite_state]].append(number)
         for composite_state, state in states.items():
-            made.asked[state] |= asks[composite_state].asked
-            self.exactly[state] |= asks[composite_state].exactly
+            made.asked[state] |= requirements[composite_state].asked
+            self.exactly[state] |= requirements[composite_state].exactly
         made.states.append(states)
 
-    def alone(self, subscription: Subscription, composite_state: CompositeState, asks: Asks) -> tuple[Hashable, ...]:
+    def alone(
+        self, subscription: Subscription, composite_state: CompositeState, requirements: Requirements
+    ) -> tuple[Hashable, ...]:
         """All that decides how many instances a state has, what ages they have, and which of their moves count."""
-        told = (subscription.boolean, asks.opens, tuple(sorted(asks.asked)), tuple(sorted(asks.exactly & asks.asked)))
+        told = (
+            subscription.boolean,
+            requirements.opens,
+            tuple(sorted(requirements.asked)),
+            tuple(sorted(requirements.exactly & requirements.asked)),
+        )
         if not subscription.boolean or len(moves(subscription.master, composite_state)) < 2:
             return told
         # Which of several moves counts is decided among those of one subscription.

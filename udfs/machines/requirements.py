@@ -20,7 +20,7 @@ ALWAYS = CompletionPath((), 0, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Asks:
+class Requirements:
     """What is asked of the instances of a state.
 
     Attributes
@@ -47,7 +47,9 @@ class Asks:
     timed: bool
 
 
-def asks_of(subscription: Subscription, into: Mapping[CompositeState, Sequence[Step]]) -> dict[CompositeState, Asks]:
+def requirements_of(
+    subscription: Subscription, into: Mapping[CompositeState, Sequence[Step]]
+) -> dict[CompositeState, Requirements]:
     """What is asked in each state of a subscription; `into`: its links, as `steps.steps_into` gives them."""
     bound: dict[CompositeState, frozenset[int]] = {START: frozenset()}
     for composite_state, steps in into.items():
@@ -71,7 +73,7 @@ def asks_of(subscription: Subscription, into: Mapping[CompositeState, Sequence[S
                 if operand != step.operand:
                     lows[operand] = max(low, lows.get(operand, low))
     return {
-        composite_state: Asks(
+        composite_state: Requirements(
             bound[composite_state],
             ahead[composite_state],
             frozenset(asked[composite_state]),
