@@ -111,6 +111,11 @@ def own_session(spark: SparkSession, settings: Mapping[str, str] | None = None) 
         SparkSession._activeSession = last
 
 
+def made_within(session: SparkSession, own: SparkSession) -> None:
+    """Tell that Spark made a session of an own one, as it does for a streaming query, so that it stays as unseen."""
+    setattr(session, _CALLER, _caller(own))
+
+
 @contextmanager
 def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Settings of the session for a while."""

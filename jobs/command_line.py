@@ -12,8 +12,8 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from enum import Enum
@@ -93,6 +93,16 @@ def run(
         float | None, typer.Option("--watch", metavar="SECONDS", help="Run again, with this pause, until Ctrl-C.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress on a terminal.")] = False,
+    side_by_side: Annotated[
+        int | None,
+        typer.Option(
+            "--side-by-side",
+            metavar="N",
+            help="So many jobs of different objects at once; 1: one after another. Without it: as many as there are "
+            "cores, 4 at the most.",
+            show_default=False,
+        ),
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a job on everything configured for it, or on one object; one line of JSON for each.
@@ -107,6 +117,8 @@ def run(
 
     if watch is not None and not watch > 0:
         raise typer.BadParameter(f"{watch:g} is no pause; more than 0 seconds", param_hint="'--watch'")
+    if side_by_side is not None and side_by_side < 1:
+        raise typer.BadParameter(f"{side_by_side} is no number of jobs; 1 or more", param_hint="'--side-by-side'")
     with _failing(verbose) as console:
         configuration = Configuration.load(conf)
         planned = steps(configuration, job, object=object, rebuild=rebuild)
@@ -116,14 +128,17 @@ def run(
         with spark_for(configuration, create=True, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-            _write_summaries(_round(spark, configuration, planned, console, quiet, rebuild=rebuild))
+            with closing(_round(spark, configuration, planned, console, side_by_side, quiet, rebuild=rebuild)) as first:
+                _write_summaries(first)
             while watch is not None:
                 try:
                     sleep(watch)
                 except KeyboardInterrupt:
                     return
-                later = _round(spark, configuration, planned, console, quiet, sparing=True)
-                _write_summaries(summary for summary in later if summary.batches or summary.rows_out)
+                with closing(
+                    _round(spark, configuration, planned, console, side_by_side, quiet, sparing=True)
+                ) as later:
+                    _write_summaries(summary for summary in later if summary.batches or summary.rows_out)
 
 
 @app.command()
@@ -311,9 +326,10 @@ def _round(
     configuration: Configuration,
     planned: Iterable[Step],
     console: Console,
+    side_by_side: int | None,
     quiet: bool,
     **how: bool,
-) -> Iterator[Summary]:
+) -> Generator[Summary, None, None]:
     from patternlake.delta_tables.database import Database
     from patternlake.jobs.progress import ShownProgress
     from patternlake.jobs.running import perform
@@ -322,7 +338,7 @@ def _round(
     quiet = quiet or not sys.stderr.isatty()
     with ShownProgress(console, spark, quiet=quiet) as progress:
         database = Database.open(spark, configuration.database, configuration.location)
-        yield from perform(database, configuration, planned, progress=progress, **how)
+        yield from perform(database, configuration, planned, progress=progress, side_by_side=side_by_side, **how)
 
 
 def _write_summaries(summaries: Iterable[Summary]) -> None:

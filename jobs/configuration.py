@@ -92,6 +92,16 @@ class Configuration(Section):
         """The streams that have subscriptions."""
         return list(dict.fromkeys(each.stream for each in self.subscriptions.values()))
 
+    def feeds_on_itself(self, stream: str) -> bool:
+        """Whether a stream reads, or may read, a table of the database itself."""
+        source = self.streams[stream].source
+        if source.table is not None:
+            database = source.table.replace("`", "").lower().split(".")[-2:-1]
+            # Without a database's name it is a table of the current one, which may be this.
+            return database in ([], [self.database.lower()])
+        inside = self.location is not None and f"{source.path}/".startswith(f"{self.location.rstrip('/')}/")
+        return source.kind == "delta" and inside
+
     def _check_queries(self, section: str) -> None:
         queries: dict[str, TrendConfiguration | GroupConfiguration | SubscriptionConfiguration] = getattr(self, section)
         for name, query in queries.items():

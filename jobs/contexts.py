@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from pyspark import StorageLevel
+from pyspark import StorageLevel, inheritable_thread_target
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from patternlake.delta_tables.database import Database
 
@@ -33,10 +33,13 @@ def in_own_session(
 
 
 @contextmanager
-def meanwhile(work: Callable[[], None]) -> Iterator[None]:
-    """Do some work, which is mostly waiting, beside the block; its error is raised when the block has ended."""
+def meanwhile(spark: SparkSession, work: Callable[[], None]) -> Iterator[None]:
+    """Do some work, which is mostly waiting, beside the block; its error is raised when the block has ended.
+
+    What this thread has set for its Spark jobs, such as the tag by which they are cancelled, holds for the work's.
+    """
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(work)
+        done = pool.submit(inheritable_thread_target(spark)(work))
         yield
         done.result()
 

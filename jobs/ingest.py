@@ -27,6 +27,7 @@ from patternlake.delta_tables import moments, phases
 from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
+from patternlake.delta_tables.sessions import made_within
 from patternlake.delta_tables.standing import look
 from patternlake.delta_tables.streams import StreamsWriter
 from patternlake.jobs import ordering, repeats, steps
@@ -220,6 +221,7 @@ class _Run:
 
     def _batch(self, rows: DataFrame, epoch: int) -> None:
         db, latest = self.db, self.latest
+        made_within(rows.sparkSession, db.spark)
         batch_id = self.base + epoch
         if latest is not None and batch_id <= latest.batch_id:
             logger.info("stream %r: epoch %d is published as batch %d already", self.name, epoch, batch_id)
@@ -274,7 +276,7 @@ class _Run:
                     if refused:
                         batch.append("quarantine", quarantine(prepared, bad_files, batch))
 
-                with meanwhile(small_writes):
+                with meanwhile(session, small_writes):
                     if good.rows:
                         numbered = ordering.number(accepted, cut, sizes, first + 1)
                         batch.append("events", self.columns.events(numbered, batch.stream_id, batch_id))

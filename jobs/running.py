@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.database import Database
+from patternlake.jobs import side_by_side as sides
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.configuration_values import suggest
+from patternlake.jobs.messages import message
 from patternlake.jobs.progress import LoggedProgress, Progress
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
@@ -37,12 +40,15 @@ class Job:
         Whether the job publishes state of its own, which can be rebuilt and has a status.
     finish
         What is left to do once for all objects that a run worked on, after the last of them.
+    stream
+        Name of the stream that an object reads; that of the object where there is no such function.
     """
 
     objects: Callable[[Configuration], Iterable[str]]
     work: Callable[[Database, str, Configuration, bool], Summary]
     maintains: bool = True
     finish: Callable[[Database, Sequence[str]], None] | None = None
+    stream: Callable[[Configuration, str], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,11 +110,19 @@ def _tidied(database: Database, names: Sequence[str]) -> None:
     tidied(database, names)
 
 
+def _stream_of_trend(configuration: Configuration, name: str) -> str:
+    return configuration.trends[name].stream
+
+
+def _stream_of_group(configuration: Configuration, name: str) -> str:
+    return configuration.groups[name].stream
+
+
 JOBS: dict[str, Job] = {
     "ingest": Job(lambda configuration: configuration.streams, _ingest),
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
-    "trends": Job(lambda configuration: configuration.trends, _trends),
-    "groups": Job(lambda configuration: configuration.groups, _groups),
+    "trends": Job(lambda configuration: configuration.trends, _trends, stream=_stream_of_trend),
+    "groups": Job(lambda configuration: configuration.groups, _groups, stream=_stream_of_group),
     "predict": Job(lambda configuration: configuration.watched, _predict),
     "evaluate": Job(lambda configuration: configuration.subscribed if configuration.evaluate else (), _evaluate),
     "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False, finish=_tidied),
@@ -156,6 +170,33 @@ def steps(
     return chosen
 
 
+def waited_for(planned: Sequence[Step], configuration: Configuration) -> list[set[int]]:
+    """By step, the numbers of the steps that must have ended before it begins.
+
+    Those are the ingest of the stream that it reads, and every earlier step of an object of its name. What publishes
+    no state of its own, which is maintenance, waits for everything that does. A stream that reads tables of the
+    database itself waits for the streams before it, and all other jobs wait for it: they may write what it reads.
+    """
+    from_within = {name for name in configuration.streams if configuration.feeds_on_itself(name)}
+    found: list[set[int]] = []
+    for number, step in enumerate(planned):
+        job, earlier = JOBS[step.job], list(enumerate(planned[:number]))
+        if not job.maintains:
+            found.append({place for place, other in earlier if JOBS[other.job].maintains})
+            continue
+        streams = from_within | {step.object if job.stream is None else job.stream(configuration, step.object)}
+        if step.job == "ingest":
+            streams = set(configuration.streams) if step.object in from_within else set()
+        found.append(
+            {
+                place
+                for place, other in earlier
+                if other.object == step.object or (other.job == "ingest" and other.object in streams)
+            }
+        )
+    return found
+
+
 def run(
     spark: SparkSession,
     configuration: str | PathLike[str] | Configuration,
@@ -164,11 +205,13 @@ def run(
     object: str | None = None,
     rebuild: bool = False,
     progress: Progress | None = None,
+    side_by_side: int | None = None,
 ) -> list[Summary]:
     """Run jobs on everything that is configured for them, or on one object.
 
     May be called at any time and as often as wanted: a job does what its last publication left undone, and a run that
-    died is taken over. The first error stops the run; what was published before stays.
+    died is taken over. The first error stops the run: nothing more begins, what is at work beside it is done to its
+    end, and what was published stays.
 
     Parameters
     ----------
@@ -186,7 +229,10 @@ def run(
         Start the objects anew, under the configuration as it is now; the former state stays readable by `as_of`
         until maintenance forgets it.
     progress
-        Hears of every object; by default, the log does.
+        Hears of every object, in the thread that calls; by default, the log does.
+    side_by_side
+        How many jobs of different objects may run at once; 1: one after another. None: as many as there are cores, and
+        4 at the most.
 
     Returns
     -------
@@ -198,14 +244,16 @@ def run(
     ConfigurationError
         The file has problems, one line each.
     ArgumentError
-        There is no such job or object, or the job has nothing to rebuild.
+        There is no such job or object, the job has nothing to rebuild, or `side_by_side` is not 1 or more.
     PatternLakeError
-        From a job: of its own class, with the job's and the object's name in the message.
+        From a job: of its own class, with the job's and the object's name in the message. Where several have failed,
+        the first of them in the order of the run; the log, at level ERROR, has the others.
     """
+    sides.check(side_by_side)
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
     database = Database.open(spark, loaded.database, loaded.location)
-    return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress))
+    return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress, side_by_side=side_by_side))
 
 
 def perform(
@@ -216,8 +264,9 @@ def perform(
     rebuild: bool = False,
     sparing: bool = False,
     progress: Progress | None = None,
-) -> Iterator[Summary]:
-    """Do the steps one after another and yield each summary as soon as it is there; errors as for `run`.
+    side_by_side: int | None = None,
+) -> Generator[Summary, None, None]:
+    """Do the steps, side by side where they are independent; errors as for `run`.
 
     Parameters
     ----------
@@ -225,37 +274,81 @@ def perform(
         The open database.
     configuration, planned
         What `steps` was given, and what it gave.
-    rebuild, progress
+    rebuild, progress, side_by_side
         As for `run`.
     sparing
         Maintain only what an earlier step took further: for rounds that follow each other closely.
+
+    Yields
+    ------
+    Summary
+        In the order of the steps: each as soon as it and those before it are there. After an error, those of all steps
+        that have ended well.
     """
     heard = progress or LoggedProgress()
     listed = list(planned)
+    if not listed:
+        return
     sparing = sparing and any(JOBS[step.job].maintains for step in listed)
     taken_further: set[str] = set()
-    worked_on: dict[str, list[str]] = {}
-    for number, step in enumerate(listed, start=1):
+    ended: dict[int, Summary | None] = {}
+    failed: dict[int, Exception] = {}
+
+    def begin(number: int) -> Callable[[], Summary] | None:
+        step = listed[number]
         job = JOBS[step.job]
         if sparing and not job.maintains and step.object not in taken_further:
-            continue
-        heard.begin(step.job, step.object, number, len(listed))
-        try:
+            return None
+        heard.begin(step.job, step.object, number + 1, len(listed))
+
+        def work() -> Summary:
+            # In the thread that works: what it is at is told by where it is.
             with heard.working(step.job, step.object):
-                summary = job.work(database, step.object, configuration, rebuild and job.maintains)
-        except PatternLakeError as error:
-            _name(error, step)
-            raise
-        heard.end(summary)
-        if summary.batches:
-            taken_further.add(step.object)
-        worked_on.setdefault(step.job, []).append(step.object)
-        yield summary
-    for name, objects in worked_on.items():
+                return job.work(database, step.object, configuration, rebuild and job.maintains)
+
+        return work
+
+    told = 0
+    crew = sides.crew(database.spark, side_by_side, len(listed))
+    with closing(sides.ended(waited_for(listed, configuration), begin, crew)) as endings:
+        for each in endings:
+            if each.error is not None:
+                failed[each.number] = each.error
+                continue
+            ended[each.number] = each.result
+            if each.result is not None:
+                heard.end(each.result)
+                if each.result.batches:
+                    taken_further.add(each.result.object)
+            while told in ended:
+                summary = ended[told]
+                told += 1
+                if summary is not None:
+                    yield summary
+    if failed:
+        yield from (summary for number, summary in sorted(ended.items()) if number >= told and summary is not None)
+        raise _first(failed, listed)
+    for name in dict.fromkeys(step.job for step in listed):
         finish = JOBS[name].finish
-        if finish is not None:
-            with heard.working(name, ", ".join(objects)):
-                finish(database, objects)
+        worked_on = [
+            step.object for number, step in enumerate(listed) if step.job == name and ended[number] is not None
+        ]
+        if finish is not None and worked_on:
+            with heard.working(name, ", ".join(worked_on)):
+                finish(database, worked_on)
+
+
+def _first(failed: Mapping[int, Exception], listed: Sequence[Step]) -> Exception:
+    """The error of the step that comes first, with job and object in its message; the log is told of the others."""
+    first, *others = sorted(failed)
+    for number, error in failed.items():
+        if isinstance(error, PatternLakeError):
+            _name(error, listed[number])
+    for number in others:
+        error, step = failed[number], listed[number]
+        told = "" if isinstance(error, PatternLakeError) else f"{step.job} of {step.object!r}: "
+        logger.error("%s%s", told, message(error))
+    return failed[first]
 
 
 def _name(error: PatternLakeError, step: Step) -> None:

@@ -154,12 +154,13 @@ def run(
     object: str | None = None,
     rebuild: bool = False,
     progress: Progress | None = None,
+    side_by_side: int | None = None,
 ) -> list[Summary]:
     """Run jobs on everything that is configured for them, or on one object.
 
     May be called at any time and as often as wanted: a job does what its last publication left undone, and a run that
-    died is taken over. The first error stops the run; what was published before stays. The SQL functions are enabled
-    apart, by `enable` with the same configuration.
+    died is taken over. The first error stops the run: nothing more begins, what is at work beside it is done to its
+    end, and what was published stays. The SQL functions are enabled apart, by `enable` with the same configuration.
 
     Parameters
     ----------
@@ -175,7 +176,10 @@ def run(
     rebuild
         Start the objects anew, under the configuration as it is.
     progress
-        Hears of every object; by default, the log does.
+        Hears of every object, in the thread that calls; by default, the log does.
+    side_by_side
+        How many jobs of different objects may run at once; 1: one after another. None: as many as there are cores, and
+        4 at the most.
 
     Returns
     -------
@@ -187,13 +191,16 @@ def run(
     patternlake.udfs.errors.ConfigurationError
         The file has problems, one line each.
     patternlake.udfs.errors.ArgumentError
-        There is no such job or object, or the job has nothing to rebuild.
+        There is no such job or object, the job has nothing to rebuild, or `side_by_side` is not 1 or more.
     patternlake.udfs.errors.PatternLakeError
-        From a job: of its own class, with the job's and the object's name in the message.
+        From a job: of its own class, with the job's and the object's name in the message. Where several have failed,
+        the first of them in the order of the run; the log, at level ERROR, has the others.
     """
     from patternlake.jobs.running import run as start
 
-    return start(spark, configuration, job, object=object, rebuild=rebuild, progress=progress)
+    return start(
+        spark, configuration, job, object=object, rebuild=rebuild, progress=progress, side_by_side=side_by_side
+    )
 
 
 def _placed(database: str | PathLike[str] | Configuration, location: str | None) -> tuple[str, str | None]:

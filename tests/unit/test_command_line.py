@@ -63,7 +63,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     for name, job in running.JOBS.items():
         monkeypatch.setitem(running.JOBS, name, running.Job(job.objects, doing(name), job.maintains))
     monkeypatch.setattr(local_spark, "spark_for", session)
-    monkeypatch.setattr("patternlake.delta_tables.database.Database.open", lambda *given: None)
+    one_core = SimpleNamespace(spark=SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
+    monkeypatch.setattr("patternlake.delta_tables.database.Database.open", lambda *given: one_core)
     monkeypatch.setattr(command_line.signal, "signal", lambda *given: None)
     return done
 
@@ -93,7 +94,7 @@ def test_help_in_python_lists_the_options_of_every_door() -> None:
     for door, options in {
         "session": ("location", "master", "database", "create", "settings"),
         "enable": ("spark", "database", "location", "create", "storage_options"),
-        "run": ("spark", "configuration", "job", "object", "rebuild", "progress"),
+        "run": ("spark", "configuration", "job", "object", "rebuild", "progress", "side_by_side"),
     }.items():
         assert list(inspect.signature(getattr(patternlake, door)).parameters) == list(options), told[door]
         described = inspect.getdoc(getattr(patternlake, door)) or ""
@@ -120,6 +121,8 @@ def test_help_of_run_tells_how_an_interrupted_watch_ends(capsys: pytest.CaptureF
         (("run", "all"), "Missing option '--conf'; see patternlake run --help"),
         (("run", "all", "--conf", "x", "--watch", "0"), "0 is no pause; more than 0 seconds"),
         (("run", "all", "--conf", "x", "--watch", "soon"), "Invalid value for '--watch'"),
+        (("run", "all", "--conf", "x", "--side-by-side", "0"), "0 is no number of jobs; 1 or more"),
+        (("run", "all", "--conf", "x", "--side-by-side", "two"), "Invalid value for '--side-by-side'"),
         (("status", "--conf", "x", "--format", "xml"), "'xml' is not one of 'table', 'csv', 'json'"),
         (("sql", "--conf", "x", " "), "the statement is empty; see patternlake sql --help"),
     ],
