@@ -188,10 +188,10 @@ class Lake:
         (summary,) = running.run(self.spark, self.conf, job, rebuild=rebuild)
         return summary
 
-    def worker(self, job: str, stop: str, deed: str) -> subprocess.Popen[str]:
+    def worker(self, job: str, stop: str, deed: str, *options: str) -> subprocess.Popen[str]:
         """Start the job in a process of its own; see `tests.faults.worker`."""
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.worker", stop, deed, "run", job, "--conf", str(self.conf)],
+            [sys.executable, "-m", "tests.faults.worker", stop, deed, "run", job, "--conf", str(self.conf), *options],
             cwd=self.folder,
             env={
                 **os.environ,
@@ -223,13 +223,13 @@ class Lake:
 
     def rows(self) -> dict[str, list[str]]:
         """All rows of all tables, published or not, without what tells one run from another."""
-        return _all_texts({name: self.db.table(name) for name in TABLES})
+        return all_texts({name: self.db.table(name) for name in TABLES})
 
     def seen(self) -> dict[str, list[str]]:
         """What readers see: the views' rows and the functions' answers."""
         db = self.db
         patternlake.enable(self.spark, database=db.name, location=db.location)
-        views = _all_texts({name: self.spark.table(db.view(name)) for name, table in TABLES.items() if table.view})
+        views = all_texts({name: self.spark.table(db.view(name)) for name, table in TABLES.items() if table.view})
         return views | {question: self._answer(question) for question in QUESTIONS}
 
     def _answer(self, question: str) -> list[str]:
@@ -300,7 +300,7 @@ class State:
         return self.lake.seen()
 
 
-def _all_texts(frames: dict[str, DataFrame]) -> dict[str, list[str]]:
+def all_texts(frames: dict[str, DataFrame]) -> dict[str, list[str]]:
     # Each mostly waits for Delta to look at its log.
     with ThreadPoolExecutor(4) as pool:
         return dict(zip(frames, pool.map(_texts, frames.values()), strict=True))

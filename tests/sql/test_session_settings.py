@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import patternlake
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.sessions import own_session
+from patternlake.delta_tables.sessions import made_within, own_session
 from patternlake.jobs import ingest as ingest_module
 from patternlake.jobs.configuration import Configuration
 from patternlake.udfs.errors import ConcurrentRunError, StateError
@@ -155,6 +156,24 @@ def test_the_callers_session_stays_the_active_one(world: World) -> None:
         assert SparkSession.active()._jsparkSession.equals(inner._jsparkSession)
     assert SparkSession.getActiveSession() is session
     assert SparkSession.active()._jsparkSession.equals(session._jsparkSession)
+
+
+def test_the_callers_session_is_the_active_one_again_whichever_thread_is_done_last(world: World) -> None:
+    session = world.session({})
+    session.createDataFrame([(1,)], "a int")
+    blocks = ExitStack()
+
+    def begin() -> None:
+        own = blocks.enter_context(own_session(session))
+        streaming = SparkSession(session.sparkContext, own._jsparkSession.cloneSession())
+        made_within(streaming, own)
+        streaming.createDataFrame([(1,)], "a int")
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(begin).result()
+        with own_session(session):
+            other.submit(blocks.close).result()
+    assert SparkSession.getActiveSession() is session
 
 
 def test_a_session_of_spark_connect_is_refused() -> None:
