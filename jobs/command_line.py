@@ -135,9 +135,8 @@ def run(
                     sleep(watch)
                 except KeyboardInterrupt:
                     return
-                with closing(
-                    _round(spark, configuration, planned, console, side_by_side, quiet, sparing=True)
-                ) as later:
+                rounds = _round(spark, configuration, planned, console, side_by_side, quiet, sparing=True)
+                with closing(rounds) as later:
                     _write_summaries(summary for summary in later if summary.batches or summary.rows_out)
 
 
