@@ -13,7 +13,7 @@ from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import documents, moments, phases, writes
+from patternlake.delta_tables import documents, phases, timestamps, writes
 from patternlake.delta_tables.beginning import resolve, wrote_nothing
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.intents import Intent, IntentsWriter
@@ -111,7 +111,7 @@ class Batch:
             object_id=own_number,
             batch_id=batch_id,
             base_batch=base_batch,
-            begun_at=moments.now(),
+            begun_at=timestamps.now(),
             run_id=uuid.uuid4().hex,
             source_from=source_from,
             source_to=source_to,
@@ -329,7 +329,7 @@ class Batch:
         phases.at("publishing", unit=None)
         self._check_passed()
         intent = self.intent
-        published_at = moments.now()
+        published_at = timestamps.now()
         if self.previous is not None:
             # The driver's clock may stand still or go back; an object's publications are in order all the same.
             published_at = max(published_at, self.previous.published_at + timedelta(microseconds=1))

@@ -16,7 +16,7 @@ from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import documents, moments, writes
+from patternlake.delta_tables import documents, timestamps, writes
 from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.table import Column, Table
@@ -144,6 +144,6 @@ def _beyond(job: str, object: str, batch_id: int) -> SparkColumn:
 
 def _intent(row: Mapping[str, Any]) -> Intent:
     values = dict(row)
-    values["begun_at"] = moments.from_micros(values["begun_at"])
+    values["begun_at"] = timestamps.from_micros(values["begun_at"])
     values |= {name: documents.from_text(values[name]) for name in ("source", "configuration")}
     return Intent(**values)

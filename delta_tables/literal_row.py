@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from patternlake.delta_tables import moments
+from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
@@ -40,5 +40,5 @@ def literal_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) ->
 
 def _value(value: Any, type_: pa.DataType) -> pa.Array:
     if isinstance(value, datetime):
-        return pa.array([moments.to_micros(value)], pa.int64()).cast(type_)
+        return pa.array([timestamps.to_micros(value)], pa.int64()).cast(type_)
     return pa.array([list(value.items()) if isinstance(value, Mapping) else value], type_)

@@ -18,7 +18,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import documents, moments, writes
+from patternlake.delta_tables import documents, timestamps, writes
 from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
@@ -133,7 +133,7 @@ class PublicationsReader:
             .collect()
         )
         found = {
-            (row.job, row.object): _publication(row.row.asDict(), moments.from_micros(row.horizon)) for row in rows
+            (row.job, row.object): _publication(row.row.asDict(), timestamps.from_micros(row.horizon)) for row in rows
         }
         return {pair: found.get(pair) for pair in objects}
 
@@ -154,23 +154,23 @@ class PublicationsReader:
         found, first, horizon = self._look(job, object, until=as_of)
         if as_of is not None and horizon is not None and as_of < horizon:
             raise StateError(
-                f"as_of {moments.shown(as_of)} lies before the horizon of {job} of '{object}': the earliest moment "
-                f"that can be asked for is {moments.shown(horizon)}"
+                f"as_of {timestamps.shown(as_of)} lies before the horizon of {job} of '{object}': the earliest moment "
+                f"that can be asked for is {timestamps.shown(horizon)}"
             )
         if found is not None:
             return found
         if as_of is None or first is None:
             raise StateError(f"{job} of '{object}' has published nothing yet; run the job first")
         raise StateError(
-            f"as_of {moments.shown(as_of)} lies before the first publication of {job} of '{object}', "
-            f"which was at {moments.shown(first)}"
+            f"as_of {timestamps.shown(as_of)} lies before the first publication of {job} of '{object}', "
+            f"which was at {timestamps.shown(first)}"
         )
 
     def history(self, job: str, object: str, limit: int = 1000) -> list[Publication]:
         """Return the newest publications, newest first."""
         newest = self._rows(job, object).orderBy(F.desc("batch_id"), F.desc("published_at")).limit(limit)
         rows = newest.select(*_selected()).collect()
-        return [_publication(row.asDict(), moments.from_micros(row.horizon)) for row in rows]
+        return [_publication(row.asDict(), timestamps.from_micros(row.horizon)) for row in rows]
 
     def _rows(self, job: str, object: str) -> DataFrame:
         table = self._database.table(TABLE.name)
@@ -187,7 +187,7 @@ class PublicationsReader:
         if batch_id is not None:
             chosen = chosen & (F.col("batch_id") == batch_id)
         if until is not None:
-            chosen = chosen & (F.col("published_at") <= moments.timestamp_literal(until))
+            chosen = chosen & (F.col("published_at") <= timestamps.timestamp_literal(until))
         order = F.when(chosen, F.struct("batch_id", "published_at"))
         found = (
             self._rows(job, object)
@@ -198,9 +198,9 @@ class PublicationsReader:
             )
             .collect()[0]
         )
-        horizon = moments.from_micros(found.horizon)
+        horizon = timestamps.from_micros(found.horizon)
         publication = None if found.row is None else _publication(found.row.asDict(), horizon)
-        return publication, moments.from_micros(found.first), horizon
+        return publication, timestamps.from_micros(found.first), horizon
 
 
 class PublicationsWriter:
@@ -276,7 +276,7 @@ def _found(
     batches = rows["batch_id"].to_pylist()
     published = rows["published_at"].cast(pa.int64()).to_pylist()
     horizon = pc.max(rows["horizon"].cast(pa.int64())).as_py()
-    last = None if until is None else moments.to_micros(until)
+    last = None if until is None else timestamps.to_micros(until)
     chosen = max(
         (
             (batch, at)
@@ -285,14 +285,14 @@ def _found(
         ),
         default=None,
     )
-    first = moments.from_micros(min(published, default=None))
+    first = timestamps.from_micros(min(published, default=None))
     if chosen is None:
-        return None, first, moments.from_micros(horizon)
+        return None, first, timestamps.from_micros(horizon)
     # Rows of this table stay as they are, so a later version has this one, too.
     exact = {"job": job, "object": object, "batch_id": chosen[0], "published_at": chosen[1]}
     where = [Condition(column, "=", value) for column, value in exact.items()]
     (row,) = _without_zone(reader.rows(TABLE.name, TABLE.column_names, where)).to_pylist()
-    return _publication(row, moments.from_micros(horizon)), first, moments.from_micros(horizon)
+    return _publication(row, timestamps.from_micros(horizon)), first, timestamps.from_micros(horizon)
 
 
 def _without_zone(rows: pa.Table) -> pa.Table:
@@ -309,6 +309,6 @@ def _selected() -> list[SparkColumn]:
 
 def _publication(row: Mapping[str, Any], horizon: datetime | None) -> Publication:
     values = dict(row)
-    values |= {name: moments.from_micros(values[name]) for name in _MOMENTS}
+    values |= {name: timestamps.from_micros(values[name]) for name in _MOMENTS}
     values |= {name: documents.from_text(values[name]) for name in _DOCUMENTS}
     return Publication(**{**values, "horizon": horizon})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import documents, moments, writes
+from patternlake.delta_tables import documents, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.state_reader import Condition
@@ -48,9 +48,11 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
     ConcurrentRunError
         Another run recorded a horizon at the same moment.
     """
-    now = moments.now()
-    if moments.to_micros(horizon) > moments.to_micros(now):
-        raise ArgumentError(f"the horizon {moments.shown(horizon)} lies in the future; it is {moments.shown(now)} now")
+    now = timestamps.now()
+    if timestamps.to_micros(horizon) > timestamps.to_micros(now):
+        raise ArgumentError(
+            f"the horizon {timestamps.shown(horizon)} lies in the future; it is {timestamps.shown(now)} now"
+        )
     reader = PublicationsReader(database)
     latest = reader.latest(job, object)
     if latest is None:
@@ -91,9 +93,9 @@ def _may_hold(database: Database, table: Table, needed: Publication) -> bool:
 
 def _record(database: Database, latest: Publication, horizon: datetime) -> Publication:
     """Publish the latest batch once more, with the horizon; its run stays the one that made it."""
-    published_at = max(moments.now(), latest.published_at + timedelta(microseconds=1))
+    published_at = max(timestamps.now(), latest.published_at + timedelta(microseconds=1))
     return PublicationsWriter(database).publish(
         dataclasses.replace(latest, horizon=horizon, published_at=published_at),
         application=documents.to_array([latest.job, latest.object, "horizon"]),
-        version=moments.to_micros(published_at),
+        version=timestamps.to_micros(published_at),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import moments, writes
+from patternlake.delta_tables import timestamps, writes
 from patternlake.delta_tables.sketch_nodes import TABLE
 from patternlake.delta_tables.visibility import visible
 
@@ -33,9 +33,9 @@ def segment_ends(database: Database, publication: Publication) -> list[tuple[int
         .orderBy("segment")
         .collect()
     )
-    ends = {int(row["segment"]): moments.from_micros(row["end"]) for row in rows}
+    ends = {int(row["segment"]): timestamps.from_micros(row["end"]) for row in rows}
     first = min(ends, default=0)
-    long_past = moments.from_micros(0)
+    long_past = timestamps.from_micros(0)
     return [(segment, end) for segment, end in {**dict.fromkeys(range(first), long_past), **ends}.items() if end]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from patternlake.delta_tables import moments, phases, writes
+from patternlake.delta_tables import phases, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
@@ -57,7 +57,7 @@ def tidy(database: Database, streams: Collection[int]) -> None:
             continue
         where = [among("stream_id", sorted(streams))] if "stream_id" in table.partitions else []
         crowded = _crowded(table, database.direct.files(table.name, where))
-        old = database.direct.created(table.name) < moments.now() - RETENTION
+        old = database.direct.created(table.name) < timestamps.now() - RETENTION
         unneeded = old and database.direct.unneeded(table.name)
         if crowded or unneeded:
             logger.info("table %s: crowded partitions %s, files to remove: %s", table.log, crowded, unneeded)
@@ -84,7 +84,7 @@ def _through_spark(database: Database, table: Table, streams: Collection[int]) -
         phases.at(f"merging files of {table.name}")
         writes.compact(database.spark, name, conditions, table.writing)
     # Spark hands moments on in the process's own zone, without it.
-    if detail["createdAt"].astimezone() < moments.now() - RETENTION:
+    if detail["createdAt"].astimezone() < timestamps.now() - RETENTION:
         phases.at(f"removing files of {table.name}")
         writes.vacuum(database.spark, name)
 

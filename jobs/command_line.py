@@ -147,7 +147,7 @@ def status(
     verbose: Verbose = False,
 ) -> None:
     """Show how every object stands: last batch, lag behind its input, rows, quarantined rows, size."""
-    from patternlake.delta_tables import moments
+    from patternlake.delta_tables import timestamps
     from patternlake.delta_tables.database import Database
     from patternlake.jobs import status_lines
     from patternlake.jobs.configuration import Configuration
@@ -164,7 +164,7 @@ def status(
         elif format is Format.CSV:
             _write(status_lines.as_csv(found))
         else:
-            _write(status_lines.as_table(found, moments.now()))
+            _write(status_lines.as_table(found, timestamps.now()))
 
 
 @app.command()

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables import moments, phases
+from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication, PublicationsReader
@@ -115,7 +115,7 @@ class _Judge:
         """Train, test, write what came of it, publish."""
         batch = self.batch
         types, lookaheads, thresholds = self.types, list(self.asked["lookaheads"]), list(self.asked["thresholds"])
-        end = moments.to_micros(datetime.fromisoformat(self.asked["train"][1]))
+        end = timestamps.to_micros(datetime.fromisoformat(self.asked["train"][1]))
         phases.at("training machines")
         trained = self._totals(self.asked["train"], lambda groups, _: Trials(groups, types, end))
         told = [
@@ -148,9 +148,9 @@ class _Judge:
 
     def _totals(self, bounds: Sequence[str], trials: Callable[[Sequence[Group], int], Trials]) -> list[Any]:
         """What `Trials` makes of a range of events, of all tasks together."""
-        begin, end = (moments.to_micros(datetime.fromisoformat(moment)) for moment in bounds)
+        begin, end = (timestamps.to_micros(datetime.fromisoformat(moment)) for moment in bounds)
         time = F.unix_micros("time")
-        settled = F.lit(None if self.stream.watermark is None else moments.to_micros(self.stream.watermark))
+        settled = F.lit(None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark))
         events = EventsReader(self.db).published(self.stream)
         events = events.where((time >= F.lit(begin)) & (time < F.lit(end)) & (time <= settled))
         totals: list[Any] = [None] * len(self.groups)

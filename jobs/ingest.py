@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from patternlake.delta_tables import moments, phases
+from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
@@ -350,7 +350,7 @@ class _Run:
     def _prepared(self, rows: DataFrame, before: Publication | None) -> DataFrame:
         watermark = None
         if before is not None and before.watermark is not None and self.stream.allowed_lateness is not None:
-            watermark = moments.to_micros(before.watermark)
+            watermark = timestamps.to_micros(before.watermark)
         prepared = self.columns.prepared(self.source.expanded(rows, self.schema), watermark=watermark)
         events = None if before is None else self._events(before, rows.sparkSession)
         if self.stream.event_id is not None:
@@ -371,7 +371,7 @@ class _Run:
         lateness = self.stream.allowed_lateness
         if lateness is None or last is None:
             return None
-        mark = moments.from_micros(max(FIRST_MICROS, last - lateness // timedelta(microseconds=1)))
+        mark = timestamps.from_micros(max(FIRST_MICROS, last - lateness // timedelta(microseconds=1)))
         former = None if before is None else before.watermark
         return mark if former is None else max(mark, former)  # type: ignore[type-var]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from patternlake.delta_tables import moments, phases
+from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.publications import PublicationsReader
@@ -54,7 +54,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     phases.at("ageing the sketch")
     if name in configuration.sketches:
         removed = _age(db, name, configuration.sketches[name].age)
-    horizon = moments.now() - HISTORY
+    horizon = timestamps.now() - HISTORY
     kept = [("ingest", name), ("sketch", name), ("predict", name), ("evaluate", name)]
     kept += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
     kept += [("groups", query) for query, each in configuration.groups.items() if each.stream == name]
@@ -177,7 +177,7 @@ def _until(before: int, ends: Sequence[tuple[int, datetime]], known: Sequence[Ma
     if any(floor.get("until") is None for floor in gone):
         return None
     already = max((int(floor["before_segment"]) for floor in gone), default=0)
-    going = [moments.to_micros(end) for segment, end in ends if already <= segment < before]
+    going = [timestamps.to_micros(end) for segment, end in ends if already <= segment < before]
     return max([*(int(floor["until"]) for floor in gone), *going])
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables import moments, phases
+from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.machine_instances import MachineInstancesReader
@@ -153,7 +153,7 @@ class _Builder:
         self.passes = [Pass(old, begun=True), Pass(new, begun=False, known=self.known)]
         self.groups = [*old, *new]
         self.parallelism = db.spark.sparkContext.defaultParallelism
-        self.watermark = None if self.stream.watermark is None else moments.to_micros(self.stream.watermark)
+        self.watermark = None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark)
 
     def build(self) -> Publication:
         """Write what new events amount to, the catalogue, close what that replaces, publish."""
@@ -227,7 +227,7 @@ class _Builder:
         events = EventsReader(self.db).published(self.stream).where(F.unix_micros("time") <= F.lit(self.watermark))
         amount = self.batch.source_to
         if each.begun and self.last is not None:
-            late = None if self.last.watermark is None else moments.to_micros(self.last.watermark)
+            late = None if self.last.watermark is None else timestamps.to_micros(self.last.watermark)
             unsettled = F.lit(True) if late is None else F.unix_micros("time") > F.lit(late)
             events = events.where((F.col("position") > self.last.source_to) | unsettled)
             amount -= self.last.source_to

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.moments import timestamp_literal
+from patternlake.delta_tables.timestamps import timestamp_literal
 from patternlake.jobs.ordering import ORDER
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from patternlake.delta_tables import documents, moments
+from patternlake.delta_tables import documents, timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.quoting import literal
@@ -125,9 +125,9 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
         if row is not None:
             values |= {
                 "batch_id": row.batch_id,
-                "published_at": moments.from_micros(row.published_at),
-                "watermark": moments.from_micros(row.watermark),
-                "horizon": moments.from_micros(row.horizon),
+                "published_at": timestamps.from_micros(row.published_at),
+                "watermark": timestamps.from_micros(row.watermark),
+                "horizon": timestamps.from_micros(row.horizon),
                 "rows_in": row.rows_in,
                 "rows_out": row.rows_out,
                 "rows_quarantined": row.rows_quarantined,

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from patternlake.delta_tables.moments import to_micros
+from patternlake.delta_tables.timestamps import to_micros
 from patternlake.sql_ext.table_function import REQUIRED, Parameter, explicit
 from patternlake.udfs.errors import ArgumentError
 

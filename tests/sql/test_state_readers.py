@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import moments, retention
+from patternlake.delta_tables import retention, timestamps
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
@@ -194,7 +194,7 @@ def test_the_view_of_publications_gives_each_batch_its_interval(
 ) -> None:
     rows = lake.spark.table(lake.view("publications")).where(F.col("stream") == "twice").orderBy("batch_id")
     intervals = rows.select(F.unix_micros("published_at"), F.unix_micros("superseded_at")).collect()
-    began = [moments.to_micros(publication.published_at) for publication in twice]
+    began = [timestamps.to_micros(publication.published_at) for publication in twice]
     assert [tuple(row) for row in intervals] == [(began[0], began[1]), (began[1], None)]
 
 
@@ -234,7 +234,7 @@ def test_as_of_picks_the_batch_that_was_current(lake: Database, twice: tuple[Pub
 def test_as_of_before_the_first_publication_names_it(lake: Database, twice: tuple[Publication, Publication]) -> None:
     with pytest.raises(StateError, match="before the first publication of ingest") as error:
         PublicationsReader(lake).at("ingest", "twice", _NOON)
-    assert moments.shown(twice[0].published_at) in str(error.value)
+    assert timestamps.shown(twice[0].published_at) in str(error.value)
 
 
 def test_an_object_that_published_nothing_says_so(lake: Database, name: str) -> None:
@@ -262,7 +262,7 @@ def test_publications_are_in_order_though_the_clock_goes_back(
     lake: Database, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = _ingest(lake, name, 1, [1])
-    monkeypatch.setattr(moments, "now", lambda: _NOON)
+    monkeypatch.setattr(timestamps, "now", lambda: _NOON)
     second = _ingest(lake, name, 2, [2])
     assert second.published_at == first.published_at + timedelta(microseconds=1)
 
@@ -282,7 +282,7 @@ def test_forgetting_keeps_every_answer_since_the_horizon(lake: Database, name: s
     assert sorted((row.segment, row.from_batch) for row in rows.collect()) == [(0, 1), (1, 2), (2, 2), (2, 3)]
     with pytest.raises(StateError, match="before the horizon of sketch") as error:
         reader.at("sketch", name, first.published_at)
-    assert moments.shown(second.published_at) in str(error.value)
+    assert timestamps.shown(second.published_at) in str(error.value)
 
 
 def test_forgetting_removes_what_a_rebuild_left(lake: Database, name: str) -> None:
