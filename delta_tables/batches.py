@@ -18,10 +18,10 @@ from patternlake.delta_tables.beginning import resolve, wrote_nothing
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.object_numbers import STREAM, ObjectNumbers
+from patternlake.delta_tables.object_state import ObjectState, load_object_state
 from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import temporary_settings
-from patternlake.delta_tables.standing import Standing, look
 from patternlake.delta_tables.stream_names import check_name
 from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ConcurrentRunError, StateError
@@ -61,7 +61,7 @@ class Batch:
         source_from: int,
         source_to: int,
         configuration: Mapping[str, Any],
-        standing: Standing | None = None,
+        object_state: ObjectState | None = None,
         passing: bool = False,
     ) -> Batch:
         """Declare what a batch is going to read, or take over the declaration of a run that died.
@@ -73,7 +73,7 @@ class Batch:
         job, object, stream
             Who works on what, and the stream that it reads.
         batch_id
-            Number of the batch, from 1; see `Standing.next_batch`.
+            Number of the batch, from 1; see `ObjectState.next_batch`.
         base_batch
             First batch whose rows count; `batch_id` starts the object anew.
         source, source_from, source_to
@@ -81,7 +81,7 @@ class Batch:
             all three and the base.
         configuration
             The object's configuration.
-        standing
+        object_state
             Where the object stood when the caller looked; None: look now. What a rival does after that look is found
             out when the intent is written, or at the latest the publication.
         passing
@@ -101,7 +101,7 @@ class Batch:
         check_name("object", object)
         check_name("stream", stream)
         text = documents.to_text(configuration)
-        found = standing or look(database, job, object, stream)
+        found = object_state or load_object_state(database, job, object, stream)
         number, own_number = numbers(database, job, object, stream, found, rebuild=base_batch == batch_id)
         intent = Intent(
             job=job,
@@ -396,7 +396,7 @@ class Batch:
 
 
 def numbers(
-    database: Database, job: str, object: str, stream: str, standing: Standing, *, rebuild: bool = False
+    database: Database, job: str, object: str, stream: str, object_state: ObjectState, *, rebuild: bool = False
 ) -> tuple[int, int]:
     """The numbers of a stream and of a job's object on it: those of its newest batch, else what is given out.
 
@@ -407,7 +407,7 @@ def numbers(
     StateError
         No number is free.
     """
-    newest = standing.newest
+    newest = object_state.newest
     if newest is not None and not rebuild:
         return newest.stream_id, newest.object_id
     given = ObjectNumbers(database)

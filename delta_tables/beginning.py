@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.intents import Intent
+from patternlake.delta_tables.object_state import ObjectState
 from patternlake.delta_tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.standing import Standing
 from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import StateError
 
@@ -35,7 +35,7 @@ class Start:
     """Batches that were begun before this one and given up, as they had written nothing."""
 
 
-def resolve(database: Database, intent: Intent, standing: Standing, *, passing: bool = False) -> Start:
+def resolve(database: Database, intent: Intent, object_state: ObjectState, *, passing: bool = False) -> Start:
     """Compare a wanted batch with where its object stands; writes nothing.
 
     Parameters
@@ -44,7 +44,7 @@ def resolve(database: Database, intent: Intent, standing: Standing, *, passing: 
         Where.
     intent
         The wanted batch.
-    standing
+    object_state
         Where its object stands.
     passing
         Whether the batch may pass over those that were begun and have written nothing.
@@ -56,7 +56,7 @@ def resolve(database: Database, intent: Intent, standing: Standing, *, passing: 
     """
     what = f"{intent.job} of '{intent.object}'"
     batch_id = intent.batch_id
-    previous = standing.latest
+    previous = object_state.latest
     if previous is not None and batch_id <= previous.batch_id:
         found: Publication | None = previous
         if batch_id < previous.batch_id:
@@ -68,14 +68,14 @@ def resolve(database: Database, intent: Intent, standing: Standing, *, passing: 
             )
         same = {field: getattr(found, field) for field in ("base_batch", "source_from", "source_to", "source")}
         return Start(dataclasses.replace(intent, **same), previous, found, False)
-    before = tuple(other for other in standing.pending if other.batch_id < batch_id)
-    same_batch = [other for other in standing.pending if other.batch_id == batch_id]
+    before = tuple(other for other in object_state.pending if other.batch_id < batch_id)
+    same_batch = [other for other in object_state.pending if other.batch_id == batch_id]
     if same_batch:
         _check_same(same_batch[0], intent)
         logger.info("batch %d of %s was begun by run %s and is taken over", batch_id, what, same_batch[0].run_id)
         passed = () if same_batch[0].rebuild else before
         return Start(same_batch[0], previous, None, True, passed)
-    for other in standing.pending:
+    for other in object_state.pending:
         passable = other.batch_id < batch_id and (intent.rebuild or (passing and wrote_nothing(database, other)))
         if not passable:
             raise StateError(

@@ -12,8 +12,8 @@ from patternlake.delta_tables import documents, phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.beginning import wrote_nothing
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.standing import look
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
 
@@ -115,12 +115,12 @@ def next_batch(
         The stream has no published events, or the configuration has changed in a way that needs a rebuild.
     """
     phases.at("looking for new events", unit=None)
-    standing = look(db, job, name, stream_name, beside=("ingest",))
-    last, stream = standing.latest, standing.beside["ingest"]
+    object_state = load_object_state(db, job, name, stream_name, beside=("ingest",))
+    last, stream = object_state.latest, object_state.beside["ingest"]
     if stream is None:
         shown = "the stream" if name == stream_name else f"the stream {stream_name!r}"
         raise StateError(f"{job} {name!r}: {shown} has no published events; run `ingest` first")
-    begun = standing.pending[-1] if standing.pending else None
+    begun = object_state.pending[-1] if object_state.pending else None
     adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
     whole: dict[str, Any] = {**meaning, "stream": dict(stream.configuration)}
     given_up = adopted is not None and _differs(adopted.configuration, meaning) and wrote_nothing(db, adopted)
@@ -141,7 +141,7 @@ def next_batch(
         return None
     if adopted is None:
         check(stream, None if fresh else last)
-    batch_id = standing.free_batch if adopted is None else adopted.batch_id
+    batch_id = object_state.free_batch if adopted is None else adopted.batch_id
     batch = Batch.begin(
         db,
         job=job,
@@ -153,7 +153,7 @@ def next_batch(
         source_from=0 if fresh or last is None else last.source_to,
         source_to=stream.source_to,
         configuration=whole,
-        standing=standing,
+        object_state=object_state,
         passing=given_up,
     )
     # An intent that a run left behind may name an older batch of the stream.

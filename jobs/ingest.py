@@ -26,9 +26,9 @@ from pyspark.sql import types as T
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.events import EventsReader
+from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.sessions import made_within
-from patternlake.delta_tables.standing import look
 from patternlake.delta_tables.streams import StreamsWriter
 from patternlake.jobs import ordering, repeats, steps
 from patternlake.jobs.bad_files import broken, refuse
@@ -144,12 +144,12 @@ class _Run:
         db, name = self.db, self.name
         self.spark: SparkSession = db.spark
         phases.at("looking for new files", unit=None)
-        self.standing = standing = look(db, JOB, name, name)
-        latest, pending = standing.latest, standing.pending
+        self.object_state = object_state = load_object_state(db, JOB, name, name)
+        latest, pending = object_state.latest, object_state.pending
         if latest is not None and not rebuild and not (pending and pending[-1].rebuild):
             _refuse_changes(name, latest.configuration, self.stream.meaning)
         if rebuild:
-            self.base = standing.free_batch
+            self.base = object_state.free_batch
         elif pending:
             self.base = pending[-1].base_batch
         else:
@@ -157,7 +157,7 @@ class _Run:
         self.latest = latest
         own = latest if latest is not None and latest.base_batch == self.base else None
         begun = None if rebuild or not pending else pending[-1]
-        number, _ = numbers(db, JOB, name, name, standing)
+        number, _ = numbers(db, JOB, name, name, object_state)
         path = db.folder("checkpoints", str(number), str(self.base))
         self.checkpoint = Checkpoint(self.spark, path, name)
         if rebuild:
@@ -172,7 +172,7 @@ class _Run:
             self.checkpoint.check(expected)
         except StateError:
             # A live rival may have gone on between the look at the tables and the look at the checkpoint.
-            if look(db, JOB, name, name) == standing:
+            if load_object_state(db, JOB, name, name) == object_state:
                 raise
             raise _rival(name) from None
         self.source = Source(self.spark, name, self.stream)
@@ -258,7 +258,7 @@ class _Run:
                 source_from=first,
                 source_to=first + good.rows,
                 configuration=self.stream.meaning,
-                standing=self.standing,
+                object_state=self.object_state,
             )
             if batch.published is not None:
                 raise _rival(self.name)
@@ -295,7 +295,7 @@ class _Run:
         for told in warned:
             logger.warning("%s", told)
         self.latest = publication
-        self.standing = self.standing.after(publication)
+        self.object_state = self.object_state.after(publication)
         self.published.append(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, rows_in, refused)
 
@@ -307,7 +307,7 @@ class _Run:
         A batch that was begun leaves out the files that it left out then.
         """
         batch_id = self.base + epoch
-        begun = next((intent for intent in self.standing.pending if intent.batch_id == batch_id), None)
+        begun = next((intent for intent in self.object_state.pending if intent.batch_id == batch_id), None)
         bad: dict[str, str] = {} if begun is None else dict(begun.source.get("bad_files", {}))
         files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
         found = self.source.vanished_columns([file for file in files if file not in bad], self.schema)

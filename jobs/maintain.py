@@ -11,10 +11,10 @@ from typing import Any
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.publications import PublicationsReader
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
-from patternlake.delta_tables.standing import look
 from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.attribute_counts import describe
 from patternlake.jobs.configuration import AgeRule, Configuration
@@ -96,19 +96,19 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
     floors = floors_after(rules, last.watermark, segment_ends(db, last), last.state.get("floors", []))
     before = {_as_floor(floor) for floor in last.state.get("floors", [])}
     if {_as_floor(floor) for floor in floors} != before:
-        standing = look(db, "sketch", name, name)
+        object_state = load_object_state(db, "sketch", name, name)
         batch = Batch.begin(
             db,
             job="sketch",
             object=name,
             stream=name,
-            batch_id=standing.next_batch,
+            batch_id=object_state.next_batch,
             base_batch=last.base_batch,
             source={**last.source, AGEING: True},
             source_from=last.source_to,
             source_to=last.source_to,
             configuration=last.configuration,
-            standing=standing,
+            object_state=object_state,
         )
         # The job `sketch` may be at work, or may have died: it must finish its batch first.
         unchanged = batch.previous is not None and batch.previous.batch_id == last.batch_id

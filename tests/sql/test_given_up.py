@@ -9,7 +9,7 @@ import pytest
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.standing import look
+from patternlake.delta_tables.object_state import load_object_state
 from patternlake.jobs.configuration import GroupConfiguration, SubscriptionConfiguration
 from patternlake.jobs.groups import groups
 from patternlake.jobs.predict import predict
@@ -58,10 +58,10 @@ def test_a_batch_that_wrote_nothing_is_given_up_for_another_configuration(
     for _ in range(2):
         with pytest.raises(Exception, match="99999999999"):
             predict(s.db, s.name, {"m": wrong})
-    assert [intent.batch_id for intent in look(s.db, "predict", s.name, s.name).pending] == [1]
+    assert [intent.batch_id for intent in load_object_state(s.db, "predict", s.name, s.name).pending] == [1]
     summary = predict(s.db, s.name, {"m": right})
     assert (summary.batch_id, summary.batches) == (2, 1)
-    assert look(s.db, "predict", s.name, s.name).pending == ()
+    assert load_object_state(s.db, "predict", s.name, s.name).pending == ()
     matches = s.rows("subscription_matches").count()
     assert matches
     s.write("b.csv", "2024-01-01 00:00:10,c,k,10")
@@ -77,7 +77,7 @@ def test_a_batch_that_wrote_nothing_is_given_up_for_another_configuration(
         ):
             with pytest.raises(DiedError):
                 predict(s.db, s.name, {"m": configuration})
-    assert [intent.batch_id for intent in look(s.db, "predict", s.name, s.name).pending] == [3, 4]
+    assert [intent.batch_id for intent in load_object_state(s.db, "predict", s.name, s.name).pending] == [3, 4]
     assert predict(s.db, s.name, {"m": right}).batch_id == 5
     assert s.rows("subscription_matches").count() == matches
     assert predict(s.db, s.name, {"m": right}).batches == 0

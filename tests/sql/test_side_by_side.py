@@ -13,7 +13,7 @@ import pytest
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.standing import look
+from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.writes import append
 from patternlake.jobs import running
 from patternlake.jobs.configuration import Configuration
@@ -183,10 +183,12 @@ def test_an_error_of_one_object_leaves_those_at_work_beside_it_to_their_end(
         with pytest.raises(DiedError, match="no space left"):
             world.run("sides_failing", "trends", side_by_side=3)
     db = world.database("sides_failing")
-    standing = {name: look(db, "trends", name, stream) for name, stream in (("t1", "s"), ("t2", "s"), ("t3", "z"))}
-    assert standing["t2"].latest is None
-    assert [intent.batch_id for intent in standing["t2"].pending] == [1]
-    assert standing["t3"].latest is not None
+    object_state = {
+        name: load_object_state(db, "trends", name, stream) for name, stream in (("t1", "s"), ("t2", "s"), ("t3", "z"))
+    }
+    assert object_state["t2"].latest is None
+    assert [intent.batch_id for intent in object_state["t2"].pending] == [1]
+    assert object_state["t3"].latest is not None
     # The next run takes over what died, and does no more.
     done = {each.object: (each.batch_id, each.batches) for each in world.run("sides_failing", "trends", side_by_side=3)}
     assert done["t2"] == (1, 1)

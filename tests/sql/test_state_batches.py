@@ -19,8 +19,8 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.event_statistics import ATTRIBUTES
 from patternlake.delta_tables.intents import IntentsReader
+from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.standing import look
 from patternlake.udfs.errors import ArgumentError, ConcurrentRunError, StateError
 
 _NAMES = (f"stream{number}" for number in itertools.count())
@@ -118,7 +118,7 @@ def test_the_same_holds_where_spark_makes_all_commits(lake: Database, name: str)
     assert (lake.direct_folder("intents"), apart.direct_folder("intents")) == (f"{lake.location}/intents_log", None)
     dead, batch = _begin(apart, name), _begin(apart, name)
     assert (dead.adopted, batch.adopted) == (False, True)
-    assert look(apart, "ingest", name, name) == look(lake, "ingest", name, name)
+    assert load_object_state(apart, "ingest", name, name) == load_object_state(lake, "ingest", name, name)
     winner = _publish(batch)
     with pytest.raises(ConcurrentRunError, match=f"another run published batch 1 of ingest of '{name}' first"):
         _publish(dead)
@@ -128,7 +128,7 @@ def test_the_same_holds_where_spark_makes_all_commits(lake: Database, name: str)
         assert reader.of_batch("ingest", name, 2) is None
         wanted = [("ingest", name), ("sketch", name)]
         assert reader.latest_of(wanted) == {wanted[0]: winner, wanted[1]: None}
-        assert look(database, "ingest", name, name).pending == ()
+        assert load_object_state(database, "ingest", name, name).pending == ()
 
 
 @pytest.mark.parametrize("moment", ["intents", "publications"])
@@ -216,7 +216,7 @@ def test_beginning_a_published_batch_tells_so_and_takes_no_writes(lake: Database
 
 def test_an_open_batch_must_be_finished_first(lake: Database, name: str) -> None:
     _begin(lake, name)
-    assert look(lake, "ingest", name, name).next_batch == 1
+    assert load_object_state(lake, "ingest", name, name).next_batch == 1
     with pytest.raises(StateError, match=r"batch 1 .* was begun and not published, so batch 2 cannot come now"):
         _begin(lake, name, batch_id=2)
 
@@ -230,13 +230,13 @@ def test_an_open_batch_of_another_configuration_is_refused(lake: Database, name:
 def test_a_rebuild_leaves_an_open_batch_behind_unseen(lake: Database, name: str) -> None:
     dead = _begin(lake, name)
     dead.append("event_statistics", _statistics(dead, "old"))
-    number = look(lake, "ingest", name, name).free_batch
+    number = load_object_state(lake, "ingest", name, name).free_batch
     assert number == 2
     batch = _begin(lake, name, batch_id=number, base_batch=number, configuration={"c": 2})
     batch.append("event_statistics", _statistics(batch, "new"))
     _publish(batch)
     assert _seen(lake, name) == [("new", 3)]
-    assert look(lake, "ingest", name, name).next_batch == 3
+    assert load_object_state(lake, "ingest", name, name).next_batch == 3
 
 
 def test_a_dead_rebuild_is_taken_over_as_a_rebuild(lake: Database, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Where an object stands: what is published of it, and what was begun and not published, in one look."""
+"""The state of an object: what is published of it, and what was begun and not published, in one read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ObjectState:
     """What a run finds when it starts."""
 
     latest: Publication | None
@@ -25,7 +25,7 @@ class Standing:
     beside: Mapping[str, Publication | None]
     """By job: the current publication of what else was asked for."""
 
-    def after(self, publication: Publication) -> Standing:
+    def after(self, publication: Publication) -> ObjectState:
         """Where the object stands once this publication of the same run is there."""
         pending = tuple(intent for intent in self.pending if intent.batch_id > publication.batch_id)
         return replace(self, latest=publication, pending=pending)
@@ -48,8 +48,10 @@ class Standing:
         return self.next_batch + (1 if self.pending else 0)
 
 
-def look(database: Database, job: str, object: str, stream: str, *, beside: Sequence[str] = ()) -> Standing:
-    """Look where an object stands.
+def load_object_state(
+    database: Database, job: str, object: str, stream: str, *, beside: Sequence[str] = ()
+) -> ObjectState:
+    """Load the state of an object.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def look(database: Database, job: str, object: str, stream: str, *, beside: Sequ
         found, intents = published.result(), pending.result()
         latest = found[job, object]
         last = -1 if latest is None else latest.batch_id
-    return Standing(
+    return ObjectState(
         latest,
         tuple(intent for intent in intents if intent.batch_id > last),
         {other: found[other, stream] for other in beside},
