@@ -33,7 +33,7 @@ def in_own_session(
 
 
 @contextmanager
-def meanwhile(spark: SparkSession, work: Callable[[], None]) -> Iterator[None]:
+def in_background(spark: SparkSession, work: Callable[[], None]) -> Iterator[None]:
     """Do some work, which is mostly waiting, beside the block; its error is raised when the block has ended.
 
     What this thread has set for its Spark jobs, such as the tag by which they are cancelled, holds for the work's.

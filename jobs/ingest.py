@@ -36,7 +36,7 @@ from patternlake.jobs.batch_counts import Total, by_range, counted, quarantine, 
 from patternlake.jobs.checkpoints import Checkpoint, Expected
 from patternlake.jobs.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.configuration_streams import QUARANTINE_WARNING, StreamConfiguration
-from patternlake.jobs.contexts import kept, meanwhile
+from patternlake.jobs.contexts import in_background, kept
 from patternlake.jobs.repeats import REASON as REPEAT
 from patternlake.jobs.source_errors import BadFileError, ChangedSourceError
 from patternlake.jobs.sources import Source
@@ -276,7 +276,7 @@ class _Run:
                     if refused:
                         batch.append("quarantine", quarantine(prepared, bad_files, batch))
 
-                with meanwhile(session, small_writes):
+                with in_background(session, small_writes):
                     if good.rows:
                         numbered = ordering.number(accepted, cut, sizes, first + 1)
                         batch.append("events", self.columns.events(numbered, batch.stream_id, batch_id))
