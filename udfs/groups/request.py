@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from patternlake.udfs.asking import check_bounds, check_key, stream_configuration
+from patternlake.udfs.arguments import check_bounds, check_key, stream_configuration
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.engine import Groups
 from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit

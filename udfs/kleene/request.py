@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from patternlake.udfs.asking import check_bounds, check_key, given, stream_configuration
+from patternlake.udfs.arguments import check_bounds, check_key, given, stream_configuration
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.costs import Statistics
 from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern

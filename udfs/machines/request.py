@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from patternlake.udfs.asking import check_bounds, check_moment, given
+from patternlake.udfs.arguments import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.machines.composite_states import START, CompositeState, complete, state_name
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.asking import check_bounds, check_given, given
+from patternlake.udfs.arguments import check_bounds, check_given, given
 from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.names import key_word, quoted
 from patternlake.udfs.language.parser import parse

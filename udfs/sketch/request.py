@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.udfs.asking import check_moment
+from patternlake.udfs.arguments import check_moment
 from patternlake.udfs.sketch.question import Question, compile_question, question_text
 from patternlake.udfs.sketch.segments import part_segments
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from patternlake.udfs.asking import check_bounds, check_moment, given, unknown
+from patternlake.udfs.arguments import check_bounds, check_moment, given, unknown
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.configured import layout_of
 from patternlake.udfs.trends.panes import Windows
