@@ -46,8 +46,8 @@ from kernel_trends import KITING, RISING, STOCK, best, checks, events, listed, p
 
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.language.columns import typed_column
-from patternlake.udfs.trends import answering
-from patternlake.udfs.trends.answering import Trends
+from patternlake.udfs.trends import engine
+from patternlake.udfs.trends.engine import Trends
 from patternlake.udfs.trends.graph import Graph, graph_of
 from patternlake.udfs.trends.vertices import Events, vertices_of
 
@@ -218,7 +218,7 @@ def ours(kind: str, path: Path) -> None:
         return graph
 
     # The clock is read within `Trends`, after the graph and before it looks for starts and ends.
-    answering.graph_of = noted  # type: ignore[assignment, attr-defined]
+    engine.graph_of = noted  # type: ignore[assignment, attr-defined]
     start = time.perf_counter()
     trends = Trends(asked, vertices_of(asked, given))
     found = extract(trends)

@@ -29,7 +29,7 @@ import numpy as np
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.trends.answering import Trends
+from patternlake.udfs.trends.engine import Trends
 from patternlake.udfs.trends.question import TrendQuestion, compile_query
 from patternlake.udfs.trends.vertices import Events, Vertices, vertices_of
 

@@ -25,7 +25,7 @@ from patternlake.jobs.trends import trends
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.trends.answering import Trends
+from patternlake.udfs.trends.engine import Trends
 from patternlake.udfs.trends.question import compile_query
 from patternlake.udfs.trends.vertices import Events, vertices_of
 

@@ -26,7 +26,7 @@ from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.jobs.trend_panes import TASK_VERTICES, DealtPanes, dealt_panes
-from patternlake.udfs.trends.configured import layout_of
+from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_rows
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.rows import VERTEX_SCHEMA, Layout, event_columns_read, vertex_rows

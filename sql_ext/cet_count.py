@@ -16,8 +16,8 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
-from patternlake.udfs.trends.asking import asked
 from patternlake.udfs.trends.parts import count_part
+from patternlake.udfs.trends.request import parse_request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +54,7 @@ class _Counting:
 
     def __call__(self, reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
         for mine in blocks:
-            yield count_part(asked(self.reading.text), self.reading.vertices(reader, mine))
+            yield count_part(parse_request(self.reading.text), self.reading.vertices(reader, mine))
 
 
 def counted_by_tasks(question: TrendCall) -> DataFrame:
@@ -62,7 +62,7 @@ def counted_by_tasks(question: TrendCall) -> DataFrame:
     text = question.question["text"]
 
     def task(portion: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        rows = count_part(asked(text), columns)
+        rows = count_part(parse_request(text), columns)
         yield rows.append_column(tasks.PORTION, pa.array([portion] * rows.num_rows, pa.int32()))
 
     return tasks.dealt(question.portions(), question.question["parts"], task, _SCHEMA)

@@ -24,8 +24,8 @@ from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction,
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.trends.asking import asked
 from patternlake.udfs.trends.parts import TREND_ROWS, count_part, list_part
+from patternlake.udfs.trends.request import parse_request
 from patternlake.udfs.trends.sharing import Cell, Share, shares
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class _Listing:
     reading: VerticesRead
 
     def __call__(self, reader: StateReader, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
-        yield from list_part(asked(self.reading.text), self.reading.vertices(reader), ranges)
+        yield from list_part(parse_request(self.reading.text), self.reading.vertices(reader), ranges)
 
 
 def _listed_by_reading(question: TrendCall, place: Location, dealt: Sequence[Share]) -> DataFrame:
@@ -103,7 +103,7 @@ def _listed(question: TrendCall, dealt: Sequence[Share]) -> DataFrame:
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         low, high = (int(columns[name][0].as_py()) for name in ("low", "high"))
-        yield from list_part(asked(text), columns, [(low, high)])
+        yield from list_part(parse_request(text), columns, [(low, high)])
 
     return tasks.dealt(given, len(rows), task, _LISTED)
 

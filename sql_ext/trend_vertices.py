@@ -22,9 +22,9 @@ from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.table_function import explicit
 from patternlake.sql_ext.tasks import PORTION
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.trends.asking import TrendsAsked, ask, asked
 from patternlake.udfs.trends.ends import PANE_COLUMNS, window_ends
 from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.request import TrendsRequest, check_request, parse_request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ class VerticesRead:
     Attributes
     ----------
     text
-        The question, for `asked`.
+        The question, for `parse_request`.
     where
         The conditions on the rows of the query's vertices.
     key
@@ -64,7 +64,7 @@ class VerticesRead:
 
     def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
         """The columns `VERTEX` of all vertices, or of those in a range of blocks, both ends included."""
-        question = asked(self.text).layout.question
+        question = parse_request(self.text).layout.question
         windows = Windows.of(question)
         where = self.where
         if blocks is not None:
@@ -97,7 +97,7 @@ class TrendCall:
     arguments
         By name.
     question
-        As `ask` gives it.
+        As `check_request` gives it.
     where
         The conditions on the rows of the query's vertices.
     here
@@ -111,9 +111,9 @@ class TrendCall:
     here: bool
 
     @property
-    def asked(self) -> TrendsAsked:
+    def asked(self) -> TrendsRequest:
         """What the kernels need to know."""
-        return asked(self.question["text"])
+        return parse_request(self.question["text"])
 
     @property
     def windows(self) -> Windows:
@@ -182,7 +182,7 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
     snapshot = lake.snapshot(arguments["as_of"])
     published = snapshot.published("trends", arguments["query"] or "").as_mapping()
     known = snapshot.names("trends")
-    question = ask(arguments, published, known, whole=False)
+    question = check_request(arguments, published, known, whole=False)
     where = (
         Condition("trend_id", "=", question["number"]),
         Condition("kind", "=", EVENT),
@@ -191,7 +191,7 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
     )
     here = lake.small("trend_vertices", where)
     if here:
-        question = ask(arguments, published, known, whole=True)
+        question = check_request(arguments, published, known, whole=True)
     return TrendCall(lake, arguments, question, where, here)
 
 

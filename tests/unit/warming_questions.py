@@ -57,9 +57,9 @@ from patternlake.udfs.sketch.question import compile_question, question_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.segments import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.verifying import exact_part
-from patternlake.udfs.trends.asking import TrendsAsked
 from patternlake.udfs.trends.graph_rows import graph_rows
 from patternlake.udfs.trends.parts import count_part, list_part
+from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.rows import Layout, vertex_rows
 
 
@@ -169,7 +169,7 @@ def ask_trends(rng: random.Random) -> None:
     batch = vertex_rows(layout, table_rows(events))
     rows = vertex_columns([batch])
     graph_rows(layout, rows)
-    asked = TrendsAsked(layout, None, None, -(2**60), 2**60, rng.randint(1, 4), 10**6, False)
+    asked = TrendsRequest(layout, None, None, -(2**60), 2**60, rng.randint(1, 4), 10**6, False)
     for part in dealt(layout, rows, asked.block, rng.randint(1, 3), rng):
         total = sum(int(trends) for trends in count_part(asked, part)["trends"].to_pylist())
         list(list_part(asked, part, [(0, total)]))

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.digits import digits
 from patternlake.udfs.partitions import shown
-from patternlake.udfs.trends.answering import Trends
-from patternlake.udfs.trends.asking import TrendsAsked
 from patternlake.udfs.trends.cells import Blocks
+from patternlake.udfs.trends.engine import Trends
 from patternlake.udfs.trends.extraction import Batch
 from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.rows import vertices_from
 
 IntArray = NDArray[np.int64]
@@ -62,7 +62,7 @@ class _Part:
     trends: Trends
     keys: list[str | None]
     windows: Windows
-    asked: TrendsAsked
+    asked: TrendsRequest
 
     def columns(self, cell: IntArray) -> dict[str, pa.Array]:
         """``key``, ``window``, ``window_start``, ``window_end`` and ``final`` of cells."""
@@ -80,7 +80,7 @@ class _Part:
         return {"key": names.take(pa.array(cell)), "window": pa.array(window), **bounds, "final": pa.array(final)}
 
 
-def part_of(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> _Part:
+def part_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> _Part:
     """Build the graph of a part.
 
     Parameters
@@ -112,7 +112,7 @@ def part_of(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> _Part:
     )
 
 
-def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.Table:
+def count_part(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
     """Count the trends of a part.
 
     Returns
@@ -139,7 +139,7 @@ def count_part(asked: TrendsAsked, rows: Mapping[str, pa.Array]) -> pa.Table:
 
 
 def list_part(
-    asked: TrendsAsked, rows: Mapping[str, pa.Array], ranges: Iterable[tuple[int, int]]
+    asked: TrendsRequest, rows: Mapping[str, pa.Array], ranges: Iterable[tuple[int, int]]
 ) -> Iterator[pa.Table]:
     """List trends of a part by their numbers, in the order of partition, window and positions.
 

@@ -24,10 +24,10 @@ from patternlake.udfs.sketch.question import compile_question, question_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.segments import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.verifying import exact_part
-from patternlake.udfs.trends.asking import TrendsAsked
-from patternlake.udfs.trends.configured import layout_of
+from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import graph_rows
 from patternlake.udfs.trends.parts import count_part, list_part
+from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.rows import vertex_rows
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
 
@@ -134,7 +134,7 @@ def warm_trend_questions() -> None:
         columns = {name: batch[name] for name in batch.schema.names}
         graph_rows(layout, columns)
         columns["block"] = pa.array(np.zeros(batch.num_rows, np.int64))
-        question = TrendsAsked(layout, None, None, -_EVERY_WINDOW, _EVERY_WINDOW, 100, 10**6, False)
+        question = TrendsRequest(layout, None, None, -_EVERY_WINDOW, _EVERY_WINDOW, 100, 10**6, False)
         total = sum(int(trends) for trends in count_part(question, columns)["trends"].to_pylist())
         list(list_part(question, columns, [(0, total)]))
 

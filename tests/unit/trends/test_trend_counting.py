@@ -12,8 +12,8 @@ from naive.trend_cases import compiled
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.trends import roles
-from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.counting import primes
+from patternlake.udfs.trends.engine import Trends
 from patternlake.udfs.trends.vertices import Events, vertices_of
 
 

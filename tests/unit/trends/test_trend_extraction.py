@@ -11,7 +11,7 @@ from naive.trend_cases import compiled
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.columns import Column
-from patternlake.udfs.trends.answering import Trends
+from patternlake.udfs.trends.engine import Trends
 from patternlake.udfs.trends.extraction import Batch
 from patternlake.udfs.trends.vertices import Events, vertices_of
 

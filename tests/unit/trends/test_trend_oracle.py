@@ -12,8 +12,8 @@ from naive import trends as naive
 from naive.trend_cases import cells_of, events_of, random_events, random_query, rows_of, vertices
 
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.trends.answering import Trends
 from patternlake.udfs.trends.cells import Blocks
+from patternlake.udfs.trends.engine import Trends
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.question import TrendQuestion
 from patternlake.udfs.trends.vertices import Vertices, joined, vertices_of

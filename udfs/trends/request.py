@@ -10,7 +10,7 @@ from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_moment, given, unknown
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.trends.configured import layout_of
+from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.rows import Layout
 
@@ -22,7 +22,7 @@ _ALL = 2**62
 
 
 @dataclass(frozen=True)
-class TrendsAsked:
+class TrendsRequest:
     """What the parts of an answer need to know.
 
     Attributes
@@ -51,7 +51,9 @@ class TrendsAsked:
     truncate: bool
 
 
-def ask(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], whole: bool) -> dict[str, Any]:
+def check_request(
+    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], whole: bool
+) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -145,10 +147,10 @@ def _windows_inside(windows: Windows, low: int | None, high: int | None) -> tupl
 
 
 @lru_cache(maxsize=64)
-def asked(text: str) -> TrendsAsked:
+def parse_request(text: str) -> TrendsRequest:
     """What the text of a question says."""
     parts = json.loads(text)
-    return TrendsAsked(
+    return TrendsRequest(
         layout=layout_of(parts["configuration"]),
         key=parts["key"],
         watermark=parts["watermark"],
