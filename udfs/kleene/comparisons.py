@@ -14,7 +14,7 @@ from patternlake.udfs.language.expressions import Call, Cast, Expression, Field,
 from patternlake.udfs.language.inference import typed, typed_predicate
 from patternlake.udfs.language.predicates import Predicate, value_of
 from patternlake.udfs.language.references import Reference
-from patternlake.udfs.trends.keys import order_keys
+from patternlake.udfs.sort_keys import order_keys
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """Comparisons, and what they are with their sides exchanged."""

@@ -21,7 +21,7 @@ from patternlake.udfs.kleene.pattern import KleenePattern, Operand
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.predicates import Predicate, evaluate
 from patternlake.udfs.partitions import ranks
-from patternlake.udfs.trends.keys import order_keys
+from patternlake.udfs.sort_keys import order_keys
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -28,7 +28,7 @@ from patternlake.udfs.kleene.result import Matches, Rows
 from patternlake.udfs.kleene.scanning import per_start
 from patternlake.udfs.kleene.tables import Table
 from patternlake.udfs.limits import too_many
-from patternlake.udfs.sketch.hits import check_arguments
+from patternlake.udfs.policies import check_arguments
 
 FIRST_EVENTS_AT_ONCE = 1 << 16
 """First events of one range, before it is cut."""

@@ -19,7 +19,7 @@ from patternlake.udfs.language.columns import value_type
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
-from patternlake.udfs.sketch.hits import check_arguments
+from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.unseen_names import unseen_names, unseen_text
 
 TASK_EVENTS = 100_000

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.sketch.hits import Hits, check_arguments
+from patternlake.udfs.policies import check_arguments
+from patternlake.udfs.sketch.hits import Hits
 from patternlake.udfs.sketch.pattern import Alternative, IntArray, Layout, SketchPattern
 from patternlake.udfs.sketch.search import BoolArray, blocks_of_states, least_after
 from patternlake.udfs.sketch.windows import Window

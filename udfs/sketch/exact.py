@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.language.columns import Column
+from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.conditional import Problem, conditional_matches
 from patternlake.udfs.sketch.conditions import Columns, Condition, conditions
-from patternlake.udfs.sketch.hits import Matches, check_arguments
+from patternlake.udfs.sketch.hits import Matches
 from patternlake.udfs.sketch.matching import Flag, first_choices, flag_columns, labels_of, search, span_of_rows
 from patternlake.udfs.sketch.pattern import Alternative, IntArray, SketchPattern
 from patternlake.udfs.sketch.search import BoolArray, Rows

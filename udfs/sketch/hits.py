@@ -7,11 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.errors import ArgumentError
-
-POLICIES = ("strict", "skip_till_next", "skip_till_any")
-AFTER_MATCH = ("past_last", "next")
-
 
 @dataclass(frozen=True)
 class Hits:
@@ -101,19 +96,3 @@ class Matches:
 
     def __len__(self) -> int:
         return len(self.key)
-
-
-def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
-    """Fail on a policy, an after_match or a limit that does not exist.
-
-    Raises
-    ------
-    ArgumentError
-        Naming the value and the allowed ones.
-    """
-    if policy not in POLICIES:
-        raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
-    if after_match not in AFTER_MATCH:
-        raise ArgumentError(f"after_match must be one of {', '.join(AFTER_MATCH)}, not {after_match!r}")
-    if max_matches < 1:
-        raise ArgumentError(f"max_matches must be 1 or more, not {max_matches}")

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.limits import too_many
+from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.chains import is_chain, matches_of_chain
 from patternlake.udfs.sketch.combinations import all_matches
 from patternlake.udfs.sketch.greedy import matches_per_start
-from patternlake.udfs.sketch.hits import Hits, Matches, check_arguments
+from patternlake.udfs.sketch.hits import Hits, Matches
 from patternlake.udfs.sketch.pattern import Alternative, IntArray, Layout, SketchPattern
 from patternlake.udfs.sketch.search import BoolArray, Rows, greatest, least
 

@@ -20,9 +20,9 @@ from patternlake.udfs.language.names import key_word, quoted
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.scopes import Scope
 from patternlake.udfs.limits import MAX_MATCHES
+from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.conditions import conditions
 from patternlake.udfs.sketch.hashing import encode_keyed_token, encode_token, hash_tokens
-from patternlake.udfs.sketch.hits import check_arguments
 from patternlake.udfs.sketch.pattern import SketchPattern, compile_pattern
 from patternlake.udfs.sketch.windows import Window
 

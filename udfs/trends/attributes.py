@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.language.columns import Column
-from patternlake.udfs.trends.keys import order_keys
+from patternlake.udfs.sort_keys import order_keys
 from patternlake.udfs.trends.leaves import places
 from patternlake.udfs.trends.question import TrendQuestion
 from patternlake.udfs.trends.vertices import Vertices

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.trends.keys import order_keys, paired
+from patternlake.udfs.sort_keys import order_keys, paired
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.question import TrendQuestion
 from patternlake.udfs.trends.vertices import Vertices

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.sort_keys import order_keys, paired
 from patternlake.udfs.trends.cells import Cells
-from patternlake.udfs.trends.keys import order_keys, paired
 from patternlake.udfs.trends.leaves import EVERY, OPERATORS, by_block, cut, runs
 from patternlake.udfs.trends.question import FARTHEST, Step, TrendQuestion
 

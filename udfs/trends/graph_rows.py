@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from patternlake.udfs.sort_keys import paired
 from patternlake.udfs.trends.attributes import AttributeGraph, attribute_graph
-from patternlake.udfs.trends.keys import paired
 from patternlake.udfs.trends.rows import Layout, Part, as_texts, vertices_from
 from patternlake.udfs.trends.vertices import Vertices
 

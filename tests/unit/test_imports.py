@@ -1,0 +1,67 @@
+"""Which way imports run: what two engines need stands above them, and nothing imports what is built on it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENGINES = ("sketch", "kleene", "trends", "groups", "machines")
+MAY_IMPORT = {
+    "udfs": {"udfs"},
+    "delta_tables": {"udfs", "delta_tables"},
+    "jobs": {"udfs", "delta_tables", "jobs"},
+    "sql_ext": {"udfs", "delta_tables", "sql_ext"},
+}
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The modules of the package that a file imports, those for types alone included."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        yield from (name for name in names if name.startswith("patternlake."))
+
+
+def files(folder: str) -> list[Path]:
+    return sorted(path for path in (ROOT / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_imports_run_from_functions_and_jobs_to_tables_to_kernels(folder: str) -> None:
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files(folder)
+        for name in imported(path)
+        if name.split(".")[1] not in MAY_IMPORT[folder]
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_engine_imports_another(engine: str) -> None:
+    others = {f"patternlake.udfs.{other}" for other in ENGINES if other != engine}
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files(f"udfs/{engine}")
+        for name in imported(path)
+        if ".".join(name.split(".")[:3]) in others
+    }
+    assert wrong == set()
+
+
+def test_kernels_start_no_spark() -> None:
+    """They get arrays and give arrays; only the types of Spark's columns are known to some."""
+    wrong = {
+        str(path.relative_to(ROOT))
+        for engine in ENGINES
+        for path in files(f"udfs/{engine}")
+        if "pyspark" in path.read_text()
+    }
+    assert wrong == set()

@@ -1,0 +1,24 @@
+"""How matches are chosen where there are several ways: the policy, and where the next match may begin."""
+
+from __future__ import annotations
+
+from patternlake.udfs.errors import ArgumentError
+
+POLICIES = ("strict", "skip_till_next", "skip_till_any")
+AFTER_MATCH = ("past_last", "next")
+
+
+def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
+    """Fail on a policy, an after_match or a limit that does not exist.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the value and the allowed ones.
+    """
+    if policy not in POLICIES:
+        raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+    if after_match not in AFTER_MATCH:
+        raise ArgumentError(f"after_match must be one of {', '.join(AFTER_MATCH)}, not {after_match!r}")
+    if max_matches < 1:
+        raise ArgumentError(f"max_matches must be 1 or more, not {max_matches}")
