@@ -155,7 +155,7 @@ def _calls(events: Sequence[int], cores: int) -> Sheet:
         return f"{shown_seconds(seconds)}, {shown_seconds(seconds * CORES / cores)}; {shown_bytes(read)}"
 
     def keyed(load: Load, name: str) -> str:
-        return asked(load.of(name), load.key_bytes, load.of("tops of the keyed sketch"))
+        return asked(load.of(name), load.key_bytes, load.of("filters of the keyed tops"))
 
     def counted(load: Load) -> str:
         seconds = measured("cet_count, all windows") * load.events / (10 * MILLION)

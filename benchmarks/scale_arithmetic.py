@@ -204,7 +204,7 @@ class Load:
     def key_bytes(self) -> float:
         """What `match_seq` reads for a key: all tops, and the bodies of the parts where the key has such names."""
         body = measured("bodies of the keyed sketch") / Load(HUNDRED, 1).parts
-        return self.of("tops of the keyed sketch") + self.of("parts read for one key") * body
+        return self.of("filters of the keyed tops") + self.of("parts read for one key") * body
 
     @property
     def rare_seconds(self) -> tuple[float, float]:
