@@ -98,8 +98,8 @@ def run(
         typer.Option(
             "--side-by-side",
             metavar="N",
-            help="So many jobs of different objects at once; 1: one after another. Without it: as many as there are "
-            "cores, 4 at the most.",
+            help="So many jobs of different objects at once; 1: one after another. Without it: half as many as "
+            "there are cores, 4 at the most.",
             show_default=False,
         ),
     ] = None,

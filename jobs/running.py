@@ -231,8 +231,8 @@ def run(
     progress
         Hears of every object, in the thread that calls; by default, the log does.
     side_by_side
-        How many jobs of different objects may run at once; 1: one after another. None: as many as there are cores, and
-        4 at the most.
+        How many jobs of different objects may run at once; 1: one after another. None: half as many as there are
+        cores, 4 at the most.
 
     Returns
     -------

@@ -240,9 +240,9 @@ def test_how_many_is_a_whole_number_from_1(asked: Any) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "cores", "pieces", "most"),
-    [(None, 2, 9, 2), (None, 64, 9, 4), (None, 64, 3, 3), (8, 2, 9, 8), (1, 8, 9, 1)],
+    [(None, 1, 9, 1), (None, 2, 9, 1), (None, 6, 9, 3), (None, 64, 9, 4), (None, 64, 3, 3), (8, 2, 9, 8), (1, 8, 9, 1)],
 )
-def test_without_a_wish_there_are_as_many_as_cores_and_four_at_most(
+def test_without_a_wish_there_are_half_as_many_as_cores_and_four_at_most(
     asked: int | None, cores: int, pieces: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(side_by_side, "_pinned", lambda: True)

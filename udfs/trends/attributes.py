@@ -63,7 +63,9 @@ class AttributeGraph:
     to_last: IntArray
 
 
-def attribute_graph(question: TrendQuestion, step: int, vertices: Vertices, group: IntArray) -> AttributeGraph | None:
+def attribute_graph(
+    question: TrendQuestion, step: int, vertices: Vertices, group: IntArray, *, ranges: bool = True, edges: bool = True
+) -> AttributeGraph | None:
     """Attribute vertices and edges of one step.
 
     Parameters
@@ -76,6 +78,8 @@ def attribute_graph(question: TrendQuestion, step: int, vertices: Vertices, grou
         Event vertices.
     group
         int64[v]: what is cut together; codes of 0 or more.
+    ranges, edges
+        Whether attribute vertices, and whether edges are wanted; without, there are none of them.
 
     Returns
     -------
@@ -105,9 +109,10 @@ def attribute_graph(question: TrendQuestion, step: int, vertices: Vertices, grou
     begin = np.searchsorted(cut_group, groups, "left")
     cuts = np.searchsorted(cut_group, groups, "right") - begin
     per_group = {"=": cuts, "<>": 2 * cuts + 1}.get(operator, cuts + 1)
-    total = int(per_group.sum())
-    of = np.repeat(np.arange(len(groups)), per_group)
-    at = np.arange(total) - np.repeat(np.cumsum(per_group) - per_group, per_group)
+    shown = per_group if ranges else np.zeros_like(per_group)
+    total = int(shown.sum())
+    of = np.repeat(np.arange(len(groups)), shown)
+    at = np.arange(total) - np.repeat(np.cumsum(shown) - shown, shown)
     low_cut, high_cut, holds_low, holds_high = _ends(operator, at)
     first, last = low_cut >= 0, high_cut < cuts[of]
 
@@ -116,6 +121,8 @@ def attribute_graph(question: TrendQuestion, step: int, vertices: Vertices, grou
         values[known] = cut_value[(begin[of] + cut)[known]]
         return Column(values, known, left.type)
 
+    if not edges:
+        later, earlier = later[:0], earlier[:0]
     rank = _Ranks(cut_group, cut_key)
     below, upto = rank.of(group[later], left_key[later])
     to_vertex, to_group, to_first, to_last = _to_edges(

@@ -67,7 +67,8 @@ def graph_batches(
     part = known.take(pa.array(vertices.key[first]))
     made = []
     for step in range(len(layout.question.steps)):
-        graph = attribute_graph(layout.question, step, vertices, group)
+        edges = FROM in kinds or TO in kinds
+        graph = attribute_graph(layout.question, step, vertices, group, ranges=ATTRIBUTE in kinds, edges=edges)
         if graph is None:
             continue
         for kind, groups, columns in _kinds(graph, vertices.position, vertices.term):
