@@ -157,7 +157,7 @@ class DirectReader:
         files = self.files(table, where)
         told = ("num_records", f"min.{column}", f"max.{column}", f"null_count.{column}")
         sure = np.logical_and.reduce([np.ones(files.num_rows, np.bool_), *(certain(files, each) for each in where)])
-        if not ({*told} <= {*files.column_names} and sure.all()) or files["num_records"].null_count:
+        if not ({*told} <= {*files.column_names} and sure.all()) or any(files[name].null_count for name in told):
             found = self.rows(table, (column,), where)[column]
             extremes = pc.min_max(found).as_py()
             return len(found), extremes["min"], extremes["max"]

@@ -58,3 +58,42 @@ def test_a_file_with_nothing_but_null_in_a_column_is_left_out(reader: DirectRead
     assert reader.size("streams", [*only, Condition("name", "=", "x")]) == 0
     assert reader.size("streams", [Condition("batch_id", "=", 2), Condition("name", "=", "x")]) > 0
     assert batches(reader, Condition("name", "null or >", "w")) == [1, 2]
+
+
+def test_many_files_are_read_in_the_order_of_the_log_whatever_reads_them(tmp_path: Path) -> None:
+    for batch in range(20):
+        rows = {"batch_id": pa.array([batch] * 3, pa.int64()), "name": pa.array(["a", "b", None], pa.string())}
+        write_deltalake(str(tmp_path / "streams_log"), pa.table(rows), mode="append")
+    reader = DirectReader(str(tmp_path), TableCache())
+    listed = reader.files("streams")["min.batch_id"].to_pylist()
+    assert sorted(listed) == list(range(20))
+    read = reader.rows("streams", ["batch_id", "name"], [Condition("name", "=", "b")])
+    assert read["batch_id"].to_pylist() == listed
+    assert set(read["name"].to_pylist()) == {"b"}
+    assert len(reader.rows("streams", ["batch_id"], [Condition("name", "=", "c")])) == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "bounds"),
+    [
+        ((), (6, 1, 9)),
+        ((Condition("base_batch", "=", 1),), (3, 1, 3)),
+        ((Condition("batch_id", ">=", 3),), (4, 3, 9)),
+        ((Condition("name", "=", "b"),), (2, 2, 8)),
+        ((Condition("base_batch", "=", 3),), (0, None, None)),
+    ],
+)
+def test_rows_are_counted_and_bounded_by_the_log_or_by_reading_them(
+    tmp_path: Path, where: tuple[Condition, ...], bounds: tuple[int, int | None, int | None]
+) -> None:
+    for base, batches_of_file in ((1, [1, 2, 3]), (2, [7, 8, 9])):
+        rows = {
+            "batch_id": pa.array(batches_of_file, pa.int64()),
+            "base_batch": pa.array([base] * 3, pa.int64()),
+            "name": pa.array(["a", "b", "c"], pa.string()),
+        }
+        write_deltalake(str(tmp_path / "streams_log"), pa.table(rows), mode="append")
+    reader = DirectReader(str(tmp_path), TableCache())
+    assert reader.bounds("streams", "batch_id", where) == bounds
+    # Only what the log leaves open is read.
+    assert (reader.bytes_read == 0) == (not where or where[0].column == "base_batch")
