@@ -14,14 +14,13 @@ from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.visibility import visible, visible_text
+from patternlake.udfs.trends.kinds import EVENT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.publications import Publication
-
-EVENT, ATTRIBUTE, PANE = "event", "attribute", "pane"
 
 
 def _view(log: LogName) -> str:

@@ -21,10 +21,11 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at, written_in
-from patternlake.delta_tables.trend_vertices import EVENT
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.trends.kinds import EVENT
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.rows import VERTEX_SCHEMA, Layout, event_columns_read
 from patternlake.udfs.trends.task_rows import (
@@ -76,7 +77,7 @@ class PanesRead:
     def new(self, reader: StateReader, low: int, high: int, more: Iterable[str] = ()) -> dict[str, pa.Array]:
         """The new events in the panes low to high, with what vertices are made of and more columns."""
         read = tuple(dict.fromkeys((*event_columns_read(self.layout.question), *more)))
-        return _columns(reader.rows("events", read, self._events(low, high, self.first)))
+        return columns_of(reader.rows("events", read, self._events(low, high, self.first)))
 
     def all_moments(self, reader: StateReader, low: int, high: int) -> tuple[IntArray, IntArray]:
         """Positions and times of all events in panes that count events."""
@@ -88,7 +89,7 @@ class PanesRead:
         if self.former is None:
             return None
         found = reader.rows("trend_vertices", _FORMER, (*self.former, *between("pane", low, high)))
-        return _columns(found) if found.num_rows else None
+        return columns_of(found) if found.num_rows else None
 
     def events_by_pane(self, reader: StateReader) -> tuple[IntArray, IntArray]:
         """The panes that hold new events, ascending, and how many each holds."""
@@ -246,7 +247,3 @@ def _added(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArr
     panes, place = np.unique(np.concatenate([pane for pane, _ in parts]), return_inverse=True)
     counts = np.bincount(place, np.concatenate([count for _, count in parts]), len(panes))
     return panes, counts.astype(np.int64)
-
-
-def _columns(rows: pa.Table) -> dict[str, pa.Array]:
-    return {name: rows[name].combine_chunks() for name in rows.column_names}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -20,16 +21,19 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.state_reader import Condition, among, between
-from patternlake.delta_tables.trend_vertices import ATTRIBUTE, EVENT, PANE, TABLE, TrendVerticesReader
+from patternlake.delta_tables.trend_vertices import TABLE, TrendVerticesReader
 from patternlake.jobs.configuration import TrendConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.jobs.trend_panes import TASK_VERTICES, DealtPanes, dealt_panes
+from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_rows
+from patternlake.udfs.trends.kinds import ATTRIBUTE, EVENT, PANE
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.rows import VERTEX_SCHEMA, Layout, event_columns_read, vertex_rows
+from patternlake.udfs.trends.task_rows import EDGES_SCHEMA
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +110,7 @@ class _Builder:
                 batch.close_rows(VERTICES, replaced)
             if self._may_be(EDGES, before, Condition("pane", ">=", lowest)):
                 batch.close_rows(EDGES, F.col("pane") >= lowest)
-        rows, least, greatest = self._written()
+        rows, least, greatest = self._written
         state: Mapping[str, Any] = _NOTHING if last is None else last.state
         return batch.publish(
             rows_in=batch.source_to - batch.source_from,
@@ -132,8 +136,7 @@ class _Builder:
     def _written_by_spark(self) -> int | None:
         """Write kind by kind, each of what was written before; the first pane that is replaced, if one is."""
         self._append(self._event_rows(), EVENT)
-        new = self.batch.written(VERTICES).where(F.col("kind") == EVENT)
-        lowest: int | None = new.agg(F.min("pane")).collect()[0][0]
+        _, lowest, _ = self._written
         if lowest is not None:
             with kept(self._graph(lowest)) as graph:
                 self._append(self._attribute_rows(graph), ATTRIBUTE)
@@ -165,8 +168,9 @@ class _Builder:
         mine = Condition("trend_id", "=", self.batch.object_id)
         return self.db.direct is None or self.db.direct.files(table, (mine, *where)).num_rows > 0
 
+    @cached_property
     def _written(self) -> tuple[int, int | None, int | None]:
-        """How many event vertices the batch has written, and their least and greatest pane."""
+        """How many event vertices the batch has written, once it has, and their least and greatest pane."""
         if self.db.direct is None:
             new = self.batch.written(VERTICES).where(F.col("kind") == EVENT)
             return tuple(new.agg(F.count("*"), F.min("pane"), F.max("pane")).collect()[0])
@@ -205,9 +209,7 @@ class _Builder:
         def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             held = list(batches)
             if held:
-                table = pa.Table.from_batches(held)
-                columns = {name: table[name].combine_chunks() for name in table.column_names}
-                yield from graph_rows(layout, columns)
+                yield from graph_rows(layout, columns_of(pa.Table.from_batches(held)))
 
         return (
             vertices.select(*wanted)
@@ -221,8 +223,7 @@ class _Builder:
         return rows.select("kind", *columns)
 
     def _edge_rows(self, graph: DataFrame) -> DataFrame:
-        columns = ("kind", "pane", "part", "step", "first", "last", "position", "term")
-        return graph.where(F.col("kind") != ATTRIBUTE).select(*columns, *self.batch.marks(EDGES))
+        return graph.where(F.col("kind") != ATTRIBUTE).select(*EDGES_SCHEMA.names, *self.batch.marks(EDGES))
 
     def _pane_rows(self, first_pane: int) -> DataFrame:
         """First and last event of panes that count events; of all events, taken by the query or not."""

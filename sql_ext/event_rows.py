@@ -93,8 +93,3 @@ def of_key(part: pa.Array, width: int, key: str) -> pa.Array:
     if not columns:
         return pa.array(np.zeros(len(part), np.bool_))
     return pc.equal(pc.binary_join_element_wise(*columns, ","), key)
-
-
-def columns_of(table: pa.Table) -> dict[str, pa.Array]:
-    """Columns by name, each in one piece."""
-    return {name: table[name].combine_chunks() for name in table.column_names}

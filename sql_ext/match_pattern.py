@@ -27,6 +27,7 @@ from patternlake.udfs.kleene.parts import match_part
 from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
+from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +79,7 @@ def _here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> dict[s
     rows = rows.append_column(PART, event_rows.parts(rows, columns))
     if key is not None and columns:
         rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
-    return event_rows.columns_of(rows)
+    return columns_of(rows)
 
 
 def _dealt(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:

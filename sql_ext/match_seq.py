@@ -23,6 +23,7 @@ from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
+from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.request import SketchRequest, check_request
 from patternlake.udfs.sketch.result import Candidates, answer, candidates, costs_no_more, everywhere
@@ -92,7 +93,7 @@ def _exact(
     if about <= WHOLE_EVENTS and lake.small("events", where, _touched(columns, where)):
         rows = lake.reader.rows("events", columns, where)
         if not undivided or rows.num_rows <= WHOLE_EVENTS:
-            return pa.concat_tables(exact_part(question, event_rows.columns_of(rows)))
+            return pa.concat_tables(exact_part(question, columns_of(rows)))
     if undivided and about > WHOLE_EVENTS:
         raise ArgumentError(
             f"about {about:,} events carry names of the pattern in the parts that can hold a match, and without "

@@ -18,6 +18,7 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.request import check_request, forecast
+from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         if key is not None and rows.num_rows:
             part = rows[PART].combine_chunks()
             rows = rows.filter(event_rows.of_key(part, len(part[0]), key))
-        return Answer(live_rows(event_rows.columns_of(rows), states, operands, threshold))
+        return Answer(live_rows(columns_of(rows), states, operands, threshold))
     instances = lake.frame("machine_instances", where).select(*INSTANCE_COLUMNS)
     if key is not None:
         instances = event_rows.with_key(instances, key)

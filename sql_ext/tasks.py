@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.record_batches import BATCH_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,8 +23,6 @@ Task = Callable[[int, Mapping[str, pa.Array]], Iterable[pa.Table]]
 
 PORTION, ERROR = "portion", "__error"
 _MOST_TASKS = 1000
-_BATCH_ROWS = 20_000
-"""Spark holds a batch several times while it takes it over."""
 
 
 def dealt(frame: DataFrame, portions: int, task: Task, schema: str) -> DataFrame:
@@ -93,7 +92,7 @@ def _portions(rows: pa.Table) -> Iterator[tuple[int, dict[str, pa.Array]]]:
 def _batches(answer: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> list[pa.RecordBatch]:
     columns = [answer[name].cast(type_) for name, type_ in zip(names, types, strict=True)]
     table = pa.Table.from_arrays([*columns, pa.nulls(answer.num_rows, pa.string())], names=[*names, ERROR])
-    return list(table.to_batches(max_chunksize=_BATCH_ROWS))
+    return list(table.to_batches(max_chunksize=BATCH_ROWS))
 
 
 def _refused(message: str, names: Sequence[str], types: Sequence[pa.DataType]) -> pa.RecordBatch:

@@ -16,13 +16,14 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at
-from patternlake.delta_tables.trend_vertices import EVENT, PANE
 from patternlake.sql_ext import event_rows
 from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.table_function import explicit
 from patternlake.sql_ext.tasks import PORTION
 from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.ends import PANE_COLUMNS, window_ends
+from patternlake.udfs.trends.kinds import EVENT, PANE
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.request import TrendsRequest, check_request, parse_request
 
@@ -83,7 +84,7 @@ class VerticesRead:
             mine = (block >= blocks[0]) & (block <= blocks[1])
             row, block = row[mine], block[mine]
         spread = rows.drop_columns(["key"]).take(pa.array(row)).append_column(BLOCK, pa.array(block))
-        return event_rows.columns_of(spread)
+        return columns_of(spread)
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ class TrendCall:
         panes = self.lake.reader.rows("trend_vertices", PANE_COLUMNS, where)
         return window_ends(
             self.windows,
-            event_rows.columns_of(panes),
+            columns_of(panes),
             watermark=self.question["watermark"],
             last_position=self.question["last_position"],
             from_time=self.arguments["from_time"],

@@ -12,6 +12,13 @@ anew after each row, and an array or a map goes through the whole batch for it. 
 took three times as long."""
 ROWS_AT_ONCE = 200_000
 """Rows of a table, at least, but for the last one."""
+BATCH_ROWS = 20_000
+"""Rows of a batch that is given to Spark, at most: it holds a batch several times while it takes it over."""
+
+
+def columns_of(table: pa.Table) -> dict[str, pa.Array]:
+    """Columns by name, each in one piece."""
+    return {name: table[name].combine_chunks() for name in table.column_names}
 
 
 def tables(given: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -26,7 +26,7 @@ from patternlake.udfs.groups.state import (
     from_bytes,
 )
 from patternlake.udfs.partitions import partitions
-from patternlake.udfs.record_batches import tables
+from patternlake.udfs.record_batches import columns_of, tables
 
 PART = pa.list_(pa.string())
 STATE = "state"
@@ -88,7 +88,7 @@ class Batches:
 
     def _advanced(self, rows: pa.Table) -> tuple[list[pa.RecordBatch], pa.Table]:
         """Closed groups, all that partitions before the last one amount to, and the state row of the last one."""
-        columns = {name: rows[name].combine_chunks() for name in rows.column_names}
+        columns = columns_of(rows)
         keys, _ = partitions(columns["part"], len(columns["part"][0]))
         is_state = pc.is_valid(columns[STATE]).to_numpy(zero_copy_only=False)
         state = from_bytes(keys[is_state], columns[STATE].filter(pa.array(is_state)).to_pylist())

@@ -19,7 +19,7 @@ from patternlake.udfs.machines.reading import EVENT_COLUMNS, Events, stream_of
 from patternlake.udfs.machines.running import Held, Machines
 from patternlake.udfs.machines.tables import BoolArray, IntArray
 from patternlake.udfs.partitions import first_rows
-from patternlake.udfs.record_batches import tables
+from patternlake.udfs.record_batches import columns_of, tables
 
 
 class Batches:
@@ -94,7 +94,7 @@ class Batches:
     ) -> tuple[list[pa.RecordBatch], list[Held]]:
         """Let all groups take the events of some rows."""
         part = np.searchsorted(first, np.arange(len(is_event)), side="right") - 1
-        columns = {name: rows[name].combine_chunks() for name in rows.column_names}
+        columns = columns_of(rows)
         events = {name: columns[name].filter(pa.array(is_event)) for name in EVENT_COLUMNS}
         stream = Events.of(events, self.wanted, self.types)
         held_rows = {name: columns[name].filter(pa.array(~is_event)) for name in INSTANCE_COLUMNS}

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.sort_keys import paired
 from patternlake.udfs.trends.attributes import AttributeGraph, attribute_graph
+from patternlake.udfs.trends.kinds import ATTRIBUTE, FROM, TO
 from patternlake.udfs.trends.rows import Layout, Part, as_texts, vertices_from
 from patternlake.udfs.trends.vertices import Vertices
 
 IntArray = NDArray[np.int64]
-
-ATTRIBUTE, FROM, TO = "attribute", "from", "to"
 
 GRAPH_SCHEMA = pa.schema(
     [

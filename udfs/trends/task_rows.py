@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from patternlake.udfs.trends.graph_rows import ATTRIBUTE, FROM, TO, graph_batches
+from patternlake.udfs.record_batches import BATCH_ROWS
+from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_batches
+from patternlake.udfs.trends.kinds import ATTRIBUTE, EVENT, FROM, PANE, TO
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.rows import (
     VERTEX_SCHEMA,
@@ -23,9 +25,9 @@ from patternlake.udfs.trends.vertices import Vertices
 
 IntArray = NDArray[np.int64]
 
-EVENT, PANE = "event", "pane"
-
 _MOMENT = pa.timestamp("us", "UTC")
+_RANGE = ("low", "high", "holds_low", "holds_high")
+"""What an attribute vertex has of its own."""
 VERTICES_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
@@ -34,29 +36,13 @@ VERTICES_SCHEMA = pa.schema(
         ("greatest_time", _MOMENT),
         ("step", pa.int32()),
         ("number", pa.int64()),
-        ("low", pa.string()),
-        ("high", pa.string()),
-        ("holds_low", pa.bool_()),
-        ("holds_high", pa.bool_()),
+        *(GRAPH_SCHEMA.field(name) for name in _RANGE),
     ]
 )
 """Rows of `trend_vertices` of all kinds; what a kind does not have is NULL."""
-EDGES_SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("pane", pa.int64()),
-        ("part", pa.list_(pa.string())),
-        ("step", pa.int32()),
-        ("first", pa.int64()),
-        ("last", pa.int64()),
-        ("position", pa.int64()),
-        ("term", pa.int32()),
-    ]
-)
+EDGES_SCHEMA = pa.schema([field for field in GRAPH_SCHEMA if field.name not in _RANGE])
 """Rows of `trend_edges`."""
-_OF_ATTRIBUTES = ("pane", "part", "step", "first", "low", "high", "holds_low", "holds_high")
-_BATCH_ROWS = 20_000
-"""Spark holds a batch several times while it takes it over."""
+_OF_ATTRIBUTES = ("pane", "part", "step", "first", *_RANGE)
 
 Columns = Mapping[str, pa.Array]
 
@@ -141,5 +127,5 @@ def _batches(rows: pa.RecordBatch, kind: str | None, schema: pa.Schema) -> Itera
         given["kind"] = pa.repeat(pa.scalar(kind), rows.num_rows)
     arrays = [given.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
     whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    for begin in range(0, rows.num_rows, _BATCH_ROWS):
-        yield whole.slice(begin, _BATCH_ROWS)
+    for begin in range(0, rows.num_rows, BATCH_ROWS):
+        yield whole.slice(begin, BATCH_ROWS)

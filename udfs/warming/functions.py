@@ -18,6 +18,7 @@ from patternlake.udfs.kleene.parts import match_part
 from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch import sizing
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.question import compile_question, question_text
@@ -83,7 +84,7 @@ def _ask_sketch(text: str, nodes: pa.Table, events: pa.Table) -> None:
         exists(question, hits)
     candidates(question, hits)
     mine = events if not question.one_key else events.filter(pa.compute.equal(events["key"], question.key))
-    list(exact_part(question, _columns(mine)))
+    list(exact_part(question, columns_of(mine)))
 
 
 def _structs(rows: pa.Table) -> pa.StructArray:
@@ -117,12 +118,12 @@ def warm_patterns() -> None:
             if truncate:
                 given |= {"truncate": True, "max_matches": 1}
             said = patterns.check_request(given, {"at": at, "first": None, "horizon": None}, ["s"], counts)
-            list(match_part(patterns.parse_request(said["text"]), 0, _columns(events)))
+            list(match_part(patterns.parse_request(said["text"]), 0, columns_of(events)))
 
 
 def warm_trend_questions() -> None:
     """What the job and both functions ask: edges that are runs, that must be listed, events that fit several terms."""
-    events = _columns(pa.Table.from_pylist(some_events(1), pa.schema(EVENT_FIELDS)))
+    events = columns_of(pa.Table.from_pylist(some_events(1), pa.schema(EVENT_FIELDS)))
     for query in (
         "PATTERN a+ e[] WHERE e[i].x > e[i-1].x PARTITION BY key WITHIN 8 MIN SLIDE 4 MIN",
         "PATTERN a+ e[] ; b WHERE e[i].x >= e[i-1].x * 2 AND t(e[i]) - t(e[i-1]) < 5 MIN WITHIN 8 EVENTS",
@@ -141,7 +142,9 @@ def warm_trend_questions() -> None:
 
 def warm_group_questions() -> None:
     """`match_groups` from events: single and complete overlap."""
-    events = _columns(pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS])))
+    events = columns_of(
+        pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
+    )
     for overlap in ("single", "complete"):
         given = {"pattern": "a, b+ | c WITHIN 4 EVENTS", "overlap": overlap}
         text = json.dumps({"arguments": given, "configuration": STREAM})
@@ -160,8 +163,4 @@ def warm_live_questions() -> None:
         for age in (1, 2)
     ]  # fmt: skip
     schema = pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS])
-    live_rows(_columns(pa.Table.from_pylist(rows, schema)), states, ["a", "b"], 0.0)
-
-
-def _columns(table: pa.Table) -> dict[str, pa.Array]:
-    return {name: table[name].combine_chunks() for name in table.column_names}
+    live_rows(columns_of(pa.Table.from_pylist(rows, schema)), states, ["a", "b"], 0.0)
