@@ -46,10 +46,10 @@ from kernel_trends import KITING, RISING, STOCK, best, checks, events, listed, p
 
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.language.columns import typed_column
-from patternlake.udfs.trends import engine
-from patternlake.udfs.trends.engine import Trends
-from patternlake.udfs.trends.graph import Graph, graph_of
-from patternlake.udfs.trends.vertices import Events, vertices_of
+from patternlake.udfs.trends.kernels import trends as counted_trends
+from patternlake.udfs.trends.kernels.graph import Graph, graph_of
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.kernels.vertices import Events, vertices_of
 
 CORES = 2
 RATIOS = {"stock": 2.8, "rising": 1.0}
@@ -218,7 +218,7 @@ def ours(kind: str, path: Path) -> None:
         return graph
 
     # The clock is read within `Trends`, after the graph and before it looks for starts and ends.
-    engine.graph_of = noted  # type: ignore[assignment, attr-defined]
+    counted_trends.graph_of = noted  # type: ignore[assignment, attr-defined]
     start = time.perf_counter()
     trends = Trends(asked, vertices_of(asked, given))
     found = extract(trends)

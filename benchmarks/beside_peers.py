@@ -79,8 +79,8 @@ from kernel_kleene import RISING, SCOPE, SEQUENCE
 from spark_patterns import TEXTS
 
 from patternlake.udfs.kleene.events import Events
-from patternlake.udfs.kleene.matching import match_events
-from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.kernels.matching import match_events
+from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
 from patternlake.udfs.kleene.result import Matches
 from patternlake.udfs.language.parser import parse
 

@@ -19,7 +19,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration import GroupConfiguration, StreamConfiguration
 from patternlake.jobs.groups import groups
 from patternlake.jobs.ingest import ingest
-from patternlake.udfs.groups.engine import Groups
+from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 

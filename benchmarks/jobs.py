@@ -23,7 +23,7 @@ from benchmarks.sessions import spark_session
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.ingest import ingest
 from patternlake.jobs.sketch import sketch
-from patternlake.udfs.sketch.sizing import Sizing
+from patternlake.udfs.sketch.sizing.sizes import Sizing
 
 WARM_UP = 20_000
 

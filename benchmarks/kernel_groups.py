@@ -29,7 +29,7 @@ from itertools import product
 
 import numpy as np
 
-from patternlake.udfs.groups.engine import GroupRows, Groups, joined
+from patternlake.udfs.groups.kernels.groups import GroupRows, Groups, joined
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
 from patternlake.udfs.language.parser import parse

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.kleene.costs import Statistics
 from patternlake.udfs.kleene.events import Events
-from patternlake.udfs.kleene.matching import Work, count_matches, match_events
-from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
-from patternlake.udfs.kleene.planning import planned
-from patternlake.udfs.kleene.plans import NAMED, Plan, forced_plan, named_plan, plan_text
+from patternlake.udfs.kleene.kernels.matching import Work, count_matches, match_events
+from patternlake.udfs.kleene.plans.costs import Statistics
+from patternlake.udfs.kleene.plans.planning import planned
+from patternlake.udfs.kleene.plans.trees import NAMED, Plan, forced_plan, named_plan, plan_text
+from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope

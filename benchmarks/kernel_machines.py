@@ -37,11 +37,11 @@ import numpy as np
 import typer
 
 from benchmarks.machine_subscriptions import GAUSSIAN, IntArray, Workload, asked, full_matches, stream
-from patternlake.udfs.machines.matching_primitives import matching_primitives
-from patternlake.udfs.machines.running import Held, Machines, nothing_held
-from patternlake.udfs.machines.stream import Stream
-from patternlake.udfs.machines.subscription import Subscription
-from patternlake.udfs.machines.tables import Compiled, compiled
+from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
+from patternlake.udfs.machines.kernels.running import Held, Machines, nothing_held
+from patternlake.udfs.machines.kernels.stream import Stream
+from patternlake.udfs.machines.kernels.tables import Compiled, compiled
+from patternlake.udfs.machines.query import Subscription
 
 SEED = 2010
 CHUNK = 1 << 16

@@ -25,9 +25,9 @@ import mmh3
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.sketch.build import LevelNodes, build_segment
-from patternlake.udfs.sketch.hashing import encode_token
-from patternlake.udfs.sketch.sizing import Sizing, fit_heaps, plan
+from patternlake.udfs.sketch.kernels.build import LevelNodes, build_segment
+from patternlake.udfs.sketch.kernels.hashing import encode_token
+from patternlake.udfs.sketch.sizing.sizes import Sizing, fit_heaps, plan
 from patternlake.udfs.sketch.tokens import tokenise
 
 DATASETS = {  # events, vocabulary, the thesis' seconds (Tables 5.3 and 5.4)

@@ -29,9 +29,9 @@ import numpy as np
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.trends.engine import Trends
-from patternlake.udfs.trends.question import TrendQuestion, compile_query
-from patternlake.udfs.trends.vertices import Events, Vertices, vertices_of
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.kernels.vertices import Events, Vertices, vertices_of
+from patternlake.udfs.trends.query import TrendQuestion, compile_query
 
 SEED = 2021
 STOCK = "stock+ s[] WHERE s[i].price > s[i-1].price * 2.8"

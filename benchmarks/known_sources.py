@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from patternlake.udfs.language.parser import parse
-from patternlake.udfs.machines.forecasting import Forecaster
+from patternlake.udfs.machines.forecasts.passage import Forecaster
+from patternlake.udfs.machines.forecasts.totals import counts_of
+from patternlake.udfs.machines.forecasts.trials import BINS, judge, told_by
 from patternlake.udfs.machines.from_config import Group
-from patternlake.udfs.machines.matching_primitives import matching_primitives
-from patternlake.udfs.machines.running import Machines, nothing_held
-from patternlake.udfs.machines.stream import Stream
-from patternlake.udfs.machines.subscription import compile_subscription
-from patternlake.udfs.machines.tables import Compiled, IntArray, compiled
-from patternlake.udfs.machines.totals import counts_of
-from patternlake.udfs.machines.trials import BINS, judge, told_by
+from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
+from patternlake.udfs.machines.kernels.running import Machines, nothing_held
+from patternlake.udfs.machines.kernels.stream import Stream
+from patternlake.udfs.machines.kernels.tables import Compiled, IntArray, compiled
+from patternlake.udfs.machines.query import compile_subscription
 
 LETTERS, SHARES = ("a", "b", "c", "d", "x"), (0.2, 0.2, 0.2, 0.2, 0.2)
 SECOND = 1_000_000

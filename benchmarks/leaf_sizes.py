@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.sketch.exact import Events, match_events
-from patternlake.udfs.sketch.hits import Hits
-from patternlake.udfs.sketch.matching import match_nodes_by_key
-from patternlake.udfs.sketch.pattern import SketchPattern, compile_pattern
+from patternlake.udfs.sketch.kernels.exact import Events, match_events
+from patternlake.udfs.sketch.kernels.hits import Hits
+from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
+from patternlake.udfs.sketch.query import SketchPattern, compile_pattern
 
 LEAVES = (10, 25, 50, 100, 200)
 MINUTE = 60_000_000

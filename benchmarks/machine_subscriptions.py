@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.language.parser import parse
-from patternlake.udfs.machines.subscription import Subscription, compile_subscription
+from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 IntArray = NDArray[np.int64]
 

@@ -66,11 +66,11 @@ from kernel_kleene import SCOPE
 
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.language.parser import parse
-from patternlake.udfs.machines.matching_primitives import matching_primitives
-from patternlake.udfs.machines.running import Found, Machines, nothing_held
-from patternlake.udfs.machines.stream import Stream
-from patternlake.udfs.machines.subscription import compile_subscription
-from patternlake.udfs.machines.tables import Compiled, compiled
+from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
+from patternlake.udfs.machines.kernels.running import Found, Machines, nothing_held
+from patternlake.udfs.machines.kernels.stream import Stream
+from patternlake.udfs.machines.kernels.tables import Compiled, compiled
+from patternlake.udfs.machines.query import compile_subscription
 
 SECOND = 1_000_000
 LOW, HIGH = "name = 'A' AND x < 0.5", "name = 'B' AND x >= 0.5"

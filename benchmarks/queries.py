@@ -16,7 +16,7 @@ from benchmarks.measuring import side_by_side
 from benchmarks.plans import Read, read_by
 from benchmarks.questions import Question, large_questions, questions
 from benchmarks.sessions import ask, driver_bytes, spark_session
-from patternlake.udfs.sketch.segments import TOP_BUCKET
+from patternlake.udfs.sketch.batch import TOP_BUCKET
 
 LARGE = 100_000_000
 CONTENDERS = ("spark", "sketch", "verify", "duckdb")

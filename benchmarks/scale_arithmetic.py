@@ -13,7 +13,7 @@ from patternlake.delta_tables.table import CHECKPOINT_INTERVAL
 from patternlake.delta_tables.upkeep import MERGED_FILES
 from patternlake.jobs.ordering import MOST_RANGES, RANGE_ROWS
 from patternlake.udfs.blocks import BLOCK_BITS
-from patternlake.udfs.sketch.segments import PART_EVENTS
+from patternlake.udfs.sketch.batch import PART_EVENTS
 
 MILLION = 1_000_000
 HUNDRED = 100 * MILLION

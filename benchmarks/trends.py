@@ -25,9 +25,9 @@ from patternlake.jobs.trends import trends
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.trends.engine import Trends
-from patternlake.udfs.trends.question import compile_query
-from patternlake.udfs.trends.vertices import Events, vertices_of
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.kernels.vertices import Events, vertices_of
+from patternlake.udfs.trends.query import compile_query
 
 WINDOW = 10_000
 STOCK = f"e+ s[] DEFINE e AS TRUE WHERE s[i].amount > s[i-1].amount * 2.8 + 900 WITHIN {WINDOW} SECONDS"

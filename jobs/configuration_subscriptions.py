@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from patternlake.jobs.configuration_streams import ObjectName, Section, Text, problem
 from patternlake.jobs.configuration_values import parameters
-from patternlake.udfs.machines.limits import MOST_LOOKAHEAD, MOST_SMOOTHING
+from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD, MOST_SMOOTHING
 
 
 class SubscriptionConfiguration(Section):

@@ -26,9 +26,9 @@ from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.predict import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.machines.batch_rows import totals_of
+from patternlake.udfs.machines.forecasts.trials import BINS, TRIAL_SCHEMA, Trials, told_by, verdicts
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
-from patternlake.udfs.machines.trials import BINS, TRIAL_SCHEMA, Trials, told_by, verdicts
+from patternlake.udfs.machines.state import totals_of
 
 logger = logging.getLogger(__name__)
 

@@ -23,10 +23,10 @@ from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
-from patternlake.udfs.groups.batches import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
-from patternlake.udfs.groups.engine import Groups
+from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
+from patternlake.udfs.groups.events import COLUMNS
 from patternlake.udfs.groups.from_config import query_of, types_of, unfit
-from patternlake.udfs.groups.reading import COLUMNS
+from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.language.names import key_word
 
 logger = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.udfs.machines.composite_states import complete, state_name
-from patternlake.udfs.machines.forecasting import DEAD
+from patternlake.udfs.machines.forecasts.passage import DEAD
+from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.from_config import Group
+from patternlake.udfs.machines.graph.composite_states import complete, state_name
 from patternlake.udfs.machines.request import DEAD_NAME
-from patternlake.udfs.machines.totals import counts_of
 
 MoveKey = tuple[str, str, int, str, int]
 """Subscription, state, age, next state, its age."""

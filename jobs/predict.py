@@ -31,7 +31,11 @@ from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
-from patternlake.udfs.machines.batch_rows import (
+from patternlake.udfs.machines.batch import Batches
+from patternlake.udfs.machines.events import EVENT_COLUMNS
+from patternlake.udfs.machines.from_config import Group, columns_read, groups_of, types_of
+from patternlake.udfs.machines.request import COUNTING
+from patternlake.udfs.machines.state import (
     BATCH_SCHEMA,
     COUNTS,
     INSTANCE,
@@ -40,10 +44,6 @@ from patternlake.udfs.machines.batch_rows import (
     TOTALS_COLUMNS,
     totals_of,
 )
-from patternlake.udfs.machines.batches import Batches
-from patternlake.udfs.machines.from_config import Group, columns_read, groups_of, types_of
-from patternlake.udfs.machines.reading import EVENT_COLUMNS
-from patternlake.udfs.machines.request import COUNTING
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.sketch_planning import denser, first_plan, tokens
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.sketch.segments import ROW_SCHEMA, SegmentPlan, segment_rows
-from patternlake.udfs.sketch.sizing import Sizing
+from patternlake.udfs.sketch.batch import ROW_SCHEMA, SegmentPlan, segment_rows
+from patternlake.udfs.sketch.sizing.sizes import Sizing
 
 logger = logging.getLogger(__name__)
 

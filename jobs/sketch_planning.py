@@ -8,9 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.jobs.configuration import SketchConfiguration
-from patternlake.udfs.sketch.build import build_segment, mean_distinct
-from patternlake.udfs.sketch.segments import token_columns
-from patternlake.udfs.sketch.sizing import KeyList, Sizing, fit_heaps, plan, refit
+from patternlake.udfs.sketch.batch import token_columns
+from patternlake.udfs.sketch.kernels.build import build_segment, mean_distinct
+from patternlake.udfs.sketch.sizing.sizes import KeyList, Sizing, fit_heaps, plan, refit
 from patternlake.udfs.sketch.tokens import tokenise
 
 SAMPLE_EVENTS = 102_400
@@ -75,7 +75,7 @@ def denser(measured: list[tuple[int, dict[int, float]]], sizing: Sizing) -> tupl
     for segment, levels in measured:
         found = [levels.get(level, 0.0) for level in range(sizing.height)]
         planned = [level.expected for level in sizing.levels]
-        if any(value > MARGIN * plan for value, plan in zip(found, planned, strict=True)):
+        if any(value > MARGIN * sizes for value, sizes in zip(found, planned, strict=True)):
             fresh = refit(sizing, [MARGIN * value for value in found])
             if fresh != sizing:
                 return segment, fresh

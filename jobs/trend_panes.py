@@ -25,16 +25,16 @@ from patternlake.delta_tables.worker_reader import Location, location_of, reader
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.record_batches import columns_of
-from patternlake.udfs.trends.kinds import EVENT
-from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.rows import VERTEX_SCHEMA, Layout, event_columns_read
-from patternlake.udfs.trends.task_rows import (
+from patternlake.udfs.trends.batch import (
     EDGES_SCHEMA,
     VERTICES_SCHEMA,
     edge_rows_of_panes,
     pane_rows,
     vertex_rows_of_panes,
 )
+from patternlake.udfs.trends.kinds import EVENT
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, event_columns_read
 
 IntArray = NDArray[np.int64]
 

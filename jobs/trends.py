@@ -28,12 +28,12 @@ from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.jobs.trend_panes import TASK_VERTICES, DealtPanes, dealt_panes
 from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.trends.batch import EDGES_SCHEMA
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_rows
 from patternlake.udfs.trends.kinds import ATTRIBUTE, EVENT, PANE
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.rows import VERTEX_SCHEMA, Layout, event_columns_read, vertex_rows
-from patternlake.udfs.trends.task_rows import EDGES_SCHEMA
+from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, event_columns_read, vertex_rows
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
-from patternlake.udfs.trends.parts import count_part
 from patternlake.udfs.trends.request import parse_request
+from patternlake.udfs.trends.task import count_part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,9 +24,9 @@ from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction,
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.trends.parts import TREND_ROWS, count_part, list_part
 from patternlake.udfs.trends.request import parse_request
 from patternlake.udfs.trends.sharing import Cell, Share, shares
+from patternlake.udfs.trends.task import TREND_ROWS, count_part, list_part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

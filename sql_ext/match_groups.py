@@ -21,8 +21,8 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.groups.parts import groups_in
 from patternlake.udfs.groups.request import check_request, parse_request
+from patternlake.udfs.groups.task import groups_in
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.record_batches import columns_of
 

@@ -27,7 +27,7 @@ from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.request import SketchRequest, check_request
 from patternlake.udfs.sketch.result import Candidates, answer, candidates, costs_no_more, everywhere
-from patternlake.udfs.sketch.verifying import exact_part
+from patternlake.udfs.sketch.task import exact_part
 from patternlake.udfs.sketch.windows import Window
 from patternlake.udfs.unseen_names import MOST_NAMES
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from patternlake.delta_tables.state_reader import Condition, StateReader, among, shown_at
 from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
+from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE
 from patternlake.udfs.sketch.question import Question, compile_question
 from patternlake.udfs.sketch.request import SketchRequest
-from patternlake.udfs.sketch.segments import TOP_BUCKET
 
 if TYPE_CHECKING:
     from patternlake.sql_ext.lake import Lake

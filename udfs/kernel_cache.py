@@ -50,7 +50,7 @@ def _folders() -> list[Path]:
     """The folders of the package that hold kernels; of a package in a zip file, none that can be written to."""
     if not _PACKAGE.is_dir():
         return [_PACKAGE]
-    return [folder for folder in _PACKAGE.iterdir() if (folder / "__init__.py").exists()]
+    return [file.parent for file in _PACKAGE.rglob("__init__.py")]
 
 
 def _writable(folder: Path) -> bool:

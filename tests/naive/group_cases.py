@@ -12,7 +12,7 @@ import numpy as np
 from naive import groups as naive
 from numpy.typing import NDArray
 
-from patternlake.udfs.groups.engine import GroupRows, Groups
+from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse

@@ -13,10 +13,10 @@ from naive import trends as naive
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.trends.engine import Trends
-from patternlake.udfs.trends.extraction import Batch
-from patternlake.udfs.trends.question import TrendQuestion, compile_query
-from patternlake.udfs.trends.vertices import Events, Vertices, vertices_of
+from patternlake.udfs.trends.kernels.extraction import Batch
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.kernels.vertices import Events, Vertices, vertices_of
+from patternlake.udfs.trends.query import TrendQuestion, compile_query
 
 ATTRIBUTES = {"x": "double", "y": "double", "n": "bigint", "s": "string", "u": "string"}
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {

@@ -20,8 +20,8 @@ from unit.machines.running_cases import Run
 from unit.machines.test_machine_forecasting import composite_states
 
 from patternlake.delta_tables.quoting import literal
-from patternlake.udfs.machines.composite_states import state_name
-from patternlake.udfs.machines.forecasting import DEAD, Forecaster, any_of, telling
+from patternlake.udfs.machines.forecasts.passage import DEAD, Forecaster, any_of, telling
+from patternlake.udfs.machines.graph.composite_states import state_name
 
 SUBSCRIPTIONS = 6
 Shown = tuple[str | None, frozenset[tuple[str, int]]]

@@ -14,7 +14,7 @@ from sql.sketch_lake import Stream, shared
 
 from patternlake.sql_ext import match_seq
 from patternlake.udfs.blocks import BLOCK_BITS
-from patternlake.udfs.sketch.segments import PART_EVENTS
+from patternlake.udfs.sketch.batch import PART_EVENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,7 +29,7 @@ def installed(tmp_path: Path) -> Path:
     """A copy of the package whose folders can't take machine code, whoever asks: a file is in its place."""
     copy = tmp_path / "installed" / "patternlake" / "udfs"
     shutil.copytree(udfs.__path__[0], copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in [copy, *(one for one in copy.iterdir() if one.is_dir())]:
+    for folder in [copy, *(one for one in copy.rglob("*") if one.is_dir())]:
         (folder / "__pycache__").touch()
     for name in ("home", "tmp"):
         (tmp_path / name).mkdir()

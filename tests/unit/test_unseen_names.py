@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from patternlake.udfs.kleene.planning import PlanLine
+from patternlake.udfs.kleene.plans.planning import PlanLine
 from patternlake.udfs.kleene.request import explain
 from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names
 

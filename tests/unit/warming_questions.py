@@ -41,26 +41,26 @@ from unit.trends.test_trend_rows import table_rows
 from patternlake.udfs import warming
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.groups import request as groups
-from patternlake.udfs.groups.batches import REMEMBERED
-from patternlake.udfs.groups.parts import groups_in
+from patternlake.udfs.groups.batch import REMEMBERED
+from patternlake.udfs.groups.task import groups_in
 from patternlake.udfs.kleene import request as patterns
-from patternlake.udfs.kleene.parts import match_part
+from patternlake.udfs.kleene.task import match_part
 from patternlake.udfs.machines import request as machines
-from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA, INSTANCE, totals_of
-from patternlake.udfs.machines.batches import Batches
+from patternlake.udfs.machines.batch import Batches
+from patternlake.udfs.machines.forecasts.trials import Trials, told_by
 from patternlake.udfs.machines.from_config import groups_of
-from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
-from patternlake.udfs.machines.trials import Trials, told_by
-from patternlake.udfs.sketch import sizing
+from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE, totals_of
+from patternlake.udfs.machines.task import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.question import compile_question, question_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
-from patternlake.udfs.sketch.segments import TOP_BUCKET, SegmentPlan, segment_rows
-from patternlake.udfs.sketch.verifying import exact_part
+from patternlake.udfs.sketch.sizing.sizes import plan
+from patternlake.udfs.sketch.task import exact_part
 from patternlake.udfs.trends.graph_rows import graph_rows
-from patternlake.udfs.trends.parts import count_part, list_part
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.rows import Layout, vertex_rows
+from patternlake.udfs.trends.task import count_part, list_part
+from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
 
 def ask_pattern(rng: random.Random) -> None:
@@ -100,7 +100,7 @@ def ask_sketch(rng: random.Random) -> None:
     table = pa.Table.from_pylist(rows, SKETCHED)
     structure = rng.choice(["leveled", "uniform"])
     keyed = rng.random() < 0.7
-    planned = sizing.plan(structure, expected_events=24, memory=1 << 16, leaf_events=1, fpq=0.05, height=3)
+    planned = plan(structure, expected_events=24, memory=1 << 16, leaf_events=1, fpq=0.05, height=3)
     nodes = pa.Table.from_batches(segment_rows(table, SegmentPlan(planned, 0, keyed, 1, 0, 1, 0)))
     configuration = {"stream": SKETCH_STREAM, "structure": structure, "fanout": 2, "events_per_leaf": 1}
     dropped = [{"level": None, "before_segment": 1, "until": None}] if rng.random() < 0.2 else []

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.alphabet import Alphabet, Symbol
-from patternlake.udfs.groups.positions import Positions, positions_of
+from patternlake.udfs.groups.automaton.alphabet import Alphabet, Symbol
+from patternlake.udfs.groups.automaton.positions import Positions, positions_of
 from patternlake.udfs.language import engines, operands
 from patternlake.udfs.language.expressions import EqualAlong
 from patternlake.udfs.language.partitions import partition_columns

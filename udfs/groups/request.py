@@ -10,8 +10,8 @@ from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_key, stream_configuration
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.engine import Groups
 from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit
+from patternlake.udfs.groups.kernels.groups import Groups
 
 TASK_EVENTS = 50_000
 """Events that one portion has, about; the events of a key are never divided."""

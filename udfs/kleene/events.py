@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.pattern import KleenePattern, Operand
+from patternlake.udfs.kleene.query import KleenePattern, Operand
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.predicates import Predicate, evaluate
 from patternlake.udfs.partitions import ranks

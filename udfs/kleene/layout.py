@@ -19,7 +19,7 @@ from itertools import pairwise, product
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.linearizations import Linearization
-from patternlake.udfs.kleene.pattern import Condition, KleenePattern
+from patternlake.udfs.kleene.query import Condition, KleenePattern
 from patternlake.udfs.language.predicates import Predicate
 from patternlake.udfs.language.references import Reference
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_key, given, stream_configuration
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.costs import Statistics
-from patternlake.udfs.kleene.pattern import KleenePattern, compile_pattern
-from patternlake.udfs.kleene.planning import PlanLine, Planned, explained, planned
-from patternlake.udfs.kleene.plans import Plan, forced_plan, plan_text
-from patternlake.udfs.kleene.selectivity import AttributeCounts, selectivities
+from patternlake.udfs.kleene.plans.costs import Statistics
+from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained, planned
+from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
+from patternlake.udfs.kleene.plans.trees import Plan, forced_plan, plan_text
+from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
 from patternlake.udfs.language.columns import value_type
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope

@@ -10,10 +10,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.collecting import Collected
 from patternlake.udfs.kleene.events import Events, IntArray, Stream
+from patternlake.udfs.kleene.kernels.collecting import Collected
+from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
-from patternlake.udfs.kleene.tables import expanded
 
 SmallArray = NDArray[np.int8]
 

@@ -10,9 +10,9 @@ from typing import Any
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.machines.graph import graph_of
-from patternlake.udfs.machines.subscription import Subscription, compile_subscription
-from patternlake.udfs.machines.tables import Compiled, compiled
+from patternlake.udfs.machines.graph.merged import graph_of
+from patternlake.udfs.machines.kernels.tables import Compiled, compiled
+from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import numpy as np
 
 from patternlake.udfs.arguments import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.machines.composite_states import START, CompositeState, complete, state_name
-from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
+from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
+from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
 from patternlake.udfs.machines.from_config import Group, groups_of
-from patternlake.udfs.machines.limits import MOST_LOOKAHEAD
+from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
 _SHOWN_NAMES = 20
@@ -24,7 +24,7 @@ COUNTING = 2
 DEAD_NAME = "dead"
 """What `DEAD` is called in `machine_transitions`."""
 ROUGHLY = " (each instance by its own way)"
-"""Follows the name of a state where there are more than `forecasting.MOST_FRONTS` fronts."""
+"""Follows the name of a state where there are more than `passage.MOST_FRONTS` fronts."""
 
 
 def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.expressions import Call, EqualAlong, Field
 from patternlake.udfs.language.predicates import Predicate, Reference, evaluate
-from patternlake.udfs.sketch.pattern import Alternative, IntArray, SketchPattern
-from patternlake.udfs.sketch.search import BoolArray
+from patternlake.udfs.sketch.kernels.search import BoolArray
+from patternlake.udfs.sketch.query import Alternative, IntArray, SketchPattern
 
 NEGATED = -1
 """Stands for the negated event where a slot is expected."""

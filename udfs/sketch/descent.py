@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.sketch.gathering import HITS_TYPE, counts, packed
-from patternlake.udfs.sketch.hashing import hash_keyed
-from patternlake.udfs.sketch.probe import false_positive_rate, probe_pairs
+from patternlake.udfs.sketch.kernels.hashing import hash_keyed
+from patternlake.udfs.sketch.kernels.probe import false_positive_rate, probe_pairs
 from patternlake.udfs.sketch.question import Question
 
 TOP_TYPE = pa.struct([("hit", pa.bool_()), ("keys", pa.list_(pa.string()))])

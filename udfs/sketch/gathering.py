@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from patternlake.udfs.sketch.hits import Hits
+from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.question import Question
 
 HITS_TYPE = pa.struct(

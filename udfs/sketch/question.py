@@ -22,8 +22,8 @@ from patternlake.udfs.language.scopes import Scope
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.conditions import conditions
-from patternlake.udfs.sketch.hashing import encode_keyed_token, encode_token, hash_tokens
-from patternlake.udfs.sketch.pattern import SketchPattern, compile_pattern
+from patternlake.udfs.sketch.kernels.hashing import encode_keyed_token, encode_token, hash_tokens
+from patternlake.udfs.sketch.query import SketchPattern, compile_pattern
 from patternlake.udfs.sketch.windows import Window
 
 MOST_NAMES = 1000

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternlake.udfs.arguments import check_moment
+from patternlake.udfs.sketch.batch import part_segments
 from patternlake.udfs.sketch.question import Question, compile_question, question_text
-from patternlake.udfs.sketch.segments import part_segments
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.limits import by_partition
 from patternlake.udfs.partitions import ranks
-from patternlake.udfs.sketch.candidates import candidate_ranges, needs_every_event
 from patternlake.udfs.sketch.gathering import gathered
-from patternlake.udfs.sketch.hits import Hits, Matches
-from patternlake.udfs.sketch.matching import match_nodes_by_key
+from patternlake.udfs.sketch.kernels.candidates import candidate_ranges, needs_every_event
+from patternlake.udfs.sketch.kernels.hits import Hits, Matches
+from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
 from patternlake.udfs.sketch.question import Question
 
 STEP_TYPE = pa.struct([("operand", pa.string()), ("from_position", pa.int64()), ("to_position", pa.int64())])

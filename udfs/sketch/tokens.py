@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch.hashing import hash_keyed, hash_plain
+from patternlake.udfs.sketch.kernels.hashing import hash_keyed, hash_plain
 
 
 @dataclass(frozen=True)

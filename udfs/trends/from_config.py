@@ -7,8 +7,8 @@ from typing import Any
 
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.trends.question import compile_query
-from patternlake.udfs.trends.rows import Layout
+from patternlake.udfs.trends.query import compile_query
+from patternlake.udfs.trends.vertex_rows import Layout
 
 
 def layout_of(configuration: Mapping[str, Any]) -> Layout:

@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.sort_keys import paired
-from patternlake.udfs.trends.attributes import AttributeGraph, attribute_graph
+from patternlake.udfs.trends.kernels.attributes import AttributeGraph, attribute_graph
+from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.kinds import ATTRIBUTE, FROM, TO
-from patternlake.udfs.trends.rows import Layout, Part, as_texts, vertices_from
-from patternlake.udfs.trends.vertices import Vertices
+from patternlake.udfs.trends.vertex_rows import Layout, Part, as_texts, vertices_from
 
 IntArray = NDArray[np.int64]
 
@@ -43,7 +43,7 @@ def graph_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> list[pa.RecordBa
     layout
         The query and the types of the stream's attributes.
     rows
-        Columns of `rows.VERTEX_SCHEMA` but for ``key``: all event vertices of whole panes and partitions.
+        Columns of `vertex_rows.VERTEX_SCHEMA` but for ``key``: all event vertices of whole panes and partitions.
 
     Returns
     -------

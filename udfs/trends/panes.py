@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.trends.question import TrendQuestion
+from patternlake.udfs.trends.query import TrendQuestion
 
 IntArray = NDArray[np.int64]
 

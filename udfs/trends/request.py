@@ -12,7 +12,7 @@ from patternlake.udfs.arguments import check_bounds, check_moment, given, unknow
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.rows import Layout
+from patternlake.udfs.trends.vertex_rows import Layout
 
 TASK_VERTICES = 200_000
 """Vertices that one part of an answer has, about; a window of one partition is never divided."""

@@ -12,24 +12,24 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.groups import request as groups
-from patternlake.udfs.groups.parts import groups_in
+from patternlake.udfs.groups.task import groups_in
 from patternlake.udfs.kleene import request as patterns
-from patternlake.udfs.kleene.parts import match_part
+from patternlake.udfs.kleene.task import match_part
 from patternlake.udfs.machines import request as machines
-from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA
-from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.machines.state import BATCH_SCHEMA
+from patternlake.udfs.machines.task import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.record_batches import columns_of
-from patternlake.udfs.sketch import sizing
+from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.question import compile_question, question_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
-from patternlake.udfs.sketch.segments import TOP_BUCKET, SegmentPlan, segment_rows
-from patternlake.udfs.sketch.verifying import exact_part
+from patternlake.udfs.sketch.sizing.sizes import plan
+from patternlake.udfs.sketch.task import exact_part
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import graph_rows
-from patternlake.udfs.trends.parts import count_part, list_part
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.rows import vertex_rows
+from patternlake.udfs.trends.task import count_part, list_part
+from patternlake.udfs.trends.vertex_rows import vertex_rows
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
 
 _POLICIES = (
@@ -43,11 +43,11 @@ _EVERY_WINDOW = 2**60
 
 def warm_sketch_questions() -> None:
     """`match_seq` and `match_exists`: of all events, of one key and of every key, from nodes and exactly."""
-    planned = sizing.plan("leveled", expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
+    planned = plan("leveled", expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
     rows = [{**row, "position": at, "tokens": [row["name"]]} for at, row in enumerate(some_events(1), start=1)]
     events = pa.Table.from_pylist(rows, pa.schema([*EVENT_FIELDS, ("tokens", pa.list_(pa.string()))]))
-    plan = SegmentPlan(planned, 0, True, expressions=1, number=0, stream_id=1, batch_id=0)
-    nodes = pa.Table.from_batches(segment_rows(events, plan))
+    segments = SegmentPlan(planned, 0, True, expressions=1, number=0, stream_id=1, batch_id=0)
+    nodes = pa.Table.from_batches(segment_rows(events, segments))
     sketch = {
         "state": json.dumps({"plans": [{"sizing": asdict(planned)}], "events": len(rows)}, default=str),
         "configuration": json.dumps(

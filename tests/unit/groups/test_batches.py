@@ -10,8 +10,8 @@ import pytest
 from unit.streamed import EVENT_FIELDS, cut
 
 from patternlake.udfs import record_batches
-from patternlake.udfs.groups.batches import BATCH_SCHEMA, CLOSED, OPEN, PART, REMEMBERED, Batches
-from patternlake.udfs.groups.engine import Groups
+from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, PART, REMEMBERED, Batches
+from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 

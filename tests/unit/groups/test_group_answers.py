@@ -9,9 +9,9 @@ import pytest
 from naive import groups as naive
 from naive.group_cases import FIG_1, answer, arrays_of, engine_of, named, stream_of
 
-from patternlake.udfs.groups.gathering import Held, gather
-from patternlake.udfs.groups.steps import Rows, Steps
-from patternlake.udfs.groups.vectors import begin, push, vector_workspace
+from patternlake.udfs.groups.kernels.gathering import Held, gather
+from patternlake.udfs.groups.kernels.steps import Rows, Steps
+from patternlake.udfs.groups.kernels.vectors import begin, push, vector_workspace
 
 Row = tuple[int, int, int, float]
 

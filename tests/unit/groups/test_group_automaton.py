@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.groups.automaton import Automaton, automaton_of
+from patternlake.udfs.groups.automaton.subsets import Automaton, automaton_of
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from naive.group_cases import engine_of, named, stream_of
 
-from patternlake.udfs.groups.engine import Groups
+from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.state import no_state
 
 

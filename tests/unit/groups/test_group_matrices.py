@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from naive import groups as naive
 from naive.group_cases import arrays_of, dense_stream, engine_of, is_named, random_pattern, tuples
 
-from patternlake.udfs.groups.automaton import Moves
-from patternlake.udfs.groups.engine import Groups
+from patternlake.udfs.groups.automaton.subsets import Moves
+from patternlake.udfs.groups.kernels.groups import Groups
 
 
 def matrix(moves: Moves, chances: np.ndarray, *, starting: bool, taken: bool) -> np.ndarray:

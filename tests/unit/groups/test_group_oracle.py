@@ -22,7 +22,7 @@ from naive.group_cases import (
     tuples,
 )
 
-from patternlake.udfs.groups.engine import Groups, joined
+from patternlake.udfs.groups.kernels.groups import Groups, joined
 from patternlake.udfs.groups.state import GroupState, from_bytes, no_state
 
 SEEDS = st.integers(0, 2**32)

@@ -8,10 +8,10 @@ from naive import groups as naive
 from naive.group_cases import answer, arrays_of, engine_of, named, stream_of, tuples
 
 from patternlake.udfs.errors import ArgumentError, StateError
-from patternlake.udfs.groups.engine import Groups
+from patternlake.udfs.groups.kernels.groups import Groups
+from patternlake.udfs.groups.kernels.steps import bad_steps
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
-from patternlake.udfs.groups.steps import bad_steps
 from patternlake.udfs.language.parser import parse
 
 ROW = naive.Row

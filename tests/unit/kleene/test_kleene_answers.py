@@ -14,9 +14,10 @@ from naive.kleene_random import TYPES as RANDOM_TYPES
 from naive.kleene_random import Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
-from patternlake.udfs.kleene import joins, matching, result
-from patternlake.udfs.kleene.matching import Work, count_matches, match_events
-from patternlake.udfs.kleene.plans import forced_plan
+from patternlake.udfs.kleene import result
+from patternlake.udfs.kleene.kernels import joins, matching
+from patternlake.udfs.kleene.kernels.matching import Work, count_matches, match_events
+from patternlake.udfs.kleene.plans.trees import forced_plan
 
 
 def test_an_answer_shows_ends_times_and_bindings() -> None:

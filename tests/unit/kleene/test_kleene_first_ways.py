@@ -14,7 +14,7 @@ from naive.kleene_random import TYPES as RANDOM_TYPES
 from naive.kleene_random import random_events, random_runs
 
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
-from patternlake.udfs.kleene.matching import match_events
+from patternlake.udfs.kleene.kernels.matching import match_events
 
 ONE = " DEFINE AX AS name IN ('a', 'x')"
 TWO = " DEFINE AX AS name IN ('a', 'x'), BX AS name IN ('b', 'x')"

@@ -9,9 +9,9 @@ from naive.kleene_cases import TYPES
 from naive.kleene_kernels import compiled
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.costs import Statistics
-from patternlake.udfs.kleene.planning import explained, planned
-from patternlake.udfs.kleene.plans import Join, Plan, forced_plan, operands_in, plan_text, restricted
+from patternlake.udfs.kleene.plans.costs import Statistics
+from patternlake.udfs.kleene.plans.planning import explained, planned
+from patternlake.udfs.kleene.plans.trees import Join, Plan, forced_plan, operands_in, plan_text, restricted
 
 FOUR = "G ; M ; D ; I WITHIN 5000 EVENTS"
 

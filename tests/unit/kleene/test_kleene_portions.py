@@ -14,7 +14,7 @@ from naive.kleene_random import TYPES, Pattern, random_events
 
 from patternlake.udfs.errors import PatternError
 from patternlake.udfs.kleene import request
-from patternlake.udfs.kleene.parts import match_part
+from patternlake.udfs.kleene.task import match_part
 
 CONFIGURATION = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
 

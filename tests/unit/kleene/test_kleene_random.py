@@ -13,7 +13,7 @@ from naive.kleene_kernels import answered, compiled, events_of, rows_of
 from naive.kleene_random import KEYWORDS, TYPES, Pattern, random_events, random_plan
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.kleene.matching import match_events
+from patternlake.udfs.kleene.kernels.matching import match_events
 
 SEEDS = st.integers(0, 2**32)
 PLANS = ["left", "right", "bushy", "inner"]

@@ -7,8 +7,8 @@ from naive.kleene_cases import TYPES, stream
 from naive.kleene_kernels import compiled, events_of
 
 from patternlake.udfs.errors import ArgumentError, PatternError
-from patternlake.udfs.kleene.matching import match_events
-from patternlake.udfs.kleene.plans import forced_plan
+from patternlake.udfs.kleene.kernels.matching import match_events
+from patternlake.udfs.kleene.plans.trees import forced_plan
 
 REFUSED = [
     ("A ; B?", "B^?^", "'?'"),

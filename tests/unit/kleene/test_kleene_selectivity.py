@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from naive.kleene_kernels import compiled
 
-from patternlake.udfs.kleene.selectivity import AttributeCounts, selectivities
+from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
 
 TYPES = {"x": "double", "s": "string"}
 EVEN = tuple(step / 20 for step in range(21))

@@ -15,15 +15,15 @@ from naive.machine_cases import ATTRIBUTES, LOGIN_ATTRIBUTES
 from patternlake.udfs.language.columns import Column, typed_column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.machines.ages import NEVER, age_of
-from patternlake.udfs.machines.composite_states import state_name
-from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts
-from patternlake.udfs.machines.matching_primitives import Codes, matching_primitives
-from patternlake.udfs.machines.running import Held, Machines, nothing_held
-from patternlake.udfs.machines.stream import Stream
-from patternlake.udfs.machines.subscription import Subscription, compile_subscription
-from patternlake.udfs.machines.tables import Compiled, compiled
-from patternlake.udfs.machines.totals import counts_of
+from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts
+from patternlake.udfs.machines.forecasts.totals import counts_of
+from patternlake.udfs.machines.graph.ages import NEVER, age_of
+from patternlake.udfs.machines.graph.composite_states import state_name
+from patternlake.udfs.machines.kernels.matching_primitives import Codes, matching_primitives
+from patternlake.udfs.machines.kernels.running import Held, Machines, nothing_held
+from patternlake.udfs.machines.kernels.stream import Stream
+from patternlake.udfs.machines.kernels.tables import Compiled, compiled
+from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 TYPES = {**ATTRIBUTES, **LOGIN_ATTRIBUTES}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.known_sources import LETTERS, SHARES, Source, calibration, forecaster_of, independent, markov
-from patternlake.udfs.machines.composite_states import CompositeState
+from patternlake.udfs.machines.graph.composite_states import CompositeState
 
 LOOKAHEADS = [1, 2, 5, 10, 20]
 SHARE = dict(zip(LETTERS, SHARES, strict=True))

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from unit.machines.running_cases import asked
 
-from patternlake.udfs.machines.batch_rows import InstanceRows
-from patternlake.udfs.machines.matching_primitives import Codes
-from patternlake.udfs.machines.tables import compiled
+from patternlake.udfs.machines.kernels.matching_primitives import Codes
+from patternlake.udfs.machines.kernels.tables import compiled
+from patternlake.udfs.machines.state import InstanceRows
 
 JOINED = "p ; q DEFINE p AS name = 'a' AND x = $v, q AS name = 'b' AND x = $v"
 

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from patternlake.udfs.machines.layout import side_by_side
+from patternlake.udfs.machines.kernels.layout import side_by_side
 
 
 def test_columns_hold_the_values_of_the_arrays() -> None:

@@ -15,11 +15,11 @@ from unit.machines.running_cases import Run
 
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.machines import forecasting
-from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves, pending, state_name
-from patternlake.udfs.machines.coverage import uncovered
-from patternlake.udfs.machines.forecasting import DEAD, Cell, Forecaster, any_of
-from patternlake.udfs.machines.subscription import Subscription, compile_subscription
+from patternlake.udfs.machines.forecasts import passage
+from patternlake.udfs.machines.forecasts.coverage import uncovered
+from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Forecaster, any_of
+from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves, pending, state_name
+from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 
 def compiled(text: str) -> Subscription:
@@ -147,7 +147,7 @@ def test_what_waits_on_beside_its_copy_is_followed_too() -> None:
 
 
 def test_where_there_are_too_many_fronts_each_instance_goes_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecasting, "MOST_FRONTS", 1)
+    monkeypatch.setattr(passage, "MOST_FRONTS", 1)
     asked = compiled("a ; ((b ; c) | d)")
     inside = CompositeState(1, 0, (CompositeState(1),))
     counts = {

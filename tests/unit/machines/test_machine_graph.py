@@ -13,9 +13,9 @@ from naive.machine_cases import ATTRIBUTES, random_subscription
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.machines.composite_states import START, CompositeState, complete, moves, state_name
-from patternlake.udfs.machines.graph import Graph, graph_of
-from patternlake.udfs.machines.subscription import Subscription, compile_subscription
+from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves, state_name
+from patternlake.udfs.machines.graph.merged import Graph, graph_of
+from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 
 def compiled(text: str) -> Subscription:

@@ -12,9 +12,9 @@ from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
 
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.machines.composite_states import START, CompositeState, moves, pending
-from patternlake.udfs.machines.liveness import FIRST, NOW, CompletionPath, completion_paths
-from patternlake.udfs.machines.subscription import Subscription, compile_subscription
+from patternlake.udfs.machines.graph.composite_states import START, CompositeState, moves, pending
+from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath, completion_paths
+from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 SECOND = 1_000_000
 

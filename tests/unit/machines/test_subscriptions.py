@@ -9,7 +9,7 @@ from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.language.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.from_config import groups_of
-from patternlake.udfs.machines.subscription import Chain, Item, Subscription, TimeBound, compile_subscription
+from patternlake.udfs.machines.query import Chain, Item, Subscription, TimeBound, compile_subscription
 
 SECOND = 1_000_000
 SCOPE = Scope(attributes={"ip": "string", "status": "string", "x": "double"}, parameters={"d": "5 MIN"}, key="who")

@@ -18,8 +18,8 @@ from naive.machine_cases import random_events, random_subscription, stream
 from unit.machines.running_cases import Run
 from unit.machines.test_machine_forecasting import composite_states
 
-from patternlake.udfs.machines.composite_states import CompositeState
-from patternlake.udfs.machines.trials import BINS, Told, judge, verdicts
+from patternlake.udfs.machines.forecasts.trials import BINS, Told, judge, verdicts
+from patternlake.udfs.machines.graph.composite_states import CompositeState
 
 
 def predictions(

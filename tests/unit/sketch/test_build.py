@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from naive.sketch_tree import Event, tree
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch.build import LevelNodes, build_segment, mean_distinct
-from patternlake.udfs.sketch.sizing import Level, Sizing
+from patternlake.udfs.sketch.kernels.build import LevelNodes, build_segment, mean_distinct
+from patternlake.udfs.sketch.sizing.sizes import Level, Sizing
 from patternlake.udfs.sketch.tokens import tokenise
 
 

@@ -24,10 +24,10 @@ from naive.sketch_cases import (
     rows_of,
 )
 
-from patternlake.udfs.sketch.candidates import Candidates, candidate_ranges
-from patternlake.udfs.sketch.exact import match_events
-from patternlake.udfs.sketch.hits import Matches
-from patternlake.udfs.sketch.pattern import SketchPattern
+from patternlake.udfs.sketch.kernels.candidates import Candidates, candidate_ranges
+from patternlake.udfs.sketch.kernels.exact import match_events
+from patternlake.udfs.sketch.kernels.hits import Matches
+from patternlake.udfs.sketch.query import SketchPattern
 from patternlake.udfs.sketch.windows import Window
 
 SEEDS = st.integers(0, 2**32)

@@ -28,9 +28,9 @@ from naive.sketch_cases import (
 )
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch import conditional, partials
-from patternlake.udfs.sketch.exact import Events, match_events, presence
-from patternlake.udfs.sketch.hits import Matches
+from patternlake.udfs.sketch.kernels import conditional, partials
+from patternlake.udfs.sketch.kernels.exact import Events, match_events, presence
+from patternlake.udfs.sketch.kernels.hits import Matches
 from patternlake.udfs.sketch.windows import Window
 
 SEEDS = st.integers(0, 2**32)

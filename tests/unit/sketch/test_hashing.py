@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch.hashing import (
+from patternlake.udfs.sketch.kernels.hashing import (
     Encoded,
     encode_keyed,
     encode_keyed_token,

@@ -27,8 +27,8 @@ from naive.sketch_cases import (
 )
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch.hits import Hits, Matches
-from patternlake.udfs.sketch.matching import match_nodes, match_nodes_by_key
+from patternlake.udfs.sketch.kernels.hits import Hits, Matches
+from patternlake.udfs.sketch.kernels.matching import match_nodes, match_nodes_by_key
 
 STREAM = "A B C B A A C B A D C B A B C B"
 SEEDS = st.integers(0, 2**32)

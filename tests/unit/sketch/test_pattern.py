@@ -7,7 +7,7 @@ from naive.sketch_cases import compiled
 
 from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
 from patternlake.udfs.language.parser import parse
-from patternlake.udfs.sketch.pattern import MOST_NAMES_OF_AND, MOST_SLOTS, compile_pattern
+from patternlake.udfs.sketch.query import MOST_NAMES_OF_AND, MOST_SLOTS, compile_pattern
 
 
 def shape(text: str) -> list[list[list[list[str]]]]:

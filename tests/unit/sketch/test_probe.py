@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from naive.sketch_tree import filter_of, plain
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch.build import build_segment
-from patternlake.udfs.sketch.hashing import hash_tokens
-from patternlake.udfs.sketch.probe import any_false, false_positive_rate, probe
-from patternlake.udfs.sketch.sizing import Sizing, plan
+from patternlake.udfs.sketch.kernels.build import build_segment
+from patternlake.udfs.sketch.kernels.hashing import hash_tokens
+from patternlake.udfs.sketch.kernels.probe import any_false, false_positive_rate, probe
+from patternlake.udfs.sketch.sizing.sizes import Sizing, plan
 
 
 def distinct_everywhere(leaf_events: int, leaves: int, fpq: float) -> tuple[Sizing, np.ndarray]:

@@ -9,8 +9,8 @@ from typing import Any
 from naive import trends as naive
 from naive.trend_cases import cells_of, compiled, events_of, rows_of, vertices
 
-from patternlake.udfs.trends.engine import Trends
-from patternlake.udfs.trends.vertices import vertices_of
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.kernels.vertices import vertices_of
 
 E = (naive.Term("E", "e", True),)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from naive import trends as naive
 from naive.trend_cases import COMPARE, compiled, events_of, known, random_events
 
-from patternlake.udfs.trends.attributes import AttributeGraph, attribute_graph
-from patternlake.udfs.trends.vertices import Vertices, vertices_of
+from patternlake.udfs.trends.kernels.attributes import AttributeGraph, attribute_graph
+from patternlake.udfs.trends.kernels.vertices import Vertices, vertices_of
 
 
 def graph(predicate: str, events: list[naive.Event]) -> tuple[Vertices, AttributeGraph]:

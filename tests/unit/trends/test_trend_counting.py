@@ -11,10 +11,10 @@ from naive.trend_cases import compiled
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.columns import Column
-from patternlake.udfs.trends import roles
-from patternlake.udfs.trends.counting import primes
-from patternlake.udfs.trends.engine import Trends
-from patternlake.udfs.trends.vertices import Events, vertices_of
+from patternlake.udfs.trends.kernels import roles
+from patternlake.udfs.trends.kernels.counting import primes
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.kernels.vertices import Events, vertices_of
 
 
 def events(x: np.ndarray, times: np.ndarray | None = None, keys: np.ndarray | None = None) -> Events:

@@ -12,11 +12,11 @@ from naive import trends as naive
 from naive.trend_cases import cells_of, events_of, random_events, random_query, rows_of, vertices
 
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.trends.cells import Blocks
-from patternlake.udfs.trends.engine import Trends
+from patternlake.udfs.trends.kernels.cells import Blocks
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.kernels.vertices import Vertices, joined, vertices_of
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.question import TrendQuestion
-from patternlake.udfs.trends.vertices import Vertices, joined, vertices_of
+from patternlake.udfs.trends.query import TrendQuestion
 
 SEEDS = st.integers(0, 2**32)
 Case = tuple[naive.Query, list[naive.Event], TrendQuestion, Vertices]

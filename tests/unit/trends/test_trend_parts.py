@@ -15,10 +15,10 @@ from unit.trends.test_trend_rows import columns, table_rows
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.parts import count_part, list_part
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.rows import Layout, vertex_rows
 from patternlake.udfs.trends.sharing import Cell, Share, shares
+from patternlake.udfs.trends.task import count_part, list_part
+from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
 
 def dealt(

@@ -6,7 +6,7 @@ import pytest
 from naive.trend_cases import compiled
 
 from patternlake.udfs.errors import PatternError, PatternSyntaxError, PredicateError, UnsupportedOperatorError
-from patternlake.udfs.trends.question import FARTHEST, Step
+from patternlake.udfs.trends.query import FARTHEST, Step
 
 NEIGHBOURS = "the trends engine (cet_trends, cet_count) compares neighbours only: "
 

@@ -13,8 +13,8 @@ from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, compiled, keys_of, random_events, random_query, vertices
 
 from patternlake.udfs.partitions import shown
-from patternlake.udfs.trends.engine import Trends
-from patternlake.udfs.trends.rows import VERTEX_SCHEMA, Layout, vertex_rows, vertices_from
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, vertex_rows, vertices_from
 
 
 def table_rows(events: Sequence[naive.Event]) -> dict[str, pa.Array]:

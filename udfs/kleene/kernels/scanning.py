@@ -1,0 +1,178 @@
+"""``skip_till_next`` and ``strict``: one scan from each event that can start a match.
+
+Source: SPEC section 3. The scan holds one operand open. An event is taken by the last operand in order that can take
+it: one that qualifies against everything kept, with every operand before it full enough; an open ``+``, ``*`` or
+``[n]`` takes more. Under ``strict`` each event of the partition must be taken. Comparisons of two values are judged
+inside the scan; a linearization with a condition of another form is scanned event by event with the evaluator, which is
+slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+
+from patternlake.udfs.kleene import result
+from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
+from patternlake.udfs.kleene.kernels import runs
+from patternlake.udfs.kleene.kernels.collecting import Collected
+from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
+from patternlake.udfs.kleene.kernels.gaps import free_of_negated
+from patternlake.udfs.kleene.kernels.joins import Joiner
+from patternlake.udfs.kleene.kernels.scans import ENDLESS, Scan, following_of, scanned
+from patternlake.udfs.kleene.kernels.slow_scans import slowly
+from patternlake.udfs.kleene.layout import Layout, Slot
+from patternlake.udfs.kleene.linearizations import Linearization
+from patternlake.udfs.kleene.query import Condition, KleenePattern
+from patternlake.udfs.kleene.result import Rows
+
+
+def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last: bool) -> Rows:
+    """The matches, one at most for each first event.
+
+    Parameters
+    ----------
+    pattern
+        Without ``&``.
+    stream
+        Its events.
+    strict
+        True: ``strict``, False: ``skip_till_next``.
+    past_last
+        True: a match begins behind the last event of the match before it, in its partition.
+    """
+    parts: list[Rows] = []
+    linearizations: list[IntArray] = []
+    # Where nothing else decides which matches count, the scan itself leaves out the starts inside a match.
+    apart = past_last and len(pattern.linearizations) == 1 and not pattern.linearizations[0].gaps and not pattern.along
+    for number, linearization in enumerate(pattern.linearizations):
+        rows = _of_linearization(pattern, linearization, stream, strict, apart)
+        parts.append(rows)
+        linearizations.append(np.full(len(rows.events), number, np.int64))
+    rows = result.stacked([result.no_rows(), *parts])
+    if not len(rows):
+        return rows
+    linearization_of = np.concatenate(linearizations)
+    first = rows.events[rows.offsets[:-1]]
+    # Of one start the least events count, then the first linearization.
+    order, _ = result.sort_rows(np.argsort(first, kind="stable"), first, rows.offsets, rows.events, linearization_of)
+    best = order[np.append(True, first[order][1:] != first[order][:-1])]
+    rows = rows.take(best)
+    rows = Rows(rows.offsets, stream.source[rows.events], rows.operands)
+    first, last = rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1]
+    order = np.argsort(first, kind="stable")
+    return rows.take(order[_apart(first[order], last[order])] if past_last else order)
+
+
+@njit(cache=True)
+def _apart(first: IntArray, last: IntArray) -> BoolArray:
+    """Which matches begin behind the last event of the one kept before."""
+    kept = np.zeros(len(first), np.bool_)
+    resume = -1
+    for row in range(len(first)):
+        if first[row] > resume:
+            kept[row] = True
+            resume = last[row]
+    return kept
+
+
+def _of_linearization(
+    pattern: KleenePattern, linearization: Linearization, stream: Stream, strict: bool, apart: bool
+) -> Rows:
+    """The matches of a linearization, whose gaps are free."""
+    taken = [pattern.operands[number] for number in linearization.operands]
+    conditions = [part for part in pattern.conditions if set(part.operands) <= set(linearization.operands)]
+    judged = [part for part in conditions if part.negated is None]
+    compared = [_comparison(part, stream) for part in judged]
+    mask = np.zeros((len(taken), len(stream)), np.bool_)
+    for place, number in enumerate(linearization.operands):
+        mask[place, stream.members[number]] = True
+    scan = _scan(linearization, stream, mask, [made for made in compared if made is not None], strict)
+    scan = scan._replace(
+        apart=apart,
+        least=np.array([operand.least for operand in taken], np.int64),
+        most=np.array([ENDLESS if operand.most is None else operand.most for operand in taken], np.int64),
+    )
+    layout = _layout(linearization, pattern, conditions)
+    joiner = Joiner(stream, layout, 0, 0, 0)
+    rest = [part for part, made in zip(judged, compared, strict=True) if made is None]
+    most = result.MOST_BOUND
+    offsets, events, places = slowly(scan, joiner, linearization, rest, most) if rest else scanned(scan, most)
+    if not len(offsets):
+        raise result.too_long()
+    rows = Rows(offsets, events, np.array(linearization.operands, np.int8)[places])
+    if linearization.gaps and len(rows):
+        rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))
+    return rows
+
+
+def _comparison(condition: Condition, stream: Stream) -> tuple[int, int, Comparison] | None:
+    """(operand on the left, operand on the right, comparison) of a condition that is one."""
+    if condition.before is not None:
+        if condition.operands != (condition.before,):
+            return None
+        made = comparison(condition.predicate, lambda reference: reference.index != "i-1", stream)
+        return None if made is None else (condition.before, condition.before, made)
+    if len(condition.operands) != 2:
+        return None
+    made = comparison(condition.predicate, lambda reference: reference.operand == condition.names[0], stream)
+    return None if made is None else (*condition.operands, made)
+
+
+def _scan(
+    linearization: Linearization,
+    stream: Stream,
+    mask: BoolArray,
+    made: Sequence[tuple[int, int, Comparison]],
+    strict: bool,
+) -> Scan:
+    m = len(stream)
+    place = {number: at for at, number in enumerate(linearization.operands)}
+
+    def stack(arrays: Sequence[IntArray] | Sequence[BoolArray], dtype: type) -> IntArray:
+        return np.stack(arrays) if arrays else np.zeros((0, m), dtype)
+
+    nothing = np.zeros(0, np.int64)
+    return Scan(
+        least=nothing,
+        most=nothing,
+        mask=mask,
+        following=following_of(mask),
+        left=np.array([place[left] for left, _, _ in made], np.int64),
+        right=np.array([place[right] for _, right, _ in made], np.int64),
+        operator=np.array([runs.OPERATORS[part.operator] for _, _, part in made], np.int64),
+        left_key=stack([part.left for _, _, part in made], np.int64),
+        right_key=stack([part.right for _, _, part in made], np.int64),
+        left_known=stack([part.left_known for _, _, part in made], np.bool_).astype(np.bool_),
+        right_known=stack([part.right_known for _, _, part in made], np.bool_).astype(np.bool_),
+        reach=stream.reach,
+        stop=stream.offsets[stream.part + 1],
+        ordinal=np.ascontiguousarray(stream.ordinal),
+        strict=strict,
+        apart=False,
+    )
+
+
+def _layout(linearization: Linearization, pattern: KleenePattern, conditions: list[Condition]) -> Layout:
+    """A slot for each operand."""
+    slots = tuple(Slot(n, "group" if pattern.operands[n].repeated else "one", 1) for n in linearization.operands)
+    of_operand = {number: (slot,) for slot, number in enumerate(linearization.operands)}
+    negations = tuple(part for part in conditions if part.negated is not None)
+    return Layout(linearization, slots, of_operand, (), frozenset(), (), (), (), (), negations)
+
+
+def _collected(layout: Layout, stream: Stream, rows: Rows) -> Collected:
+    """Rows as matches by slot."""
+    k = len(rows)
+    match = np.repeat(np.arange(k), np.diff(rows.offsets))
+    ones: dict[int, IntArray] = {}
+    lists: dict[int, tuple[IntArray, IntArray]] = {}
+    for number, slot in enumerate(layout.slots):
+        own = np.flatnonzero(rows.operands == slot.operand)
+        if slot.kind == "one":
+            ones[number] = rows.events[own]
+        else:
+            lists[number] = (np.searchsorted(match[own], np.arange(k + 1)).astype(np.int64), rows.events[own])
+    return Collected(stream.part[rows.events[rows.offsets[:-1]]], ones, lists)

@@ -1,0 +1,187 @@
+"""One portion of an exact answer: the events of some partitions, or of a block of a stream, matched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.kleene.kernels.matching import match_events
+from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
+from patternlake.udfs.kleene.result import Matches
+from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
+from patternlake.udfs.partitions import partitions, ranks
+
+IntArray = NDArray[np.int64]
+
+ROWS = pa.schema(
+    [
+        ("match_no", pa.int64()),
+        ("key", pa.string()),
+        ("first_position", pa.int64()),
+        ("last_position", pa.int64()),
+        ("first_time", pa.timestamp("us", "UTC")),
+        ("last_time", pa.timestamp("us", "UTC")),
+        ("bindings", pa.map_(pa.string(), pa.list_(pa.int64()))),
+        ("final", pa.bool_()),
+        ("truncated", pa.bool_()),
+    ]
+)
+"""Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition."""
+
+
+def match_part(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+    """Match the events of one portion.
+
+    Parameters
+    ----------
+    request
+        The request.
+    portion
+        Its number.
+    rows
+        ``part`` (list of the values that PARTITION BY names), ``position``, ``time`` and ``name`` of n `events` in any
+        order; ``step``, ``key``, ``probability`` and ``attributes`` where the pattern reads them; ``rank`` of each
+        inside its partition, where some were left out and it matters how many.
+
+    Returns
+    -------
+    Rows of `ROWS`, those of a partition in one table.
+
+    Raises
+    ------
+    PatternLakeError
+        A partition, or a block, has more matches than are asked for; what matching itself raises.
+    """
+    count = len(rows["position"])
+    if request.width is None and not request.pattern.partition and count > WHOLE_EVENTS:
+        raise too_many_events(count)
+    codes, shown = partitions(rows["part"], len(request.pattern.partition))
+    if not request.pattern.partition:
+        shown = [request.key]
+    times = pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
+    positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.lexsort((positions, times, codes))
+    taken = pa.array(order)
+    sorted_rows = {name: column.take(taken) for name, column in rows.items()}
+    offsets = np.searchsorted(codes[order], np.arange(len(shown) + 1))
+    given = _Portion(sorted_rows, codes[order], offsets, shown)
+    yield from by_partition(0, len(shown), lambda first, last: _matched(request, portion, given, first, last))
+
+
+@dataclass(frozen=True)
+class _Portion:
+    """The events of a portion, by partition and in order.
+
+    Attributes
+    ----------
+    rows
+        As of `match_part`.
+    codes
+        int64[n]: number of each event's partition.
+    offsets
+        int64[p + 1]: partition i has the events ``offsets[i]:offsets[i + 1]``.
+    shown
+        What is shown of each partition.
+    """
+
+    rows: Mapping[str, pa.Array]
+    codes: IntArray
+    offsets: IntArray
+    shown: Sequence[str | None]
+
+    def events(self, request: KleeneRequest, first: int, last: int) -> Events:
+        """The events of partitions `first` to `last` (exclusive)."""
+        begin, end = int(self.offsets[first]), int(self.offsets[last])
+        rows = {name: column.slice(begin, end - begin) for name, column in self.rows.items()}
+        names = rows["name"].dictionary_encode()
+        return Events(
+            keys=self.codes[begin:end],
+            times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
+            positions=rows["position"].to_numpy(zero_copy_only=False).astype(np.int64),
+            names=names.indices.to_numpy(zero_copy_only=False).astype(np.int64),
+            vocabulary=names.dictionary.to_pylist(),
+            columns=event_columns(rows, request.pattern.columns - {"name"}, request.types),
+            ordinals=rows["rank"].to_numpy(zero_copy_only=False).astype(np.int64) if "rank" in rows else None,
+        )
+
+
+def _matched(request: KleeneRequest, portion: int, given: _Portion, first: int, last: int) -> pa.Table:
+    """The rows of partitions `first` to `last` (exclusive)."""
+    events = given.events(request, first, last)
+    matches = match_events(
+        request.pattern,
+        events,
+        policy=request.policy,
+        after_match=request.after_match,
+        plan=request.plan,
+        max_matches=request.max_matches,
+        truncate=request.truncate and last - first <= 1,
+        begins=_may_begin(request, portion, events),
+    )
+    return _rows(request, matches, events, given.shown)
+
+
+def _may_begin(request: KleeneRequest, portion: int, events: Events) -> NDArray[np.bool_] | None:
+    """bool[n]: the events of the block itself; None where all are."""
+    if request.width is None:
+        return None
+    span = events.times
+    if request.counted:
+        assert events.ordinals is not None
+        span = events.ordinals
+    block = np.clip(np.floor_divide(span, request.width), request.low, request.high)
+    return np.asarray(block == portion)
+
+
+def _rows(request: KleeneRequest, matches: Matches, events: Events, shown: Sequence[str | None]) -> pa.Table:
+    count, operands = len(matches), len(matches.operands)
+    labels = pa.array(matches.operands, pa.string())
+    lists = pa.ListArray.from_arrays(pa.array(matches.offsets.astype(np.int32)), pa.array(matches.positions))
+    bindings = pa.MapArray.from_arrays(
+        pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(operands)),
+        labels.take(pa.array(np.tile(np.arange(operands), count))),
+        lists,
+    )
+    key = pa.array(shown, pa.string()).take(pa.array(matches.key))
+    columns = [
+        pa.array(ranks(matches.key) + 1),
+        key,
+        pa.array(matches.first_position),
+        pa.array(matches.last_position),
+        pa.array(matches.first_time).cast(ROWS.field("first_time").type),
+        pa.array(matches.last_time).cast(ROWS.field("last_time").type),
+        bindings.cast(ROWS.field("bindings").type),
+        pa.array(_final(request, matches, events)),
+        pa.array(np.full(count, matches.truncated)),
+    ]
+    return pa.Table.from_arrays(columns, schema=ROWS)
+
+
+def _final(request: KleeneRequest, matches: Matches, events: Events) -> NDArray[np.bool_]:
+    """bool[r]: no event at the watermark or later can change the match.
+
+    Such an event stands behind all that were there before. So it changes a match only where a last ``+`` or ``*`` can
+    still take it, and that ends with the window.
+    """
+    pattern, watermark = request.pattern, request.watermark
+    if watermark is None:
+        return np.zeros(len(matches), np.bool_)
+    if not pattern.open_end:
+        return np.asarray(matches.last_time <= watermark)
+    if pattern.within is None:
+        return np.zeros(len(matches), np.bool_)
+    if not pattern.within.counted:
+        return np.asarray(matches.first_time + pattern.within.amount <= watermark)
+    ordinals = ranks(events.keys) if events.ordinals is None else events.ordinals
+    settled = np.full(int(events.keys.max(initial=0)) + 1, -1, np.int64)
+    past = events.times <= watermark
+    np.maximum.at(settled, events.keys[past], ordinals[past])
+    first = ordinals[matches.events[matches.event_offsets[:-1]]]
+    return np.asarray(first + pattern.within.amount - 1 <= settled[matches.key])

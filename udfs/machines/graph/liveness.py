@@ -1,0 +1,222 @@
+"""Whether a partial match can still be completed by some continuation, all conditions judged jointly.
+
+Source: SPEC section 6 (`predict_match`); Muthusamy et al. 2010 judge conditions one at a time, when both their events
+are there, so that a match that no continuation can complete is kept.
+
+Time conditions, the order of operands and the window bound differences of times. Of the operands that are missing
+nothing is known but that they come no earlier than now; so their times are eliminated: what is left are bounds between
+times that are known, such as "now is at most 5 seconds after a" (a shortest path through missing operands is such a
+bound, Floyd and Warshall). A choice (which alternative is taken, which of two siblings of ``&`` comes first) makes
+another **completion path**; a partial match lives as long as one of its completion paths holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+from patternlake.udfs.language.time_gaps import UNBOUNDED
+from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves
+from patternlake.udfs.machines.query import Chain, Item, Subscription, TimeBound
+
+MOST_ORDERS = 720
+NOW, FIRST = -1, -2
+"""Stand among operands for the last event that the partition took, and for the first event of the match."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionPath:
+    """One way in which a partial match may be completed.
+
+    Attributes
+    ----------
+    bounds
+        (x, y, c): the time of x is at most c microseconds after that of y; operands, `NOW` and `FIRST`.
+    missing
+        Number of operands that are missing.
+    joined
+        Join variables that must agree with each other and with columns of the partition: (variables, columns).
+    """
+
+    bounds: tuple[tuple[int, int, int], ...]
+    missing: int
+    joined: tuple[tuple[frozenset[str], frozenset[str]], ...]
+
+    def holds(self, times: Mapping[int, int]) -> bool:
+        """Whether times allow it: by operand that is bound, and of `NOW` and `FIRST`."""
+        return all(
+            times[one] - times[other] <= most for one, other, most in self.bounds if one in times and other in times
+        )
+
+
+def completion_paths(
+    subscription: Subscription, composite_state: CompositeState, bound: frozenset[int]
+) -> tuple[CompletionPath, ...]:
+    """The completion paths of partial matches at a composite state.
+
+    Parameters
+    ----------
+    subscription
+        Compiled.
+    composite_state
+        Not complete.
+    bound
+        Operands that are bound, or may be: bounds of those that are not, as alternatives that were not taken, don't
+        apply.
+    """
+    found: dict[CompletionPath, None] = {}
+    for missing, order in _sequences(subscription.master, composite_state) or _ways(
+        subscription.master, composite_state
+    ):
+        joined = _joined(subscription, missing)
+        for times in _signed(subscription, missing, bound):
+            bounds = _eliminated([*_order(subscription, missing, order), *times], missing)
+            if bounds is not None:
+                found[CompletionPath(bounds, len(missing), joined)] = None
+    return tuple(found)
+
+
+_Way = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
+"""Operands that are missing, and pairs of them of which the first comes before the second."""
+_Edges = list[tuple[int, int, int]]
+
+
+def _sequences(chain: Chain, composite_state: CompositeState) -> list[_Way]:
+    """All orders of what is missing, where ``,`` inside ``&`` forbids some; none where it doesn't, or of too many."""
+    if not any(_interrupted(item) for item in chain.items):
+        return []
+    found: list[tuple[int, ...]] = []
+    waiting: list[tuple[tuple[int, ...], CompositeState]] = [((), composite_state)]
+    while waiting:
+        order, at = waiting.pop()
+        if complete(chain, at):
+            found.append(order)
+        waiting += [((*order, move.primitive), move.target) for move in moves(chain, at)]
+        if len(found) + len(waiting) > MOST_ORDERS:
+            return []
+    return [(order, tuple(pairwise(order))) for order in sorted(found)]
+
+
+def _interrupted(item: Item) -> bool:
+    """Whether something stands beside a ``,`` in an ``&``."""
+    if item.every and any(map(_contiguous, item.children)):
+        return True
+    return any(_interrupted(inner) for chain in item.children for inner in chain.items)
+
+
+def _contiguous(chain: Chain) -> bool:
+    """Whether a ``,`` stands anywhere in a chain."""
+    return any(chain.next_to) or any(_contiguous(child) for item in chain.items for child in item.children)
+
+
+def _ways(chain: Chain, composite_state: CompositeState) -> list[_Way]:
+    """All choices of alternatives for what is missing of a chain."""
+    if complete(chain, composite_state):
+        return [((), ())]
+    parts = [
+        _ways_of(item, composite_state if number == 0 else START)
+        for number, item in enumerate(chain.items[composite_state.done :])
+    ]
+    found = []
+    for chosen in product(*parts):
+        missing: tuple[int, ...] = ()
+        order: tuple[tuple[int, int], ...] = ()
+        for more, inner in chosen:
+            order += (*inner, *((before, behind) for before in missing for behind in more))
+            missing += more
+        found.append((missing, order))
+    return found
+
+
+def _ways_of(item: Item, composite_state: CompositeState) -> list[_Way]:
+    """The same for the item that a composite state stands before or in."""
+    if item.primitive >= 0:
+        return [((item.primitive,), ())]
+    if not item.every:
+        if composite_state.children:
+            return _ways(item.children[composite_state.alternative], composite_state.children[0])
+        return [way for chain in item.children for way in _ways(chain, START)]
+    composite_states = composite_state.children or (START,) * len(item.children)
+    inner = [_ways(chain, part) for chain, part in zip(item.children, composite_states, strict=True)]
+    return [
+        (tuple(one for missing, _ in chosen for one in missing), tuple(pair for _, order in chosen for pair in order))
+        for chosen in product(*inner)
+    ]
+
+
+def _order(subscription: Subscription, missing: Sequence[int], order: Sequence[tuple[int, int]]) -> _Edges:
+    """What holds of the times of missing operands whatever the conditions are."""
+    edges = [(before, behind, 0) for before, behind in order]
+    edges += [(NOW, operand, 0) for operand in missing]
+    if subscription.within is not None and not subscription.within.counted:
+        edges += [(operand, FIRST, subscription.within.amount - 1) for operand in missing]
+        edges += [(FIRST, operand, 0) for operand in missing]
+    return edges
+
+
+def _signed(subscription: Subscription, missing: Sequence[int], bound: frozenset[int]) -> Iterator[_Edges]:
+    """The conditions that name a missing operand, for every choice of which of two siblings is the later."""
+    known = bound.union(missing)
+    choices = [
+        _edges(part)
+        for part in subscription.bounds
+        if {part.later, part.earlier} <= known and not {part.later, part.earlier} <= bound
+    ]
+    for chosen in product(*choices):
+        yield [edge for edges in chosen for edge in edges]
+
+
+def _edges(part: TimeBound) -> list[_Edges]:
+    forward = _limits(part.later, part.earlier, part)
+    if not part.absolute:
+        return [forward]
+    return [
+        [*forward, (part.earlier, part.later, 0)],
+        [*_limits(part.earlier, part.later, part), (part.later, part.earlier, 0)],
+    ]
+
+
+def _limits(later: int, earlier: int, part: TimeBound) -> _Edges:
+    edges = []
+    if part.high < UNBOUNDED:
+        edges.append((later, earlier, part.high))
+    if part.low > -UNBOUNDED:
+        edges.append((earlier, later, -part.low))
+    return edges
+
+
+def _eliminated(edges: _Edges, missing: Sequence[int]) -> tuple[tuple[int, int, int], ...] | None:
+    """The bounds that are left between known times; None where no times at all keep the edges."""
+    least: dict[tuple[int, int], int] = {}
+    for one, other, most in edges:
+        least[one, other] = min(most, least.get((one, other), most))
+    for via in missing:
+        into = [(one, most) for (one, other), most in least.items() if other == via]
+        onward = [(other, most) for (one, other), most in least.items() if one == via]
+        for one, first in into:
+            for other, second in onward:
+                if one == other and first + second >= 0:
+                    continue
+                if one == other and (one in missing or one in (NOW, FIRST)):
+                    return None
+                least[one, other] = min(first + second, least.get((one, other), first + second))
+        least = {pair: most for pair, most in least.items() if via not in pair}
+    return tuple(sorted((one, other, most) for (one, other), most in least.items()))
+
+
+def _joined(
+    subscription: Subscription, missing: Sequence[int]
+) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:  # fmt: skip
+    """What joins of missing operands ask of variables: those of one column of one event agree."""
+    groups: list[tuple[set[str], set[str]]] = []
+    for operand in missing:
+        joins = subscription.primitives[operand].joins
+        for column in {column for _, column in joins}:
+            variables = {variable for variable, joined in joins if joined == column}
+            columns = {column} & {*subscription.partition}
+            near = [group for group in groups if group[0] & variables]
+            groups = [group for group in groups if not group[0] & variables]
+            groups.append((variables.union(*(g[0] for g in near)), columns.union(*(g[1] for g in near))))
+    telling = [group for group in groups if len(group[0]) + len(group[1]) > 1]
+    return tuple(sorted(((frozenset(a), frozenset(b)) for a, b in telling), key=lambda group: sorted(group[0])))

@@ -1,0 +1,243 @@
+"""Groups of instances that count one move together: those of one counted state with the same join values.
+
+Source: SPEC section 6: per event each occupied state counts exactly one move; states are told apart by partition and
+join values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from patternlake.udfs.machines.graph.counted_states import NOTHING
+from patternlake.udfs.machines.kernels.compiling import kernel
+from patternlake.udfs.machines.kernels.hashing import delete, insert, mixed
+from patternlake.udfs.machines.kernels.tables import DEAD, IntArray, Tables
+from patternlake.udfs.machines.kernels.workspace import (
+    EMPTIED,
+    GROUP_FREE,
+    GROUP_TOP,
+    NONE,
+    NONWAITING_GROUPS,
+    Workspace,
+)
+
+_ALL = np.int64(-1)
+
+
+@kernel
+def hold(tables: Tables, workspace: Workspace, instance: int, weight: float) -> None:
+    """Let an instance hold the groups of its roles; `weight`: of all events so far, behind which a group is
+    occupied.
+    """
+    first = tables.role_at[workspace.state[instance]]
+    for role in range(first, tables.role_at[workspace.state[instance] + 1]):
+        counted_state = tables.role_counted_state[role]
+        variables = _variables(tables, role)
+        group = found(workspace, counted_state, workspace.joins, instance, variables)
+        if group == NONE:
+            group = _allocate_group(tables, workspace, counted_state, instance, variables, weight)
+        workspace.group[instance, role - first] = group
+        workspace.group_held[group] += 1
+
+
+@kernel
+def release(tables: Tables, workspace: Workspace, instance: int) -> None:
+    """The opposite of `hold`; groups that nobody holds are put aside until the event is done."""
+    n = workspace.n
+    first = tables.role_at[workspace.state[instance]]
+    for role in range(first, tables.role_at[workspace.state[instance] + 1]):
+        group = workspace.group[instance, role - first]
+        workspace.group_held[group] -= 1
+        if workspace.group_held[group] == 0:
+            workspace.emptied[n[EMPTIED]] = group
+            n[EMPTIED] += 1
+
+
+@kernel
+def free_emptied_groups(tables: Tables, workspace: Workspace, weight: float) -> None:
+    """Free the groups that nobody holds; `weight`: of all events so far."""
+    n = workspace.n
+    for at in range(n[EMPTIED]):
+        group = workspace.emptied[at]
+        # It may have been taken up again, or stand here twice.
+        if workspace.group_held[group] > 0 or workspace.group_counted_state[group] == NONE:
+            continue
+        free_group(tables, workspace, group, weight)
+    n[EMPTIED] = 0
+
+
+@kernel
+def free_group(tables: Tables, workspace: Workspace, group: int, weight: float) -> None:
+    """Count how long a group was occupied, and make its number free."""
+    n = workspace.n
+    counted_state = workspace.group_counted_state[group]
+    workspace.visits[counted_state] += weight - workspace.group_since[group]
+    if not tables.waits[counted_state]:
+        n[NONWAITING_GROUPS] -= 1
+        moved = workspace.nonwaiting_groups[n[NONWAITING_GROUPS]]
+        workspace.nonwaiting_groups[workspace.group_nonwaiting_at[group]] = moved
+        workspace.group_nonwaiting_at[moved] = workspace.group_nonwaiting_at[group]
+    if workspace.counted_state_first[counted_state] == group:
+        workspace.counted_state_first[counted_state] = NONE
+    else:
+        workspace.counted_state_others[counted_state] -= 1
+        delete(workspace.group_table, workspace.group_hash, group)
+    workspace.occupied[counted_state] = (
+        workspace.counted_state_first[counted_state] != NONE or workspace.counted_state_others[counted_state] > 0
+    )
+    workspace.group_counted_state[group] = NONE
+    workspace.group_free[n[GROUP_FREE]] = group
+    n[GROUP_FREE] += 1
+
+
+@kernel
+def end_of(tables: Tables, workspace: Workspace, group: int) -> int:
+    """Where a discarded copy goes: the number of a fallback state that is held by values among its own, or death."""
+    counted_state = workspace.group_counted_state[group]
+    first, last = tables.fallback_state_at[counted_state], tables.fallback_state_at[counted_state + 1]
+    for number in range(first, last):
+        if _held(workspace, tables.fallback_states[number], group):
+            return int(number - first)
+    return int(last - first + DEAD)
+
+
+@kernel
+def falls_to(workspace: Workspace, group: int, other: int) -> bool:
+    """Whether the values of a group are among those of another one, whose copies it may take in."""
+    for variable in range(workspace.group_joins.shape[1]):
+        value = workspace.group_joins[other, variable]
+        if value not in (NONE, workspace.group_joins[group, variable]):
+            return False
+    return True
+
+
+@kernel
+def _held(workspace: Workspace, counted_state: int, group: int) -> bool:
+    """Whether an instance holds a counted state whose values are among those of a group."""
+    if not workspace.occupied[counted_state]:
+        return False
+    width = workspace.group_joins.shape[1]
+    most = workspace.sets.shape[1]
+    if workspace.set_count[counted_state] > most:
+        for other in range(workspace.n[GROUP_TOP]):
+            held = workspace.group_counted_state[other] == counted_state and workspace.group_held[other] > 0
+            if held and falls_to(workspace, group, other):
+                return True
+        return False
+    for number in range(workspace.set_count[counted_state]):
+        wanted = workspace.sets[counted_state, number]
+        all_bound = True
+        for variable in range(width):
+            all_bound = all_bound and ((wanted >> variable) & 1 == 0 or workspace.group_joins[group, variable] != NONE)
+        if all_bound:
+            other = found(workspace, counted_state, workspace.group_joins, group, wanted)
+            if other != NONE and workspace.group_held[other] > 0:
+                return True
+    return False
+
+
+@kernel
+def found(workspace: Workspace, counted_state: int, joins: IntArray, row: int, variables: int) -> int:
+    """The group of a counted state with the values of these variables in a row, or `NONE`."""
+    first = workspace.counted_state_first[counted_state]
+    if first != NONE and _agree(workspace, first, joins, row, variables):
+        return int(first)
+    if workspace.counted_state_others[counted_state] == 0:
+        return NONE
+    digest = _digest(counted_state, joins, row, variables)
+    last = len(workspace.group_table) - 1
+    at = digest & last
+    while workspace.group_table[at] != NONE:
+        group = workspace.group_table[at]
+        equal = workspace.group_hash[group] == digest and workspace.group_counted_state[group] == counted_state
+        if equal and _agree(workspace, group, joins, row, variables):
+            return int(group)
+        at = (at + 1) & last
+    return NONE
+
+
+@kernel
+def _agree(workspace: Workspace, group: int, joins: IntArray, row: int, variables: int) -> bool:
+    """Whether a group has the values of these variables in a row."""
+    for variable in range(joins.shape[1]):
+        if workspace.group_joins[group, variable] != _value(joins, row, variables, variable):
+            return False
+    return True
+
+
+@kernel
+def _allocate_group(
+    tables: Tables, workspace: Workspace, counted_state: int, instance: int, variables: int, weight: float
+) -> int:
+    """A new group for an instance; there is room for one."""
+    n = workspace.n
+    if n[GROUP_FREE] > 0:
+        n[GROUP_FREE] -= 1
+        group = workspace.group_free[n[GROUP_FREE]]
+    else:
+        group = n[GROUP_TOP]
+        n[GROUP_TOP] += 1
+    for variable in range(workspace.joins.shape[1]):
+        workspace.group_joins[group, variable] = _value(workspace.joins, instance, variables, variable)
+    workspace.group_counted_state[group] = counted_state
+    workspace.group_held[group] = 0
+    workspace.group_since[group] = weight
+    for mark in range(workspace.group_marks.shape[1]):
+        workspace.group_marks[group, mark] = NONE
+    workspace.occupied[counted_state] = True
+    if workspace.counted_state_first[counted_state] == NONE:
+        workspace.counted_state_first[counted_state] = group
+    else:
+        workspace.counted_state_others[counted_state] += 1
+        workspace.group_hash[group] = _digest(counted_state, workspace.joins, instance, variables)
+        insert(workspace.group_table, workspace.group_hash[group], group)
+    if not tables.waits[counted_state]:
+        workspace.nonwaiting_groups[n[NONWAITING_GROUPS]] = group
+        workspace.group_nonwaiting_at[group] = n[NONWAITING_GROUPS]
+        n[NONWAITING_GROUPS] += 1
+    _note_variables(workspace, counted_state, _bound(workspace.joins, instance, variables))
+    return int(group)
+
+
+@kernel
+def _note_variables(workspace: Workspace, counted_state: int, bound: int) -> None:
+    """Remember which variables a group of a counted state binds; of more than there is room for, only that there are
+    more.
+    """
+    count, most = workspace.set_count[counted_state], workspace.sets.shape[1]
+    for number in range(min(count, most)):
+        if workspace.sets[counted_state, number] == bound:
+            return
+    if count < most:
+        workspace.sets[counted_state, count] = bound
+    if count <= most:
+        workspace.set_count[counted_state] += 1
+
+
+@kernel
+def _variables(tables: Tables, role: int) -> int:
+    """Which join variables tell groups of a role apart, as bits."""
+    return 0 if tables.role_without[role] == NOTHING else int(_ALL)
+
+
+@kernel
+def _value(joins: IntArray, row: int, variables: int, variable: int) -> int:
+    return int(joins[row, variable]) if (variables >> variable) & 1 == 1 else NONE
+
+
+@kernel
+def _bound(joins: IntArray, row: int, variables: int) -> int:
+    """Those of the variables that have a value in a row."""
+    bound = 0
+    for variable in range(joins.shape[1]):
+        if (variables >> variable) & 1 == 1 and joins[row, variable] != NONE:
+            bound |= 1 << variable
+    return bound
+
+
+@kernel
+def _digest(counted_state: int, joins: IntArray, row: int, variables: int) -> int:
+    digest = mixed(11, counted_state)
+    for variable in range(joins.shape[1]):
+        digest = mixed(digest, _value(joins, row, variables, variable))
+    return digest

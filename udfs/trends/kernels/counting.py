@@ -1,0 +1,205 @@
+"""How many trends there are, exactly at any size (SPEC section 5, `cet_count`).
+
+A first sweep adds in 64 bits with a float beside each sum. Where the float says that 64 bits are too few, the cells
+concerned are swept again modulo as many 63-bit primes as their size needs, and the numbers come from their remainders
+(Chinese remainder theorem). The count of 200 rising values, 2^198, takes four primes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from patternlake.udfs.trends.kernels.sweep import FloatArray, LaneArray, SmallArray, Sums, logarithmic_sum
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+Sweeper = Callable[[IntArray, LaneArray, bool], Sums]
+"""(order, moduli, log) to sums; `sweep.sweep` or `sweep.sweep_edges` of one graph."""
+
+CAP = 2**62
+"""Counts of single rows stop here; no enumeration gets so far."""
+
+_SAFE = 2.0**61
+_TOGETHER = 8
+_WRAPPING = np.zeros(1, np.uint64)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The trends of each cell.
+
+    Attributes
+    ----------
+    trends, total_length
+        Number and total length of the trends of each cell, exact.
+    longest
+        int32[c]: events of the longest trend; 0 where there is none.
+    """
+
+    trends: list[int]
+    total_length: list[int]
+    longest: SmallArray
+
+    @property
+    def approximate(self) -> FloatArray:
+        """The numbers as doubles, infinite where they are too great for one: float64[c]."""
+        return np.array([_double(number) for number in self.trends], np.float64)
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The first sweep.
+
+    Attributes
+    ----------
+    capped
+        int64[n]: the completions of each row, `CAP` where there are that many or nearly.
+    length
+        int32[n]: the longest completion, 0 where there is none.
+    """
+
+    value: LaneArray
+    about: FloatArray
+    capped: IntArray
+    length: SmallArray
+
+
+def first_sweep(sweeper: Sweeper, order: IntArray) -> Swept:
+    """Sweep once, in 64 bits."""
+    value, about, length = sweeper(order, _WRAPPING, False)
+    capped = np.where(about < _SAFE, value[:, 0], np.uint64(CAP)).astype(np.int64)
+    return Swept(value, about, capped, length)
+
+
+def counts(sweeper: Sweeper, order: IntArray, first: Swept, starts: BoolArray, cell: IntArray, cells: int) -> Counts:
+    """Exact counts of all cells.
+
+    Parameters
+    ----------
+    sweeper, order
+        The graph, and its rows cell after cell, each row after all that may follow it.
+    first
+        What `first_sweep` gave.
+    starts
+        bool[n]: the rows at which trends start.
+    cell, cells
+        int64[n]: the cell of each row; how many cells there are.
+    """
+    rows = np.flatnonzero(starts & (first.length > 0))
+    longest = np.zeros(cells, np.int32)
+    np.maximum.at(longest, cell[rows], first.length[rows])
+    about = np.bincount(cell[rows], first.about[rows], cells).astype(np.float64)
+    low, low_length = _sums_by_cell(first.value, rows, cell, cells, _WRAPPING)[:, :2].T.tolist()
+    big = np.flatnonzero(about * np.maximum(longest, 1) >= _SAFE)
+    if len(big):
+        trends, lengths = _big(sweeper, order, rows, cell, cells, big, about, longest)
+        for number, one, length in zip(big.tolist(), trends, lengths, strict=True):
+            low[number], low_length[number] = one, length
+    return Counts(low, low_length, longest)
+
+
+def _big(
+    sweeper: Sweeper, order: IntArray, rows: IntArray, cell: IntArray, cells: int, big: IntArray, about: FloatArray,
+    longest: SmallArray,
+) -> tuple[list[int], list[int]]:  # fmt: skip
+    """Numbers and lengths of cells that need more than 64 bits."""
+    wanted = np.isin(cell, big)
+    order, rows = order[wanted[order]], rows[wanted[rows]]
+    with np.errstate(divide="ignore"):
+        bits = np.log2(about[big])
+    if not np.isfinite(bits).all():
+        _, logs, _ = sweeper(order, _WRAPPING, True)
+        bits = _logs_by_cell(logs, rows, cell, cells)[big]
+    # One bit for what floats round away, one because a remainder tells numbers below the product apart.
+    needed = int(np.ceil((bits + np.log2(longest[big])).max())) + 2
+    found = primes(needed // 62 + 1)
+    remainders = []
+    for begin in range(0, len(found), _TOGETHER):
+        moduli = np.array(found[begin : begin + _TOGETHER], np.uint64)
+        value, _, _ = sweeper(order, moduli, True)
+        remainders.append(_sums_by_cell(value, rows, cell, cells, moduli)[big])
+    trends = np.concatenate([part[:, : part.shape[1] // 2] for part in remainders], axis=1)
+    lengths = np.concatenate([part[:, part.shape[1] // 2 :] for part in remainders], axis=1)
+    weights = _weights(tuple(found))
+    product = prod(found)
+    return (
+        [sum(int(r) * w for r, w in zip(row, weights, strict=True)) % product for row in trends],
+        [sum(int(r) * w for r, w in zip(row, weights, strict=True)) % product for row in lengths],
+    )
+
+
+@njit(cache=True)
+def _sums_by_cell(value: LaneArray, rows: IntArray, cell: IntArray, cells: int, moduli: LaneArray) -> LaneArray:
+    p = len(moduli)
+    found = np.zeros((cells, 2 * p), np.uint64)
+    for row in rows:
+        for lane in range(2 * p):
+            modulus = moduli[lane] if lane < p else moduli[lane - p]
+            total = found[cell[row], lane] + value[row, lane]
+            if modulus != 0 and total >= modulus:
+                total -= modulus
+            found[cell[row], lane] = total
+    return found
+
+
+@njit(cache=True)
+def _logs_by_cell(logs: FloatArray, rows: IntArray, cell: IntArray, cells: int) -> FloatArray:
+    found = np.full(cells, -np.inf)
+    for row in rows:
+        found[cell[row]] = logarithmic_sum(found[cell[row]], logs[row])
+    return found
+
+
+@lru_cache(maxsize=8)
+def _weights(moduli: tuple[int, ...]) -> list[int]:
+    """For each modulus the number that is 1 modulo it and 0 modulo the others."""
+    product = prod(moduli)
+    return [product // modulus * pow(product // modulus, -1, modulus) for modulus in moduli]
+
+
+@lru_cache(maxsize=8)
+def primes(count: int) -> tuple[int, ...]:
+    """The greatest `count` primes below 2^63, from the greatest down."""
+    found: list[int] = []
+    number = 2**63 - 1
+    while len(found) < count:
+        if _is_prime(number):
+            found.append(number)
+        number -= 2
+    return tuple(found)
+
+
+def _is_prime(number: int) -> bool:
+    """Miller and Rabin's test of an odd number, certain below 2^64 with these bases."""
+    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+    if any(number % base == 0 for base in bases):
+        return number in bases
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for base in bases:
+        power = pow(base, odd, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True
+
+
+def _double(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")

@@ -1,0 +1,219 @@
+"""Event vertices: the events that a query takes, each once for every term that takes it, with left and right values.
+
+Source: Mei et al. 2021, section 4.4 (first step of Algorithm 1: each event gives the values of both sides, no event
+needs another) and SPEC section 5 (a vertex is an event and a term; constant predicates filter vertices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.expressions import Expression
+from patternlake.udfs.language.predicates import Predicate, Reference, evaluate, value_of
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.query import Term, TrendQuestion
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of a stream, in any order.
+
+    Attributes
+    ----------
+    positions, times
+        int64[n]; times in microseconds since the epoch.
+    keys
+        int64[n]: code of the partition that PARTITION BY puts each event in, 0 for all without; NULL has a code too.
+    names, vocabulary
+        int64[n] codes of event names (-1: NULL), and the names that they stand for.
+    columns
+        What predicates read, by column name (`TrendQuestion.columns`); ``position``, ``time`` and ``name`` may be left
+        out.
+    """
+
+    positions: IntArray
+    times: IntArray
+    keys: IntArray
+    names: IntArray
+    vocabulary: Sequence[str]
+    columns: Mapping[str, Column]
+
+    def column(self, name: str) -> Column:
+        """A column by name.
+
+        Raises
+        ------
+        ArgumentError
+            It was not given.
+        """
+        if name in self.columns:
+            return self.columns[name]
+        known = np.ones(len(self.positions), np.bool_)
+        if name == "position":
+            return Column(self.positions, known, "bigint")
+        if name == "time":
+            return Column(self.times, known, "timestamp")
+        if name == "name":
+            words = np.array([*self.vocabulary, ""], object)
+            return Column(words[self.names], self.names >= 0, "string")
+        raise ArgumentError(f"column {name!r} of the events is needed; given are {', '.join(self.columns) or 'none'}")
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """Event vertices in the order of (position, term).
+
+    Attributes
+    ----------
+    pane, key, position, time
+        int64[v]: pane (`panes.Windows`), code of the partition, position, microseconds since the epoch.
+    term
+        int64[v]: number of the term.
+    left, right
+        For each of `TrendQuestion.comparisons` a column of v values: the left one of vertices that the comparison's
+        step leads to, the right one of vertices that it starts from; NULL elsewhere, and NULL never matches.
+    along
+        For each of `TrendQuestion.along` a column of v values.
+    carried
+        For each of `TrendQuestion.carried` a column of v values.
+
+    Notes
+    -----
+    They are all that an answer needs of the events.
+    """
+
+    pane: IntArray
+    key: IntArray
+    position: IntArray
+    time: IntArray
+    term: IntArray
+    left: tuple[Column, ...]
+    right: tuple[Column, ...]
+    along: tuple[Column, ...]
+    carried: tuple[Column, ...]
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def take(self, rows: IntArray | BoolArray) -> Vertices:
+        """Some of the vertices; the rows must keep their order."""
+        left, right, along, carried = (tuple(_rows(column, rows) for column in part) for part in self._columns())
+        pane, key, position, time, term = self.pane, self.key, self.position, self.time, self.term
+        return Vertices(pane[rows], key[rows], position[rows], time[rows], term[rows], left, right, along, carried)
+
+    def _columns(self) -> tuple[tuple[Column, ...], ...]:
+        return self.left, self.right, self.along, self.carried
+
+
+def joined(parts: Sequence[Vertices]) -> Vertices:
+    """The vertices of several panes or batches together, such as those of one window.
+
+    Parameters
+    ----------
+    parts
+        Disjoint, of one question; one at least.
+    """
+    plain = [
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("pane", "key", "position", "time", "term")
+    ]
+    order = np.lexsort((plain[4], plain[2]))
+    pane, key, position, time, term = (array[order] for array in plain)
+    left, right, along, carried = (
+        tuple(_rows(_stacked(same), order) for same in zip(*group, strict=True))
+        for group in zip(*(part._columns() for part in parts), strict=True)
+    )
+    return Vertices(pane, key, position, time, term, left, right, along, carried)
+
+
+def vertices_of(question: TrendQuestion, events: Events) -> Vertices:
+    """The vertices of events.
+
+    Parameters
+    ----------
+    question
+        The compiled query.
+    events
+        Any part of the stream: each event gives its vertices on its own.
+
+    Raises
+    ------
+    ArgumentError
+        A column that the query reads is missing.
+    """
+    taken = [np.flatnonzero(_taken(term, events)) for term in question.terms]
+    rows = np.concatenate(taken).astype(np.int64)
+    terms = np.repeat(np.arange(len(taken), dtype=np.int64), [len(part) for part in taken])
+    order = np.lexsort((terms, events.positions[rows]))
+    rows, terms = rows[order], terms[order]
+    left, right = [], []
+    for comparison in question.comparisons:
+        source, target = comparison.step
+        left.append(_side(comparison.left, comparison.type, events, rows, terms == target))
+        right.append(_side(comparison.right, comparison.type, events, rows, terms == source))
+    positions, times = events.positions[rows], events.times[rows]
+    return Vertices(
+        pane=Windows.of(question).panes(positions, times),
+        key=events.keys[rows],
+        position=positions,
+        time=times,
+        term=terms,
+        left=tuple(left),
+        right=tuple(right),
+        along=tuple(_rows(events.column(name), rows) for name in question.along),
+        carried=tuple(_rows(events.column(name), rows) for name in question.carried),
+    )
+
+
+def _taken(term: Term, events: Events) -> BoolArray:
+    """The events that a term takes: bool[n]."""
+    if term.define is not None:
+        found = _truth(term.define, events)
+    elif term.name in events.vocabulary:
+        found = np.asarray(events.names == list(events.vocabulary).index(term.name))
+    else:
+        found = np.zeros(len(events.positions), np.bool_)
+    return found if term.filter is None else found & _truth(term.filter, events)
+
+
+def _truth(predicate: Predicate, events: Events) -> BoolArray:
+    true = evaluate(predicate, lambda reference: events.column(reference.column)).true
+    return np.broadcast_to(true, events.positions.shape)
+
+
+def _side(expression: Expression, type_: str, events: Events, rows: IntArray, wanted: BoolArray) -> Column:
+    """One side of a comparison for the wanted of the rows, NULL for the others."""
+
+    def resolve(reference: Reference) -> Column:
+        return _rows(events.column(reference.column), rows)
+
+    column = value_of(expression, resolve)
+    values = np.broadcast_to(column.values, rows.shape)
+    known = np.broadcast_to(column.known, rows.shape)
+    return Column(values, known & wanted, type_, column.arrow)
+
+
+def _rows(column: Column, rows: IntArray | BoolArray) -> Column:
+    known = column.known if column.known.ndim == 0 else column.known[rows]
+    values = column.values[rows]
+    arrow = None
+    if column.arrow is not None:
+        arrow = column.arrow.filter(pa.array(rows)) if rows.dtype == np.bool_ else column.arrow.take(pa.array(rows))
+    return Column(values, np.broadcast_to(known, values.shape), column.type, arrow)
+
+
+def _stacked(columns: Sequence[Column]) -> Column:
+    values = np.concatenate([column.values for column in columns])
+    arrow = None
+    if all(column.arrow is not None for column in columns):
+        arrow = pa.concat_arrays([column.arrow for column in columns])
+    return Column(values, np.concatenate([column.known for column in columns]), columns[0].type, arrow)

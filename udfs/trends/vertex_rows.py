@@ -1,0 +1,280 @@
+"""Event vertices as rows of the table `trend_vertices`, and back: values as text, one list for each side.
+
+Every row stands on its own, so rows of any batches together are the vertices of their events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from patternlake.udfs.language.columns import Column, text_column
+from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.language.scopes import Scope, column_type
+from patternlake.udfs.trends.kernels.vertices import Events, Vertices, joined, vertices_of
+from patternlake.udfs.trends.query import TrendQuestion
+
+IntArray = NDArray[np.int64]
+Part = tuple[str | None, ...]
+"""The values of the PARTITION BY columns, as text; without PARTITION BY an empty tuple."""
+
+_TEXTS = pa.list_(pa.string())
+VERTEX_SCHEMA = pa.schema(
+    [
+        ("pane", pa.int64()),
+        ("part", _TEXTS),
+        ("key", pa.string()),
+        ("position", pa.int64()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("term", pa.int32()),
+        ("left", _TEXTS),
+        ("right", _TEXTS),
+        ("along", _TEXTS),
+        ("carried", _TEXTS),
+    ]
+)
+"""No list is NULL: Spark hands lists to Python six times as fast then."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column stands at which place of the lists.
+
+    Attributes
+    ----------
+    question
+        The compiled query.
+    types
+        Attribute to Spark type.
+    """
+
+    question: TrendQuestion
+    types: Mapping[str, str]
+
+    def value_types(self, side: str) -> list[str]:
+        """Value types of the columns of ``left``, ``right``, ``along`` or ``carried``."""
+        if side in ("left", "right"):
+            return [comparison.type for comparison in self.question.comparisons]
+        names = self.question.along if side == "along" else self.question.carried
+        scope = Scope(attributes=self.types)
+        return [column_type(name, scope) or "string" for name in names]
+
+
+def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The vertices of some events.
+
+    Parameters
+    ----------
+    layout
+        The query and the types of the stream's attributes.
+    rows
+        As `vertices_of_rows` takes them, with ``key``.
+
+    Returns
+    -------
+    A batch in `VERTEX_SCHEMA`, in the order of (position, term).
+    """
+    vertices, parts, event = vertices_of_rows(layout, rows)
+    return rows_of_vertices(vertices, parts, rows["key"].take(pa.array(event)))
+
+
+def event_columns_read(question: TrendQuestion) -> list[str]:
+    """The columns of `events` that `vertices_of_rows` reads, ``key`` aside, which rows of vertices hold."""
+    built_in = [name for name in ("step", "key", "probability") if name in question.columns]
+    attributes = question.columns - {*built_in, "name"}
+    return ["position", "time", "name", *built_in, *(["attributes"] if attributes else [])]
+
+
+def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Part], IntArray]:
+    """The vertices of some events.
+
+    Parameters
+    ----------
+    layout
+        The query and the types of the stream's attributes.
+    rows
+        The columns `event_columns_read` of `events`, n values each, in any order.
+
+    Returns
+    -------
+    Vertices
+        In the order of (position, term); their keys are places in the list that follows.
+    list of Part
+        The partitions, ascending, NULL first.
+    int64[v]
+        The row of each vertex's event.
+    """
+    question = layout.question
+    names = rows["name"].dictionary_encode()
+    columns = event_columns(rows, question.columns - {"name"}, layout.types)
+    codes, parts = _partitions(question, rows, columns)
+    positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
+    events = Events(
+        positions=positions,
+        times=_micros(rows["time"]),
+        keys=codes,
+        names=names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64),
+        vocabulary=names.dictionary.to_pylist(),
+        columns=columns,
+    )
+    vertices = vertices_of(question, events)
+    order = np.argsort(positions, kind="stable")
+    return vertices, parts, order[np.searchsorted(positions[order], vertices.position)]
+
+
+def rows_of_vertices(vertices: Vertices, parts: Sequence[Part], key: pa.Array) -> pa.RecordBatch:
+    """Vertices in `VERTEX_SCHEMA`, given the keys of their events in the stream."""
+    sides = {
+        "left": vertices.left,
+        "right": vertices.right,
+        "along": vertices.along,
+        "carried": vertices.carried,
+    }
+    known = pa.array([list(part) for part in parts] or [[]], _TEXTS)
+    arrays = {
+        "pane": pa.array(vertices.pane),
+        "part": known.take(pa.array(vertices.key)),
+        "key": key,
+        "position": pa.array(vertices.position),
+        "time": pa.array(vertices.time).cast(pa.timestamp("us", "UTC")),
+        "term": pa.array(vertices.term.astype(np.int32)),
+        **{name: _lists([as_texts(column) for column in side], len(vertices)) for name, side in sides.items()},
+    }
+    return pa.RecordBatch.from_arrays([arrays[field.name] for field in VERTEX_SCHEMA], schema=VERTEX_SCHEMA)
+
+
+def together(*some: tuple[Vertices, Sequence[Part]]) -> tuple[Vertices, list[Part]]:
+    """Vertices of different events with their partitions, as one."""
+    parts = sorted({part for _, those in some for part in those}, key=_none_first)
+    place = {part: number for number, part in enumerate(parts)}
+    coded = [
+        replace(vertices, key=np.array([place[part] for part in those], np.int64)[vertices.key])
+        for vertices, those in some
+    ]
+    return joined(coded), parts
+
+
+def _none_first(part: Part) -> list[tuple[bool, str]]:
+    return [(text is not None, text or "") for text in part]
+
+
+def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Part]]:
+    """The vertices of rows.
+
+    Parameters
+    ----------
+    layout
+        As they were written with.
+    rows
+        Columns of `VERTEX_SCHEMA` but for ``key``, v values each, in any order.
+
+    Returns
+    -------
+    Vertices
+        In the order of (position, term); their keys are places in the list that follows.
+    list of Part
+        The partitions, ascending, NULL first.
+    """
+    position = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
+    term = rows["term"].to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.lexsort((term, position))
+    taken = pa.array(order)
+    codes, parts = _coded(_columns(rows["part"], len(layout.question.partition)), len(position))
+    left, right, along, carried = (
+        tuple(
+            _values(texts.take(taken), kind)
+            for texts, kind in zip(_columns(rows[side], len(kinds)), kinds, strict=True)
+        )
+        for side in ("left", "right", "along", "carried")
+        for kinds in (layout.value_types(side),)
+    )
+    pane = rows["pane"].to_numpy(zero_copy_only=False).astype(np.int64)
+    time = _micros(rows["time"])
+    return (
+        Vertices(pane[order], codes[order], position[order], time[order], term[order], left, right, along, carried),
+        parts,
+    )
+
+
+def _partitions(
+    question: TrendQuestion, rows: Mapping[str, pa.Array], columns: Mapping[str, Column]
+) -> tuple[IntArray, list[Part]]:
+    texts = []
+    for name in question.partition:
+        if name in ("key", "name"):
+            texts.append(rows[name])
+        elif name == "position":
+            texts.append(rows[name].cast(pa.string()))
+        elif name == "time":
+            texts.append(as_texts(Column(_micros(rows["time"]), np.ones(len(rows["time"]), np.bool_), "timestamp")))
+        else:
+            texts.append(as_texts(columns[name]))
+    return _coded(texts, len(rows["position"]))
+
+
+def _coded(columns: Sequence[pa.Array], size: int) -> tuple[IntArray, list[Part]]:
+    """Number of each row's partition, and the partitions in ascending order."""
+    if not columns:
+        return np.zeros(size, np.int64), [()]
+    code = np.zeros(size, np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode()
+        words = encoded.dictionary.to_pylist()
+        rank = np.empty(len(words) + 1, np.int64)
+        rank[np.argsort(np.array(words, object), kind="stable")] = np.arange(1, len(words) + 1)
+        rank[-1] = 0
+        place = rank[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)]
+        code, _ = pd.factorize(code * (len(words) + 1) + place, sort=True)
+        code = code.astype(np.int64)
+    _, first = np.unique(code, return_index=True)
+    taken = [column.take(pa.array(first)).to_pylist() for column in columns]
+    return code, list(zip(*taken, strict=True))
+
+
+def _lists(texts: Sequence[pa.Array], size: int) -> pa.Array:
+    """One list per row of the columns' values."""
+    width = len(texts)
+    offsets = pa.array(np.arange(size + 1, dtype=np.int32) * width)
+    if not width:
+        return pa.ListArray.from_arrays(offsets, pa.array([], pa.string()))
+    flat = pa.concat_arrays([text.cast(pa.string()) for text in texts])
+    place = np.arange(width * size).reshape(width, size).T.ravel()
+    return pa.ListArray.from_arrays(offsets, flat.take(pa.array(place)))
+
+
+def _columns(lists: pa.Array, width: int) -> list[pa.Array]:
+    """The columns of lists that all have `width` values."""
+    flat = pc.list_flatten(lists)
+    return [flat.take(pa.array(np.arange(len(lists)) * width + column)) for column in range(width)]
+
+
+def _micros(time: pa.Array) -> IntArray:
+    return np.asarray(pc.cast(time, pa.int64()).to_numpy(zero_copy_only=False), np.int64)
+
+
+def as_texts(column: Column) -> pa.Array:
+    """Values as text that reads back to the same values; moments as Spark shows them, in UTC."""
+    known = np.broadcast_to(column.known, column.values.shape)
+    values = pa.array(column.values, mask=~known)
+    if column.type in ("timestamp", "date"):
+        values = values.cast(pa.timestamp("us"))
+    return values.cast(pa.string())
+
+
+def _values(texts: pa.Array, type_: str) -> Column:
+    known = np.asarray(pc.is_valid(texts).to_numpy(zero_copy_only=False), np.bool_)
+    if type_ == "string":
+        return text_column(texts, known)
+    if type_ in ("timestamp", "date"):
+        read = pc.cast(pc.cast(texts, pa.timestamp("us")), pa.int64())
+    else:
+        kinds = {"double": pa.float64(), "boolean": pa.bool_(), "null": pa.bool_()}
+        read = pc.cast(texts, kinds.get(type_, pa.int64()))
+    filled = pc.fill_null(read, pa.scalar(False if pa.types.is_boolean(read.type) else 0, read.type))
+    return Column(filled.to_numpy(zero_copy_only=False), known, type_)
