@@ -31,7 +31,7 @@ from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import Events, Vertices, vertices_of
-from patternlake.udfs.trends.query import TrendQuestion, compile_query
+from patternlake.udfs.trends.query import TrendQuery, compile_query
 
 SEED = 2021
 STOCK = "stock+ s[] WHERE s[i].price > s[i-1].price * 2.8"
@@ -40,7 +40,7 @@ RISING = "stock+ s[] WHERE s[i].price > s[i-1].price"
 WINDOW = 10_000
 
 
-def question(text: str) -> TrendQuestion:
+def question(text: str) -> TrendQuery:
     return compile_query(parse(text), Scope(attributes={"price": "double", "src": "string", "dest": "string"}))
 
 
@@ -78,7 +78,7 @@ def best(work: Callable[[], object], repeats: int) -> float:
     return min(seconds)
 
 
-def built(asked: TrendQuestion, prices: np.ndarray) -> Trends:
+def built(asked: TrendQuery, prices: np.ndarray) -> Trends:
     return Trends(asked, vertices_of(asked, events(prices)))
 
 

@@ -72,11 +72,11 @@ class PanesRead:
     @property
     def windows(self) -> Windows:
         """The windows of the query."""
-        return Windows.of(self.layout.question)
+        return Windows.of(self.layout.query)
 
     def new(self, reader: StateReader, low: int, high: int, more: Iterable[str] = ()) -> dict[str, pa.Array]:
         """The new events in the panes low to high, with what vertices are made of and more columns."""
-        read = tuple(dict.fromkeys((*event_columns_read(self.layout.question), *more)))
+        read = tuple(dict.fromkeys((*event_columns_read(self.layout.query), *more)))
         return columns_of(reader.rows("events", read, self._events(low, high, self.first)))
 
     def all_moments(self, reader: StateReader, low: int, high: int) -> tuple[IntArray, IntArray]:
@@ -219,7 +219,7 @@ def dealt_panes(
 def _dealt_out(read: PanesRead, reader: DirectReader, parallelism: int) -> DealtPanes | None:
     panes, events = read.events_by_pane(reader)
     panes, rows = _added([(panes, events), read.vertices_by_pane(reader, int(panes[0]))])
-    if read.layout.question.partition and rows.max() > _LARGEST:
+    if read.layout.query.partition and rows.max() > _LARGEST:
         return None
     tasks = max(parallelism, -(-int(rows.sum()) // TASK_VERTICES))
     before = np.cumsum(rows) - rows

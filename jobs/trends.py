@@ -91,7 +91,7 @@ class _Builder:
         self.db = db
         self.batch, self.stream, self.last = work.batch, work.stream, work.last
         self.layout: Layout = layout_of(self.batch.configuration)
-        self.windows = Windows.of(self.layout.question)
+        self.windows = Windows.of(self.layout.query)
         self.events = EventsReader(db).published(self.stream)
         self.parallelism = db.spark.sparkContext.defaultParallelism
 
@@ -192,7 +192,7 @@ class _Builder:
 
         first, last = self.batch.source_from + 1, self.batch.source_to
         new = EventsReader(self.db).in_runs(self.stream, first, last, _RUN_EVENTS)
-        read = dict.fromkeys((*event_columns_read(layout.question), "key"))
+        read = dict.fromkeys((*event_columns_read(layout.query), "key"))
         return new.select(*read).mapInArrow(rows, from_arrow_schema(VERTEX_SCHEMA)).withColumn("kind", F.lit(EVENT))
 
     def _graph(self, lowest: int) -> DataFrame:

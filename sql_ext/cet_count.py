@@ -32,18 +32,16 @@ TASK_VERTICES = 500_000
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
-    question = trend_call(lake, arguments)
-    if question.here:
-        return Answer(
-            with_ends(question, count_part(question.asked, question.vertices())).select(list(FUNCTION.columns))
-        )
+    call = trend_call(lake, arguments)
+    if call.here:
+        return Answer(with_ends(call, count_part(call.asked, call.vertices())).select(list(FUNCTION.columns)))
     place = place_of(lake)
-    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-question.question["vertices"] // TASK_VERTICES))
-    ranges = [] if place is None else question.block_ranges(wanted)
+    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads["vertices"] // TASK_VERTICES))
+    ranges = [] if place is None else call.block_ranges(wanted)
     if place is None or len(ranges) < wanted:
-        return Answer(with_ends(question, counted_by_tasks(question)).select(*FUNCTION.columns))
-    counted = reading_tasks.dealt(lake, place, ranges, _Counting(question.reading), explicit(COUNTED))
-    return Answer(with_ends(question, counted).select(*FUNCTION.columns))
+        return Answer(with_ends(call, counted_by_tasks(call)).select(*FUNCTION.columns))
+    counted = reading_tasks.dealt(lake, place, ranges, _Counting(call.reading), explicit(COUNTED))
+    return Answer(with_ends(call, counted).select(*FUNCTION.columns))
 
 
 @dataclass(frozen=True)
@@ -57,15 +55,15 @@ class _Counting:
             yield count_part(parse_request(self.reading.text), self.reading.vertices(reader, mine))
 
 
-def counted_by_tasks(question: TrendCall) -> DataFrame:
+def counted_by_tasks(call: TrendCall) -> DataFrame:
     """The counts of all windows of a call: `COUNTED`, and the portion that each was counted in."""
-    text = question.question["text"]
+    text = call.reads["text"]
 
     def task(portion: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         rows = count_part(parse_request(text), columns)
         yield rows.append_column(tasks.PORTION, pa.array([portion] * rows.num_rows, pa.int32()))
 
-    return tasks.dealt(question.portions(), question.question["parts"], task, _SCHEMA)
+    return tasks.dealt(call.portions(), call.reads["parts"], task, _SCHEMA)
 
 
 _SCHEMA = explicit(f"{COUNTED}, {tasks.PORTION} INT")

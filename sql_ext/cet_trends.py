@@ -41,19 +41,19 @@ _SHARE = "portion INT, share INT, low BIGINT, high BIGINT"
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
-    question = trend_call(lake, arguments)
-    vertices = question.vertices() if question.here else None
-    dealt, truncated = _shares(question, vertices)
+    call = trend_call(lake, arguments)
+    vertices = call.vertices() if call.here else None
+    dealt, truncated = _shares(call, vertices)
     if not dealt or (vertices is not None and sum(share.high - share.low for share in dealt) <= HERE_TRENDS):
         ranges = [(share.low, share.high) for share in dealt]
-        rows = list_part(question.asked, vertices or {}, ranges) if dealt else ()
+        rows = list_part(call.asked, vertices or {}, ranges) if dealt else ()
         found = pa.concat_tables([TREND_ROWS.empty_table(), *rows])
         found = found.append_column("truncated", pa.array([truncated] * found.num_rows, pa.bool_()))
-        return Answer(with_ends(question, found).select(list(FUNCTION.columns)))
+        return Answer(with_ends(call, found).select(list(FUNCTION.columns)))
     place = None if vertices is None else place_of(lake)
-    listed = _listed(question, dealt) if place is None else _listed_by_reading(question, place, dealt)
+    listed = _listed(call, dealt) if place is None else _listed_by_reading(call, place, dealt)
     by_tasks = listed.withColumn("truncated", F.lit(truncated))
-    return Answer(with_ends(question, by_tasks).select(*FUNCTION.columns))
+    return Answer(with_ends(call, by_tasks).select(*FUNCTION.columns))
 
 
 @dataclass(frozen=True)
@@ -66,22 +66,22 @@ class _Listing:
         yield from list_part(parse_request(self.reading.text), self.reading.vertices(reader), ranges)
 
 
-def _listed_by_reading(question: TrendCall, place: Location, dealt: Sequence[Share]) -> DataFrame:
+def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share]) -> DataFrame:
     """The trends, by a task for each core: shares that are neighbours to one of them."""
-    lake = question.lake
+    lake = call.lake
     count = min(len(dealt), lake.spark.sparkContext.defaultParallelism)
     ranges = [[(one.low, one.high) for one in dealt[low:high]] for low, high in equal_shares(len(dealt), count)]
-    return reading_tasks.dealt(lake, place, ranges, _Listing(question.reading), _LISTED)
+    return reading_tasks.dealt(lake, place, ranges, _Listing(call.reading), _LISTED)
 
 
-def _shares(question: TrendCall, vertices: Mapping[str, pa.Array] | None) -> tuple[list[Share], bool]:
+def _shares(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> tuple[list[Share], bool]:
     """The shares that the trends are listed in, and whether there are more than they list."""
     if vertices is not None:
-        rows = count_part(question.asked, vertices)
+        rows = count_part(call.asked, vertices)
         rows = rows.append_column(tasks.PORTION, pa.array([0] * rows.num_rows, pa.int32()))
     else:
         # One row for each partition and window, in the order in which its portion numbers the trends.
-        elsewhere = replace(question, lake=question.lake.apart())
+        elsewhere = replace(call, lake=call.lake.apart())
         rows = counted_by_tasks(elsewhere).select("key", "window", "trends", tasks.PORTION).toArrow()
     cells = [
         Cell(portion, key, window, number_of(trends))
@@ -89,16 +89,16 @@ def _shares(question: TrendCall, vertices: Mapping[str, pa.Array] | None) -> tup
             *(rows[name].to_pylist() for name in (tasks.PORTION, "key", "window", "trends")), strict=True
         )
     ]
-    allowed = set(question.ends()["window"].to_pylist()) if question.windows.counted else None
-    found = question.asked
+    allowed = set(call.ends()["window"].to_pylist()) if call.windows.counted else None
+    found = call.asked
     return shares(cells, found.max_trends, truncate=found.truncate, allowed=allowed)
 
 
-def _listed(question: TrendCall, dealt: Sequence[Share]) -> DataFrame:
+def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     """The trends, by Spark's tasks."""
-    text, lake = question.question["text"], question.lake
+    text, lake = call.reads["text"], call.lake
     rows = [(share.part, number, share.low, share.high) for number, share in enumerate(dealt)]
-    vertices_dealt = question.portions().join(F.broadcast(lake.spark.createDataFrame(rows, _SHARE)), tasks.PORTION)
+    vertices_dealt = call.portions().join(F.broadcast(lake.spark.createDataFrame(rows, _SHARE)), tasks.PORTION)
     given = vertices_dealt.select(*VERTEX, "low", "high", F.col("share").alias(tasks.PORTION))
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:

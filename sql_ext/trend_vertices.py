@@ -46,7 +46,7 @@ class VerticesRead:
     Attributes
     ----------
     text
-        The question, for `parse_request`.
+        The request, for `parse_request`.
     where
         The conditions on the rows of the query's vertices.
     key
@@ -65,8 +65,8 @@ class VerticesRead:
 
     def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
         """The columns `VERTEX` of all vertices, or of those in a range of blocks, both ends included."""
-        question = parse_request(self.text).layout.question
-        windows = Windows.of(question)
+        query = parse_request(self.text).layout.query
+        windows = Windows.of(query)
         where = self.where
         if blocks is not None:
             first, last = blocks[0] * self.block, (blocks[1] + 1) * self.block - 1
@@ -74,7 +74,7 @@ class VerticesRead:
         rows = reader.rows("trend_vertices", _STORED, where)
         if self.key is not None:
             mine = (
-                event_rows.of_key(rows[PART].combine_chunks(), len(question.partition), self.key)
+                event_rows.of_key(rows[PART].combine_chunks(), len(query.partition), self.key)
                 if self.by_part
                 else pc.equal(rows["key"], self.key)
             )
@@ -97,7 +97,7 @@ class TrendCall:
         Where it is asked.
     arguments
         By name.
-    question
+    reads
         As `check_request` gives it.
     where
         The conditions on the rows of the query's vertices.
@@ -107,25 +107,25 @@ class TrendCall:
 
     lake: Lake
     arguments: Mapping[str, Any]
-    question: Mapping[str, Any]
+    reads: Mapping[str, Any]
     where: tuple[Condition, ...]
     here: bool
 
     @property
     def asked(self) -> TrendsRequest:
         """What the kernels need to know."""
-        return parse_request(self.question["text"])
+        return parse_request(self.reads["text"])
 
     @property
     def windows(self) -> Windows:
         """The windows of the query."""
-        return Windows.of(self.asked.layout.question)
+        return Windows.of(self.asked.layout.query)
 
     @property
     def reading(self) -> VerticesRead:
         """How the vertices are read without Spark."""
         return VerticesRead(
-            self.question["text"], self.where, self.arguments["key"], self.question["by_part"], self.question[BLOCK]
+            self.reads["text"], self.where, self.arguments["key"], self.reads["by_part"], self.reads[BLOCK]
         )
 
     def vertices(self) -> dict[str, pa.Array]:
@@ -135,11 +135,11 @@ class TrendCall:
     def block_ranges(self, tasks: int) -> list[list[tuple[int, int]]]:
         """First and last block of windows for each of about so many tasks; none where they cannot be told apart so."""
         windows, found = self.windows, self.asked
-        if not windows.width or self.question["lowest_pane"] is None:
+        if not windows.width or self.reads["lowest_pane"] is None:
             return []
-        step, length, block = (self.question[name] for name in ("step", "length", BLOCK))
-        first = max(found.first, (self.question["lowest_pane"] - length) // step + 1) // block
-        last = min(found.last, self.question["highest_pane"] // step) // block
+        step, length, block = (self.reads[name] for name in ("step", "length", BLOCK))
+        first = max(found.first, (self.reads["lowest_pane"] - length) // step + 1) // block
+        last = min(found.last, self.reads["highest_pane"] // step) // block
         blocks = max(0, last - first + 1)
         return [[(first + low, first + high - 1)] for low, high in equal_shares(blocks, min(tasks, blocks))]
 
@@ -148,14 +148,14 @@ class TrendCall:
         rows = self.lake.frame("trend_vertices", self.where)
         key = self.arguments["key"]
         if key is not None:
-            shown = F.expr(shown_text(PART)) if self.question["by_part"] else F.col("key")
+            shown = F.expr(shown_text(PART)) if self.reads["by_part"] else F.col("key")
             rows = rows.where(shown == F.lit(key))
-        step, length, block = (self.question[name] for name in ("step", "length", BLOCK))
+        step, length, block = (self.reads[name] for name in ("step", "length", BLOCK))
         first = _floored(f"{_floored(f'(pane - {length})', step)} + 1", block)
         last = _floored(_floored("pane", step), block)
         blocks = F.expr(f"sequence({first}, {last})")
         spread = rows.select(*(name for name in _STORED if name != "key"), F.explode(blocks).alias(BLOCK))
-        portion = F.pmod(F.hash(PART, BLOCK), F.lit(self.question["parts"])).cast("int")
+        portion = F.pmod(F.hash(PART, BLOCK), F.lit(self.reads["parts"])).cast("int")
         return spread.select(*VERTEX, portion.alias(PORTION))
 
     def ends(self) -> pa.Table:
@@ -165,8 +165,8 @@ class TrendCall:
         return window_ends(
             self.windows,
             columns_of(panes),
-            watermark=self.question["watermark"],
-            last_position=self.question["last_position"],
+            watermark=self.reads["watermark"],
+            last_position=self.reads["last_position"],
             from_time=self.arguments["from_time"],
             to_time=self.arguments["to_time"],
         )
@@ -183,27 +183,27 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
     snapshot = lake.snapshot(arguments["as_of"])
     published = snapshot.published("trends", arguments["query"] or "").as_mapping()
     known = snapshot.names("trends")
-    question = check_request(arguments, published, known, whole=False)
+    reads = check_request(arguments, published, known, whole=False)
     where = (
-        Condition("trend_id", "=", question["number"]),
+        Condition("trend_id", "=", reads["number"]),
         Condition("kind", "=", EVENT),
-        *shown_at(question["base"], question["batch"]),
-        *between("pane", question["low_pane"], question["high_pane"]),
+        *shown_at(reads["base"], reads["batch"]),
+        *between("pane", reads["low_pane"], reads["high_pane"]),
     )
     here = lake.small("trend_vertices", where)
     if here:
-        question = check_request(arguments, published, known, whole=True)
-    return TrendCall(lake, arguments, question, where, here)
+        reads = check_request(arguments, published, known, whole=True)
+    return TrendCall(lake, arguments, reads, where, here)
 
 
-def with_ends(question: TrendCall, rows: DataFrame | pa.Table) -> DataFrame | pa.Table:
+def with_ends(call: TrendCall, rows: DataFrame | pa.Table) -> DataFrame | pa.Table:
     """Rows of windows; those of windows that count events with the times of their first and last event, if inside."""
-    if not question.windows.counted:
+    if not call.windows.counted:
         return rows
     if isinstance(rows, pa.Table):
-        return _with_ends_here(rows, question.ends())
+        return _with_ends_here(rows, call.ends())
     names = {"first_time": "__first", "last_time": "__last", "final": "__final"}
-    ends = question.lake.local(question.ends(), _ENDS)
+    ends = call.lake.local(call.ends(), _ENDS)
     joined = rows.join(F.broadcast(ends.withColumnsRenamed(names)), "window")
     return joined.withColumns(
         {"window_start": F.col("__first"), "window_end": F.col("__last"), "final": F.col("__final")}

@@ -16,7 +16,7 @@ from patternlake.udfs.language.predicates import Scope
 from patternlake.udfs.trends.kernels.extraction import Batch
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import Events, Vertices, vertices_of
-from patternlake.udfs.trends.query import TrendQuestion, compile_query
+from patternlake.udfs.trends.query import TrendQuery, compile_query
 
 ATTRIBUTES = {"x": "double", "y": "double", "n": "bigint", "s": "string", "u": "string"}
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -30,7 +30,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 Rows = dict[naive.Cell, list[tuple[int, ...]]]
 
 
-def compiled(text: str, parameters: dict[str, str] | None = None) -> TrendQuestion:
+def compiled(text: str, parameters: dict[str, str] | None = None) -> TrendQuery:
     return compile_query(parse(text), Scope(attributes=ATTRIBUTES, parameters=parameters or {}, key="carrier"))
 
 
@@ -59,7 +59,7 @@ def events_of(events: Sequence[naive.Event], *, partitioned: bool) -> Events:
     )
 
 
-def vertices(query: naive.Query, events: Sequence[naive.Event]) -> tuple[TrendQuestion, Vertices]:
+def vertices(query: naive.Query, events: Sequence[naive.Event]) -> tuple[TrendQuery, Vertices]:
     question = compiled(query.text())
     return question, vertices_of(question, events_of(events, partitioned=query.partitioned))
 

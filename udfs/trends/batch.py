@@ -16,7 +16,7 @@ from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.vertex_rows import (
     VERTEX_SCHEMA,
     Layout,
-    Part,
+    Partition,
     rows_of_vertices,
     together,
     vertices_from,
@@ -113,8 +113,8 @@ def pane_rows(windows: Windows, position: IntArray, time: IntArray) -> Iterator[
 
 
 def _with_former(
-    layout: Layout, vertices: Vertices, parts: list[Part], former: Columns | None
-) -> tuple[Vertices, Sequence[Part]]:
+    layout: Layout, vertices: Vertices, parts: list[Partition], former: Columns | None
+) -> tuple[Vertices, Sequence[Partition]]:
     return (vertices, parts) if former is None else together((vertices, parts), vertices_from(layout, former))
 
 

@@ -12,7 +12,7 @@ from patternlake.udfs.sort_keys import paired
 from patternlake.udfs.trends.kernels.attributes import AttributeGraph, attribute_graph
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.kinds import ATTRIBUTE, FROM, TO
-from patternlake.udfs.trends.vertex_rows import Layout, Part, as_texts, vertices_from
+from patternlake.udfs.trends.vertex_rows import Layout, Partition, as_texts, vertices_from
 
 IntArray = NDArray[np.int64]
 
@@ -53,7 +53,7 @@ def graph_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> list[pa.RecordBa
 
 
 def graph_batches(
-    layout: Layout, vertices: Vertices, parts: Sequence[Part], kinds: Collection[str] = (ATTRIBUTE, FROM, TO)
+    layout: Layout, vertices: Vertices, parts: Sequence[Partition], kinds: Collection[str] = (ATTRIBUTE, FROM, TO)
 ) -> list[pa.RecordBatch]:
     """Rows of some kinds of event vertices, all of whole panes and partitions, as `graph_rows` gives them."""
     if not len(vertices):
@@ -65,9 +65,9 @@ def graph_batches(
     known = pa.array([list(part) for part in parts], pa.list_(pa.string()))
     part = known.take(pa.array(vertices.key[first]))
     made = []
-    for step in range(len(layout.question.steps)):
+    for step in range(len(layout.query.steps)):
         edges = FROM in kinds or TO in kinds
-        graph = attribute_graph(layout.question, step, vertices, group, ranges=ATTRIBUTE in kinds, edges=edges)
+        graph = attribute_graph(layout.query, step, vertices, group, ranges=ATTRIBUTE in kinds, edges=edges)
         if graph is None:
             continue
         for kind, groups, columns in _kinds(graph, vertices.position, vertices.term):

@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.trends.query import TrendQuestion
+from patternlake.udfs.trends.query import TrendQuery
 
 IntArray = NDArray[np.int64]
 
@@ -35,11 +35,11 @@ class Windows:
     counted: bool
 
     @classmethod
-    def of(cls, question: TrendQuestion) -> Windows:
-        """The windows of a question."""
-        if question.within is None or question.slide is None:
+    def of(cls, query: TrendQuery) -> Windows:
+        """The windows of a query."""
+        if query.within is None or query.slide is None:
             return cls(0, 0, False)
-        return cls(question.within.amount, question.slide.amount, question.within.counted)
+        return cls(query.within.amount, query.slide.amount, query.within.counted)
 
     @property
     def pane(self) -> int:

@@ -81,7 +81,7 @@ class Step:
     Attributes
     ----------
     comparisons
-        Their numbers in `TrendQuestion.comparisons`.
+        Their numbers in `TrendQuery.comparisons`.
     least, greatest
         Bounds of the time between the two events, in microseconds, both inclusive; `least` is 1 or more, because time
         must rise, and `greatest` is `FARTHEST` where nothing limits it.
@@ -98,7 +98,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class TrendQuestion:
+class TrendQuery:
     """A compiled query.
 
     Attributes
@@ -137,7 +137,7 @@ class TrendQuestion:
         return next((n for n, step in enumerate(self.steps) if (step.source, step.target) == (source, target)), -1)
 
 
-def compile_query(query: Query, scope: Scope | None = None) -> TrendQuestion:
+def compile_query(query: Query, scope: Scope | None = None) -> TrendQuery:
     """Compile a query for the trends engine.
 
     Parameters
@@ -184,7 +184,7 @@ def compile_query(query: Query, scope: Scope | None = None) -> TrendQuestion:
     comparisons, steps = _steps(names, splitter)
     carried = {ref.column for step in steps if step.remainder is not None for ref in step.remainder.references}
     partition = partition_columns(query, scope)
-    return TrendQuestion(
+    return TrendQuery(
         terms=terms,
         steps=steps,
         comparisons=comparisons,

@@ -1,4 +1,4 @@
-"""The first step of `cet_count` and `cet_trends`: from arguments and a publication to a checked question."""
+"""The first step of `cet_count` and `cet_trends`: from arguments and a publication to a checked request."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def check_request(
         raise ArgumentError(f"max_trends must be at least 1, not {max_trends}")
     configuration, state = json.loads(at["configuration"]), json.loads(at["state"])
     layout = layout_of(configuration)
-    question, windows = layout.question, Windows.of(layout.question)
+    query, windows = layout.query, Windows.of(layout.query)
     low, high = arguments.get("from_time"), arguments.get("to_time")
     if not windows.width and (low is not None or high is not None):
         told = "from_time" if low is not None else "to_time"
@@ -122,7 +122,7 @@ def check_request(
         "base": at["base_batch"],
         "low_pane": max(first * step, -_ALL) if windows.width else 0,
         "high_pane": min(last * step + length - 1, _ALL) if windows.width else 0,
-        "by_part": bool(question.partition),
+        "by_part": bool(query.partition),
         "counted": windows.counted,
         "pane": windows.pane,
         "step": step,
@@ -148,7 +148,7 @@ def _windows_inside(windows: Windows, low: int | None, high: int | None) -> tupl
 
 @lru_cache(maxsize=64)
 def parse_request(text: str) -> TrendsRequest:
-    """What the text of a question says."""
+    """What the text of a request says."""
     parts = json.loads(text)
     return TrendsRequest(
         layout=layout_of(parts["configuration"]),

@@ -86,11 +86,11 @@ def part_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> _Part:
     Parameters
     ----------
     asked
-        The question.
+        The request.
     rows
         ``block`` and the columns of `vertex_rows.VERTEX_SCHEMA` but for ``key``: all vertices of the part.
     """
-    question = asked.layout.question
+    query = asked.layout.query
     block = rows["block"].to_numpy(zero_copy_only=False).astype(np.int64)
     position = rows["position"].to_numpy(zero_copy_only=False)
     term = rows["term"].to_numpy(zero_copy_only=False)
@@ -105,9 +105,9 @@ def part_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> _Part:
     keys = [shown(parts[code]) if parts[code] else asked.key for code in vertices.key[first].tolist()]
     dealt = replace(vertices, key=codes.astype(np.int64))
     return _Part(
-        Trends(question, dealt, Blocks(asked.block, block[first], asked.first, asked.last)),
+        Trends(query, dealt, Blocks(asked.block, block[first], asked.first, asked.last)),
         keys,
-        Windows.of(question),
+        Windows.of(query),
         asked,
     )
 

@@ -18,10 +18,10 @@ from patternlake.udfs.language.columns import Column, text_column
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.language.scopes import Scope, column_type
 from patternlake.udfs.trends.kernels.vertices import Events, Vertices, joined, vertices_of
-from patternlake.udfs.trends.query import TrendQuestion
+from patternlake.udfs.trends.query import TrendQuery
 
 IntArray = NDArray[np.int64]
-Part = tuple[str | None, ...]
+Partition = tuple[str | None, ...]
 """The values of the PARTITION BY columns, as text; without PARTITION BY an empty tuple."""
 
 _TEXTS = pa.list_(pa.string())
@@ -48,20 +48,20 @@ class Layout:
 
     Attributes
     ----------
-    question
+    query
         The compiled query.
     types
         Attribute to Spark type.
     """
 
-    question: TrendQuestion
+    query: TrendQuery
     types: Mapping[str, str]
 
     def value_types(self, side: str) -> list[str]:
         """Value types of the columns of ``left``, ``right``, ``along`` or ``carried``."""
         if side in ("left", "right"):
-            return [comparison.type for comparison in self.question.comparisons]
-        names = self.question.along if side == "along" else self.question.carried
+            return [comparison.type for comparison in self.query.comparisons]
+        names = self.query.along if side == "along" else self.query.carried
         scope = Scope(attributes=self.types)
         return [column_type(name, scope) or "string" for name in names]
 
@@ -84,14 +84,14 @@ def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     return rows_of_vertices(vertices, parts, rows["key"].take(pa.array(event)))
 
 
-def event_columns_read(question: TrendQuestion) -> list[str]:
+def event_columns_read(query: TrendQuery) -> list[str]:
     """The columns of `events` that `vertices_of_rows` reads, ``key`` aside, which rows of vertices hold."""
-    built_in = [name for name in ("step", "key", "probability") if name in question.columns]
-    attributes = question.columns - {*built_in, "name"}
+    built_in = [name for name in ("step", "key", "probability") if name in query.columns]
+    attributes = query.columns - {*built_in, "name"}
     return ["position", "time", "name", *built_in, *(["attributes"] if attributes else [])]
 
 
-def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Part], IntArray]:
+def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Partition], IntArray]:
     """The vertices of some events.
 
     Parameters
@@ -105,15 +105,15 @@ def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vert
     -------
     Vertices
         In the order of (position, term); their keys are places in the list that follows.
-    list of Part
+    list of Partition
         The partitions, ascending, NULL first.
     int64[v]
         The row of each vertex's event.
     """
-    question = layout.question
+    query = layout.query
     names = rows["name"].dictionary_encode()
-    columns = event_columns(rows, question.columns - {"name"}, layout.types)
-    codes, parts = _partitions(question, rows, columns)
+    columns = event_columns(rows, query.columns - {"name"}, layout.types)
+    codes, parts = _partitions(query, rows, columns)
     positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
     events = Events(
         positions=positions,
@@ -123,12 +123,12 @@ def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vert
         vocabulary=names.dictionary.to_pylist(),
         columns=columns,
     )
-    vertices = vertices_of(question, events)
+    vertices = vertices_of(query, events)
     order = np.argsort(positions, kind="stable")
     return vertices, parts, order[np.searchsorted(positions[order], vertices.position)]
 
 
-def rows_of_vertices(vertices: Vertices, parts: Sequence[Part], key: pa.Array) -> pa.RecordBatch:
+def rows_of_vertices(vertices: Vertices, parts: Sequence[Partition], key: pa.Array) -> pa.RecordBatch:
     """Vertices in `VERTEX_SCHEMA`, given the keys of their events in the stream."""
     sides = {
         "left": vertices.left,
@@ -149,7 +149,7 @@ def rows_of_vertices(vertices: Vertices, parts: Sequence[Part], key: pa.Array) -
     return pa.RecordBatch.from_arrays([arrays[field.name] for field in VERTEX_SCHEMA], schema=VERTEX_SCHEMA)
 
 
-def together(*some: tuple[Vertices, Sequence[Part]]) -> tuple[Vertices, list[Part]]:
+def together(*some: tuple[Vertices, Sequence[Partition]]) -> tuple[Vertices, list[Partition]]:
     """Vertices of different events with their partitions, as one."""
     parts = sorted({part for _, those in some for part in those}, key=_none_first)
     place = {part: number for number, part in enumerate(parts)}
@@ -160,11 +160,11 @@ def together(*some: tuple[Vertices, Sequence[Part]]) -> tuple[Vertices, list[Par
     return joined(coded), parts
 
 
-def _none_first(part: Part) -> list[tuple[bool, str]]:
+def _none_first(part: Partition) -> list[tuple[bool, str]]:
     return [(text is not None, text or "") for text in part]
 
 
-def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Part]]:
+def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Partition]]:
     """The vertices of rows.
 
     Parameters
@@ -178,14 +178,14 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
     -------
     Vertices
         In the order of (position, term); their keys are places in the list that follows.
-    list of Part
+    list of Partition
         The partitions, ascending, NULL first.
     """
     position = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
     term = rows["term"].to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((term, position))
     taken = pa.array(order)
-    codes, parts = _coded(_columns(rows["part"], len(layout.question.partition)), len(position))
+    codes, parts = _coded(_columns(rows["part"], len(layout.query.partition)), len(position))
     left, right, along, carried = (
         tuple(
             _values(texts.take(taken), kind)
@@ -203,10 +203,10 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
 
 
 def _partitions(
-    question: TrendQuestion, rows: Mapping[str, pa.Array], columns: Mapping[str, Column]
-) -> tuple[IntArray, list[Part]]:
+    query: TrendQuery, rows: Mapping[str, pa.Array], columns: Mapping[str, Column]
+) -> tuple[IntArray, list[Partition]]:
     texts = []
-    for name in question.partition:
+    for name in query.partition:
         if name in ("key", "name"):
             texts.append(rows[name])
         elif name == "position":
@@ -218,7 +218,7 @@ def _partitions(
     return _coded(texts, len(rows["position"]))
 
 
-def _coded(columns: Sequence[pa.Array], size: int) -> tuple[IntArray, list[Part]]:
+def _coded(columns: Sequence[pa.Array], size: int) -> tuple[IntArray, list[Partition]]:
     """Number of each row's partition, and the partitions in ascending order."""
     if not columns:
         return np.zeros(size, np.int64), [()]

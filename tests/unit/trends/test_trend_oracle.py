@@ -16,10 +16,10 @@ from patternlake.udfs.trends.kernels.cells import Blocks
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import Vertices, joined, vertices_of
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.query import TrendQuestion
+from patternlake.udfs.trends.query import TrendQuery
 
 SEEDS = st.integers(0, 2**32)
-Case = tuple[naive.Query, list[naive.Event], TrendQuestion, Vertices]
+Case = tuple[naive.Query, list[naive.Event], TrendQuery, Vertices]
 
 
 def case(rng: random.Random, most: int = 11, *, window: bool | None = None) -> Case:

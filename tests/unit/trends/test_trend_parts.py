@@ -25,7 +25,7 @@ def dealt(
     layout: Layout, rows: dict[str, pa.Array], block: int, parts: int, rng: random.Random
 ) -> list[dict[str, Any]]:
     """Vertices as `cet_count` deals them out: by partition and block, once for each block."""
-    windows = Windows.of(layout.question)
+    windows = Windows.of(layout.query)
     row, window = windows.spread(rows["pane"].to_numpy().astype(np.int64))
     pairs = sorted({(at, number // block) for at, number in zip(row.tolist(), window.tolist(), strict=True)})
     portion = {}

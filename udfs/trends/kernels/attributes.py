@@ -21,7 +21,7 @@ from patternlake.udfs.language.columns import Column
 from patternlake.udfs.sort_keys import order_keys
 from patternlake.udfs.trends.kernels.leaves import places
 from patternlake.udfs.trends.kernels.vertices import Vertices
-from patternlake.udfs.trends.query import TrendQuestion
+from patternlake.udfs.trends.query import TrendQuery
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -34,7 +34,7 @@ class AttributeGraph:
     Attributes
     ----------
     comparison
-        Its number in `TrendQuestion.comparisons`.
+        Its number in `TrendQuery.comparisons`.
     group, number
         int64[a]: group of each attribute vertex, and its number there, from 0 in the order of values.
     low, high
@@ -64,16 +64,16 @@ class AttributeGraph:
 
 
 def attribute_graph(
-    question: TrendQuestion, step: int, vertices: Vertices, group: IntArray, *, ranges: bool = True, edges: bool = True
+    query: TrendQuery, step: int, vertices: Vertices, group: IntArray, *, ranges: bool = True, edges: bool = True
 ) -> AttributeGraph | None:
     """Attribute vertices and edges of one step.
 
     Parameters
     ----------
-    question
+    query
         The compiled query.
     step
-        Its number in ``question.steps``.
+        Its number in ``query.steps``.
     vertices
         Event vertices.
     group
@@ -86,12 +86,12 @@ def attribute_graph(
     AttributeGraph or None
         None for a step without a comparison: every later event is relevant.
     """
-    numbers = question.steps[step].comparisons
+    numbers = query.steps[step].comparisons
     if not numbers:
         return None
-    equal = [number for number in numbers if question.comparisons[number].operator == "="]
+    equal = [number for number in numbers if query.comparisons[number].operator == "="]
     number = (equal or list(numbers))[0]
-    operator = question.comparisons[number].operator
+    operator = query.comparisons[number].operator
     left, right = vertices.left[number], vertices.right[number]
     left_key, right_key = order_keys(left, right)
     later, earlier = np.flatnonzero(left.known), np.flatnonzero(right.known)

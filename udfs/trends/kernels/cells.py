@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.sort_keys import order_keys, paired
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.query import TrendQuestion
+from patternlake.udfs.trends.query import TrendQuery
 
 IntArray = NDArray[np.int64]
 
@@ -72,19 +72,19 @@ class Blocks:
     last: int = 2**62
 
 
-def cells_of(question: TrendQuestion, vertices: Vertices, blocks: Blocks | None = None) -> Cells:
+def cells_of(query: TrendQuery, vertices: Vertices, blocks: Blocks | None = None) -> Cells:
     """Deal vertices out to partitions and windows.
 
     Parameters
     ----------
-    question
+    query
         The compiled query.
     vertices
         Of whole windows: `vertices.joined` of all their panes.
     blocks
         Which windows to answer for which code of a partition; None: all that hold a vertex.
     """
-    row, window = Windows.of(question).spread(vertices.pane)
+    row, window = Windows.of(query).spread(vertices.pane)
     if blocks is not None:
         wanted = np.floor_divide(window, blocks.size) == blocks.of_key[vertices.key[row]]
         wanted &= (window >= blocks.first) & (window <= blocks.last)

@@ -16,7 +16,7 @@ from patternlake.udfs.language.predicates import Reference, evaluate
 from patternlake.udfs.trends.kernels.cells import Cells
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.sweep import allowed
-from patternlake.udfs.trends.query import Step, TrendQuestion
+from patternlake.udfs.trends.query import Step, TrendQuery
 
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
@@ -43,7 +43,7 @@ class Edges:
     ends: BoolArray
 
 
-def listed(question: TrendQuestion, cells: Cells, graph: Graph) -> Edges:
+def listed(query: TrendQuery, cells: Cells, graph: Graph) -> Edges:
     """All edges between vertices, remainders judged."""
     n = len(cells)
     sources, targets = [], []
@@ -51,10 +51,10 @@ def listed(question: TrendQuestion, cells: Cells, graph: Graph) -> Edges:
     while begin < n:
         end, u, v, slot = _pairs(graph, begin, _CHUNK)
         kept = np.ones(len(u), np.bool_)
-        for number, step in enumerate(question.steps):
+        for number, step in enumerate(query.steps):
             if step.remainder is not None:
                 of_step = np.flatnonzero(graph.step[slot, cells.term[u]] == number)
-                kept[of_step] = _remain(question, step, cells, u[of_step], v[of_step])
+                kept[of_step] = _remain(query, step, cells, u[of_step], v[of_step])
         sources.append(u[kept])
         targets.append(v[kept])
         begin = end
@@ -102,10 +102,10 @@ def _pairs(graph: Graph, begin: int, enough: int) -> tuple[int, IntArray, SmallA
     return row, u[:found].copy(), v[:found].copy(), slots[:found].copy()
 
 
-def _remain(question: TrendQuestion, step: Step, cells: Cells, u: IntArray, v: SmallArray) -> BoolArray:
+def _remain(query: TrendQuery, step: Step, cells: Cells, u: IntArray, v: SmallArray) -> BoolArray:
     """Truth of a step's remainder for pairs: bool[pairs]."""
     vertices = cells.vertices
-    earlier_operand = question.terms[step.source].operand
+    earlier_operand = query.terms[step.source].operand
 
     def resolve(reference: Reference) -> Column:
         if step.source == step.target:
@@ -117,7 +117,7 @@ def _remain(question: TrendQuestion, step: Step, cells: Cells, u: IntArray, v: S
             return Column(vertices.position[rows], np.ones(len(rows), np.bool_), "bigint")
         if reference.column == "time":
             return Column(vertices.time[rows], np.ones(len(rows), np.bool_), "timestamp")
-        column = vertices.carried[question.carried.index(reference.column)]
+        column = vertices.carried[query.carried.index(reference.column)]
         return Column(column.values[rows], column.known[rows], column.type)
 
     assert step.remainder is not None

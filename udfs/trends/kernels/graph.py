@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.sort_keys import order_keys, paired
 from patternlake.udfs.trends.kernels.cells import Cells
 from patternlake.udfs.trends.kernels.leaves import EVERY, OPERATORS, by_block, cut, runs
-from patternlake.udfs.trends.query import FARTHEST, Step, TrendQuestion
+from patternlake.udfs.trends.query import FARTHEST, Step, TrendQuery
 
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
@@ -96,12 +96,12 @@ class _Candidate:
         return int((self.runs[:, 1] - self.runs[:, 0] + self.runs[:, 3] - self.runs[:, 2]).sum())
 
 
-def graph_of(question: TrendQuestion, cells: Cells) -> Graph:
+def graph_of(query: TrendQuery, cells: Cells) -> Graph:
     """Build the graph.
 
     Parameters
     ----------
-    question
+    query
         The compiled query.
     cells
         Vertices of whole windows.
@@ -110,7 +110,7 @@ def graph_of(question: TrendQuestion, cells: Cells) -> Graph:
     -----
     Sorting and binary search: O(n log n) for n rows, whatever the number of edges.
     """
-    n, terms = len(cells), len(question.terms)
+    n, terms = len(cells), len(query.terms)
     leaf = np.full((2, n), -1, np.int32)
     run = np.zeros((2, n, 4), np.int32)
     steps = np.full((2, terms), -1, np.int64)
@@ -118,15 +118,15 @@ def graph_of(question: TrendQuestion, cells: Cells) -> Graph:
     rest: list[tuple[int, IntArray, IntArray]] = []
     rest_offsets = [0]
     leaves = 0
-    for number, step in enumerate(question.steps):
+    for number, step in enumerate(query.steps):
         slot = LOOP if step.source == step.target else NEXT
         steps[slot, step.source] = number
-        sources, targets, best, left_over = _indexed(question, step, cells)
+        sources, targets, best, left_over = _indexed(query, step, cells)
         parts.append(cut(best.order, best.offsets, best.runs, step.greatest < FARTHEST, targets, leaves, leaf[slot]))
         run[slot, sources] = best.runs
         leaves += len(parts[-1][1])
         for comparison in left_over:
-            operator = OPERATORS.index(question.comparisons[comparison].operator)
+            operator = OPERATORS.index(query.comparisons[comparison].operator)
             rest.append((operator, *_keys(cells, comparison)))
         rest_offsets.append(len(rest))
     member, sizes, block_from, block_to = (
@@ -138,8 +138,8 @@ def graph_of(question: TrendQuestion, cells: Cells) -> Graph:
         term=cells.term,
         terms=terms,
         step=steps,
-        least=np.array([step.least for step in question.steps], np.int64),
-        greatest=np.array([step.greatest for step in question.steps], np.int64),
+        least=np.array([step.least for step in query.steps], np.int64),
+        greatest=np.array([step.greatest for step in query.steps], np.int64),
         leaf=leaf,
         run=run,
         member=member,
@@ -159,7 +159,7 @@ def _keys(cells: Cells, comparison: int, *, ordered: bool = True) -> tuple[IntAr
     return left[cells.row], right[cells.row]
 
 
-def _indexed(question: TrendQuestion, step: Step, cells: Cells) -> tuple[IntArray, IntArray, _Candidate, list[int]]:
+def _indexed(query: TrendQuery, step: Step, cells: Cells) -> tuple[IntArray, IntArray, _Candidate, list[int]]:
     """Earlier and later rows of a step, its best order of leaves, and the comparisons that this leaves over."""
     vertices = cells.vertices
     earlier = (cells.term == step.source) & (cells.group >= 0)
@@ -171,7 +171,7 @@ def _indexed(question: TrendQuestion, step: Step, cells: Cells) -> tuple[IntArra
     block_s, block_t = cells.group[sources], cells.group[targets]
     ranged = []
     for number in step.comparisons:
-        if question.comparisons[number].operator == "=":
+        if query.comparisons[number].operator == "=":
             left, right = _keys(cells, number, ordered=False)
             block_t, block_s = paired((block_t, left[targets]), (block_s, right[sources]), gaps=True)
         else:
@@ -182,7 +182,7 @@ def _indexed(question: TrendQuestion, step: Step, cells: Cells) -> tuple[IntArra
         if number < 0:
             operator, left, right = EVERY, block_t, block_s
         else:
-            operator = OPERATORS.index(question.comparisons[number].operator)
+            operator = OPERATORS.index(query.comparisons[number].operator)
             left, right = _keys(cells, number)
             left, right = left[targets], right[sources]
         order, offsets = by_block(block_t, blocks, left, number >= 0)

@@ -32,7 +32,7 @@ from patternlake.udfs.trends.kernels.explicit import Edges
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.kernels.leaves import latest_first
 from patternlake.udfs.trends.kernels.sweep import allowed
-from patternlake.udfs.trends.query import TrendQuestion
+from patternlake.udfs.trends.query import TrendQuery
 
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
@@ -105,25 +105,25 @@ def no_automaton() -> Automaton:
     return Automaton(none, none, none, np.zeros(0, np.int32), none, none, none, none, none, none, none)
 
 
-def needed(question: TrendQuestion, cells: Cells) -> bool:
+def needed(query: TrendQuery, cells: Cells) -> bool:
     """Whether some event fits two neighbouring terms of which one is a ``+``; else each sequence is one path.
 
     Two assignments of one sequence, or of it and of a longer one, differ first, or last, where one of them stays at a
     ``+`` term and the other goes on to the next term or comes from the one before, by the same event.
     """
-    plus = np.array([term.plus for term in question.terms], np.bool_)
+    plus = np.array([term.plus for term in query.terms], np.bool_)
     either = plus[:-1] | plus[1:]
     same = (cells.position[1:] == cells.position[:-1]) & (cells.cell[1:] == cells.cell[:-1])
     same &= cells.term[1:] == cells.term[:-1] + 1
     return bool(either[cells.term[:-1][same]].any())
 
 
-def states_of(question: TrendQuestion, cells: Cells, graph: Graph, edges: Edges | None) -> States:
+def states_of(query: TrendQuery, cells: Cells, graph: Graph, edges: Edges | None) -> States:
     """Build the automaton.
 
     Parameters
     ----------
-    question
+    query
         The compiled query.
     cells
         Vertices of whole windows.
@@ -142,7 +142,7 @@ def states_of(question: TrendQuestion, cells: Cells, graph: Graph, edges: Edges 
     -----
     O(n log n + p r) in time for p pairs of events and r states of one event.
     """
-    terms = len(question.terms)
+    terms = len(query.terms)
     if terms > MOST_TERMS:
         raise ArgumentError(
             f"a pattern whose events may be of several terms takes at most {MOST_TERMS} terms, not {terms}"

@@ -26,7 +26,7 @@ from patternlake.udfs.trends.kernels.roles import needed, no_automaton, states_o
 from patternlake.udfs.trends.kernels.starts import preceded
 from patternlake.udfs.trends.kernels.sweep import sweep, sweep_edges
 from patternlake.udfs.trends.kernels.vertices import Vertices
-from patternlake.udfs.trends.query import TrendQuestion
+from patternlake.udfs.trends.query import TrendQuery
 
 
 class Trends:
@@ -34,7 +34,7 @@ class Trends:
 
     Parameters
     ----------
-    question
+    query
         The compiled query.
     vertices
         Of whole windows: all panes of each window that is answered.
@@ -52,17 +52,17 @@ class Trends:
     grows with the pairs of events; where edges must be listed (`explicit`), memory does as well.
     """
 
-    def __init__(self, question: TrendQuestion, vertices: Vertices, blocks: Blocks | None = None) -> None:
-        self.cells: Cells = cells_of(question, vertices, blocks)
-        self.graph = graph_of(question, self.cells)
+    def __init__(self, query: TrendQuery, vertices: Vertices, blocks: Blocks | None = None) -> None:
+        self.cells: Cells = cells_of(query, vertices, blocks)
+        self.graph = graph_of(query, self.cells)
         edges = None
-        if any(step.remainder is not None for step in question.steps):
-            edges = listed(question, self.cells, self.graph)
+        if any(step.remainder is not None for step in query.steps):
+            edges = listed(query, self.cells, self.graph)
         self._counts: Counts | None = None
         self._sweeper: Sweeper
         unlisted = (np.zeros(0, np.int64), np.zeros(0, np.int32))
-        if needed(question, self.cells):
-            states = states_of(question, self.cells, self.graph, edges)
+        if needed(query, self.cells):
+            states = states_of(query, self.cells, self.graph, edges)
             self._row, self._order = states.row, states.order
             self._starts, self._ends = states.starts, states.ends
             self._sweeper = partial(sweep_states, self.graph, states.automaton, states.ends)

@@ -18,7 +18,7 @@ from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.expressions import Expression
 from patternlake.udfs.language.predicates import Predicate, Reference, evaluate, value_of
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.query import Term, TrendQuestion
+from patternlake.udfs.trends.query import Term, TrendQuery
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -37,7 +37,7 @@ class Events:
     names, vocabulary
         int64[n] codes of event names (-1: NULL), and the names that they stand for.
     columns
-        What predicates read, by column name (`TrendQuestion.columns`); ``position``, ``time`` and ``name`` may be left
+        What predicates read, by column name (`TrendQuery.columns`); ``position``, ``time`` and ``name`` may be left
         out.
     """
 
@@ -80,12 +80,12 @@ class Vertices:
     term
         int64[v]: number of the term.
     left, right
-        For each of `TrendQuestion.comparisons` a column of v values: the left one of vertices that the comparison's
+        For each of `TrendQuery.comparisons` a column of v values: the left one of vertices that the comparison's
         step leads to, the right one of vertices that it starts from; NULL elsewhere, and NULL never matches.
     along
-        For each of `TrendQuestion.along` a column of v values.
+        For each of `TrendQuery.along` a column of v values.
     carried
-        For each of `TrendQuestion.carried` a column of v values.
+        For each of `TrendQuery.carried` a column of v values.
 
     Notes
     -----
@@ -121,7 +121,7 @@ def joined(parts: Sequence[Vertices]) -> Vertices:
     Parameters
     ----------
     parts
-        Disjoint, of one question; one at least.
+        Disjoint, of one query; one at least.
     """
     plain = [
         np.concatenate([getattr(part, name) for part in parts]) for name in ("pane", "key", "position", "time", "term")
@@ -135,12 +135,12 @@ def joined(parts: Sequence[Vertices]) -> Vertices:
     return Vertices(pane, key, position, time, term, left, right, along, carried)
 
 
-def vertices_of(question: TrendQuestion, events: Events) -> Vertices:
+def vertices_of(query: TrendQuery, events: Events) -> Vertices:
     """The vertices of events.
 
     Parameters
     ----------
-    question
+    query
         The compiled query.
     events
         Any part of the stream: each event gives its vertices on its own.
@@ -150,27 +150,27 @@ def vertices_of(question: TrendQuestion, events: Events) -> Vertices:
     ArgumentError
         A column that the query reads is missing.
     """
-    taken = [np.flatnonzero(_taken(term, events)) for term in question.terms]
+    taken = [np.flatnonzero(_taken(term, events)) for term in query.terms]
     rows = np.concatenate(taken).astype(np.int64)
     terms = np.repeat(np.arange(len(taken), dtype=np.int64), [len(part) for part in taken])
     order = np.lexsort((terms, events.positions[rows]))
     rows, terms = rows[order], terms[order]
     left, right = [], []
-    for comparison in question.comparisons:
+    for comparison in query.comparisons:
         source, target = comparison.step
         left.append(_side(comparison.left, comparison.type, events, rows, terms == target))
         right.append(_side(comparison.right, comparison.type, events, rows, terms == source))
     positions, times = events.positions[rows], events.times[rows]
     return Vertices(
-        pane=Windows.of(question).panes(positions, times),
+        pane=Windows.of(query).panes(positions, times),
         key=events.keys[rows],
         position=positions,
         time=times,
         term=terms,
         left=tuple(left),
         right=tuple(right),
-        along=tuple(_rows(events.column(name), rows) for name in question.along),
-        carried=tuple(_rows(events.column(name), rows) for name in question.carried),
+        along=tuple(_rows(events.column(name), rows) for name in query.along),
+        carried=tuple(_rows(events.column(name), rows) for name in query.carried),
     )
 
 
