@@ -17,7 +17,7 @@ from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.trends.request import parse_request
-from patternlake.udfs.trends.task import count_part
+from patternlake.udfs.trends.task import count_trends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ TASK_VERTICES = 500_000
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
     if call.here:
-        return Answer(with_ends(call, count_part(call.asked, call.vertices())).select(list(FUNCTION.columns)))
+        return Answer(with_ends(call, count_trends(call.asked, call.vertices())).select(list(FUNCTION.columns)))
     place = place_of(lake)
     wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads["vertices"] // TASK_VERTICES))
     ranges = [] if place is None else call.block_ranges(wanted)
@@ -52,7 +52,7 @@ class _Counting:
 
     def __call__(self, reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
         for mine in blocks:
-            yield count_part(parse_request(self.reading.text), self.reading.vertices(reader, mine))
+            yield count_trends(parse_request(self.reading.text), self.reading.vertices(reader, mine))
 
 
 def counted_by_tasks(call: TrendCall) -> DataFrame:
@@ -60,7 +60,7 @@ def counted_by_tasks(call: TrendCall) -> DataFrame:
     text = call.reads["text"]
 
     def task(portion: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        rows = count_part(parse_request(text), columns)
+        rows = count_trends(parse_request(text), columns)
         yield rows.append_column(tasks.PORTION, pa.array([portion] * rows.num_rows, pa.int32()))
 
     return tasks.dealt(call.portions(), call.reads["parts"], task, _SCHEMA)

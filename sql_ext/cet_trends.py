@@ -26,7 +26,7 @@ from patternlake.udfs.digits import number_of
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.trends.request import parse_request
 from patternlake.udfs.trends.sharing import Cell, Share, shares
-from patternlake.udfs.trends.task import TREND_ROWS, count_part, list_part
+from patternlake.udfs.trends.task import TREND_ROWS, count_trends, list_trends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +46,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     dealt, truncated = _shares(call, vertices)
     if not dealt or (vertices is not None and sum(share.high - share.low for share in dealt) <= HERE_TRENDS):
         ranges = [(share.low, share.high) for share in dealt]
-        rows = list_part(call.asked, vertices or {}, ranges) if dealt else ()
+        rows = list_trends(call.asked, vertices or {}, ranges) if dealt else ()
         found = pa.concat_tables([TREND_ROWS.empty_table(), *rows])
         found = found.append_column("truncated", pa.array([truncated] * found.num_rows, pa.bool_()))
         return Answer(with_ends(call, found).select(list(FUNCTION.columns)))
@@ -63,7 +63,7 @@ class _Listing:
     reading: VerticesRead
 
     def __call__(self, reader: StateReader, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
-        yield from list_part(parse_request(self.reading.text), self.reading.vertices(reader), ranges)
+        yield from list_trends(parse_request(self.reading.text), self.reading.vertices(reader), ranges)
 
 
 def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share]) -> DataFrame:
@@ -77,7 +77,7 @@ def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share])
 def _shares(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> tuple[list[Share], bool]:
     """The shares that the trends are listed in, and whether there are more than they list."""
     if vertices is not None:
-        rows = count_part(call.asked, vertices)
+        rows = count_trends(call.asked, vertices)
         rows = rows.append_column(tasks.PORTION, pa.array([0] * rows.num_rows, pa.int32()))
     else:
         # One row for each partition and window, in the order in which its portion numbers the trends.
@@ -103,7 +103,7 @@ def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         low, high = (int(columns[name][0].as_py()) for name in ("low", "high"))
-        yield from list_part(parse_request(text), columns, [(low, high)])
+        yield from list_trends(parse_request(text), columns, [(low, high)])
 
     return tasks.dealt(given, len(rows), task, _LISTED)
 

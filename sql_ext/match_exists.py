@@ -22,7 +22,7 @@ from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.table_function import Parameter, ScalarFunction
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
-from patternlake.udfs.sketch.request import check_request
+from patternlake.udfs.sketch.reads import check_request
 from patternlake.udfs.sketch.result import exists
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
 def _occurs(place: Place, publications: Publications, arguments: Mapping[str, Any]) -> bool | None:
     """Whether the pattern of one call occurs."""
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
-    request = check_request(arguments, published.as_mapping(), publications.names("sketch"))
-    return exists(request.question, descend(place, request)).anywhere
+    reads = check_request(arguments, published.as_mapping(), publications.names("sketch"))
+    return exists(reads.request, descend(place, reads)).anywhere
 
 
 def _occurs_by_key(
@@ -49,9 +49,9 @@ def _occurs_by_key(
 ) -> dict[str, bool | None]:
     """The same for each of several keys, in one walk through the sketch."""
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
-    request = check_request({**arguments, "key": keys[0]}, published.as_mapping(), publications.names("sketch"))
-    every = replace(request.question, key=None, one_key=False, every_key=True)
-    found = exists(every, descend(place, request, every, keys=keys))
+    reads = check_request({**arguments, "key": keys[0]}, published.as_mapping(), publications.names("sketch"))
+    every = replace(reads.request, key=None, one_key=False, every_key=True)
+    found = exists(every, descend(place, reads, every, keys=keys))
     return {key: found.of.get(key, found.others) for key in keys}
 
 

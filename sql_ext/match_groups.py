@@ -22,7 +22,7 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.groups.request import check_request, parse_request
-from patternlake.udfs.groups.task import groups_in
+from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.record_batches import columns_of
 
@@ -67,7 +67,7 @@ def _answered(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, An
         rows = rows.append_column(PART, event_rows.parts(rows, columns))
         if key is not None:
             rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
-        return groups_in(parse_request(text), columns_of(rows))
+        return groups_of_partitions(parse_request(text), columns_of(rows))
     rows = event_rows.partitioned(lake.frame("events", where), columns)
     if key is not None:
         rows = event_rows.with_key(rows, key)
@@ -77,7 +77,7 @@ def _answered(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, An
     )
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield groups_in(parse_request(text), columns)
+        yield groups_of_partitions(parse_request(text), columns)
 
     return tasks.dealt(rows, portions, task, FUNCTION.schema)
 

@@ -24,7 +24,7 @@ from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
-from patternlake.udfs.kleene.task import match_part
+from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
 from patternlake.udfs.record_batches import columns_of
@@ -54,7 +54,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     if lake.small("events", where) and event_rows.fit_here(request["partition"]):
         rows = _here(lake.reader.rows("events", columns, where), request, arguments["key"])
         if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
-            return Answer(pa.concat_tables(match_part(compiled, 0, rows)), lasting=not told)
+            return Answer(pa.concat_tables(match_partitions(compiled, 0, rows)), lasting=not told)
     request = _request(arguments, facts, whole=False)
     return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments), lasting=not told)
 
@@ -97,7 +97,7 @@ def _dealt(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str
         given = _blocks(events, request)
 
     def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield from match_part(parse_request(text), portion + low, rows)
+        yield from match_partitions(parse_request(text), portion + low, rows)
 
     found = tasks.dealt(given, high - low + 1, task, FUNCTION.schema)
     return found if columns or request["width"] is None else _numbered(found, parse_request(text))

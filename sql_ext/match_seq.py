@@ -24,10 +24,10 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.record_batches import columns_of
-from patternlake.udfs.sketch.question import Question, compile_question
-from patternlake.udfs.sketch.request import SketchRequest, check_request
+from patternlake.udfs.sketch.reads import SketchReads, check_request
+from patternlake.udfs.sketch.request import SketchRequest, parse_request
 from patternlake.udfs.sketch.result import Candidates, answer, candidates, costs_no_more, everywhere
-from patternlake.udfs.sketch.task import exact_part
+from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.sketch.windows import Window
 from patternlake.udfs.unseen_names import MOST_NAMES
 
@@ -45,80 +45,78 @@ _ALWAYS = ("position", "time", "name")
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     published = snapshot.published("sketch", arguments["stream"] or "")
-    request = check_request(arguments, published.as_mapping(), snapshot.names("sketch"))
-    question = request.question
-    counts = snapshot.name_counts(request.number, request.ingest_base, request.ingest_batch, MOST_NAMES)
-    told = tell_unseen(question.pattern.names, counts, names_are_tokens=question.tokens_are_names)
-    return Answer(_rows(lake, arguments, published, request, counts), lasting=not told)
+    reads = check_request(arguments, published.as_mapping(), snapshot.names("sketch"))
+    request = reads.request
+    counts = snapshot.name_counts(reads.number, reads.ingest_base, reads.ingest_batch, MOST_NAMES)
+    told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
+    return Answer(_rows(lake, arguments, published, reads, counts), lasting=not told)
 
 
 def _rows(
-    lake: Lake, arguments: dict[str, Any], published: Published, request: SketchRequest, counts: list[dict[str, Any]]
+    lake: Lake, arguments: dict[str, Any], published: Published, reads: SketchReads, counts: list[dict[str, Any]]
 ) -> DataFrame | pa.Table:
-    question = request.question
-    if question.verify:
-        wanted = everywhere(question)
-        if not question.every_key and not _cheaper_than_the_sketch(lake, request, wanted):
-            wanted = candidates(question, descend(lake, request))
-        return _exact(lake, request, wanted, counts)
-    hits = descend(lake, request)
+    request = reads.request
+    if request.verify:
+        wanted = everywhere(request)
+        if not request.every_key and not _cheaper_than_the_sketch(lake, reads, wanted):
+            wanted = candidates(request, descend(lake, reads))
+        return _exact(lake, reads, wanted, counts)
+    hits = descend(lake, reads)
     # What ageing has taken is told by the sketch alone.
-    if lake.exact_when_few and question.level == 0 and not question.floors:
+    if lake.exact_when_few and request.level == 0 and not request.floors:
         exactly = check_request({**arguments, "verify": True}, published.as_mapping(), [])
-        wanted = candidates(exactly.question, hits)
-        about = _about(exactly.question, wanted, counts)
-        if costs_no_more(exactly.question, hits, about) and lake.small("events", _conditions(exactly, wanted)):
+        wanted = candidates(exactly.request, hits)
+        about = _about(exactly.request, wanted, counts)
+        if costs_no_more(exactly.request, hits, about) and lake.small("events", _conditions(exactly, wanted)):
             return _exact(lake, exactly, wanted, counts)
-    return answer(question, hits)
+    return answer(request, hits)
 
 
-def _conditions(request: SketchRequest, wanted: Candidates) -> list[Condition]:
+def _conditions(reads: SketchReads, wanted: Candidates) -> list[Condition]:
     """Those on the events that an exact answer reads."""
-    names = wanted.names if request.question.tokens_are_names else None
-    where = event_rows.of_stream(request.number, request.ingest_base, request.ingest_batch, names=names)
+    names = wanted.names if reads.request.tokens_are_names else None
+    where = event_rows.of_stream(reads.number, reads.ingest_base, reads.ingest_batch, names=names)
     where.append(among("block", wanted.blocks))
-    if request.question.one_key:
-        where.append(Condition("key", "=", request.question.key))
+    if reads.request.one_key:
+        where.append(Condition("key", "=", reads.request.key))
     return where
 
 
-def _exact(
-    lake: Lake, request: SketchRequest, wanted: Candidates, counts: list[dict[str, Any]]
-) -> DataFrame | pa.Table:
+def _exact(lake: Lake, reads: SketchReads, wanted: Candidates, counts: list[dict[str, Any]]) -> DataFrame | pa.Table:
     """The answer from the events that can matter."""
-    question, where = request.question, _conditions(request, wanted)
-    columns = _columns(question)
-    undivided = not question.every_key and not question.one_key
-    about = _about(question, wanted, counts)
+    request, where = reads.request, _conditions(reads, wanted)
+    columns = _columns(request)
+    undivided = not request.every_key and not request.one_key
+    about = _about(request, wanted, counts)
     if about <= WHOLE_EVENTS and lake.small("events", where, _touched(columns, where)):
         rows = lake.reader.rows("events", columns, where)
         if not undivided or rows.num_rows <= WHOLE_EVENTS:
-            return pa.concat_tables(exact_part(question, columns_of(rows)))
+            return pa.concat_tables(match_exactly(request, columns_of(rows)))
     if undivided and about > WHOLE_EVENTS:
         raise ArgumentError(
             f"about {about:,} events carry names of the pattern in the parts that can hold a match, and without "
             f"PARTITION BY one task would hold them all, {WHOLE_EVENTS:,} at most; partition the pattern, narrow the "
             "question with key, positions or times, or ask without verify"
         )
-    rows = _frame(lake, question, columns, where, wanted)
-    if wanted.names is not None and not question.tokens_are_names:
+    rows = _frame(lake, request, columns, where, wanted)
+    if wanted.names is not None and not request.tokens_are_names:
         rows = rows.where(F.arrays_overlap("tokens", F.array(*map(F.lit, wanted.names))))
-    portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if question.every_key else 1
-    portion = F.pmod(F.hash("key"), F.lit(portions)) if question.every_key else F.lit(0)
-    text = request.text
+    portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if request.every_key else 1
+    portion = F.pmod(F.hash("key"), F.lit(portions)) if request.every_key else F.lit(0)
+    text = reads.text
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield from exact_part(compile_question(text), columns)
+        yield from match_exactly(parse_request(text), columns)
 
     return tasks.dealt(rows.withColumn(tasks.PORTION, portion.cast("int")), portions, task, FUNCTION.schema)
 
 
 def _frame(
-    lake: Lake, question: Question, columns: tuple[str, ...], where: list[Condition], wanted: Candidates
+    lake: Lake, request: SketchRequest, columns: tuple[str, ...], where: list[Condition], wanted: Candidates
 ) -> DataFrame:
     """Columns of the events that satisfy conditions, for Spark's tasks."""
     place = place_of(lake)
-    if place is None or not question.one_key or not wanted.blocks:
+    if place is None or not request.one_key or not wanted.blocks:
         return lake.frame("events", where).select(*columns)
     # Of one key few rows are left of many files: what Spark takes over from its own scan would be the most of it.
     types = {column.name: column.type for column in TABLES["events"].columns}
@@ -131,14 +129,14 @@ def _unchanged(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _cheaper_than_the_sketch(lake: Lake, request: SketchRequest, wanted: Candidates) -> bool:
+def _cheaper_than_the_sketch(lake: Lake, reads: SketchReads, wanted: Candidates) -> bool:
     """Whether to read every event takes fewer bytes than to ask the sketch which of them can matter."""
-    if request.question.one_key or request.question.window != Window():
+    if reads.request.one_key or reads.request.window != Window():
         return False
-    where = _conditions(request, wanted)
-    columns = _touched(_columns(request.question), where)
+    where = _conditions(reads, wanted)
+    columns = _touched(_columns(reads.request), where)
     return lake.small("events", where, columns) and (
-        lake.reader.size("events", where, columns) <= lake.reader.size("sketch_nodes", shown_in(request))
+        lake.reader.size("events", where, columns) <= lake.reader.size("sketch_nodes", shown_in(reads))
     )
 
 
@@ -147,21 +145,21 @@ def _touched(columns: Sequence[str], where: Sequence[Condition]) -> tuple[str, .
     return (*columns, *(condition.column for condition in where))
 
 
-def _columns(question: Question) -> tuple[str, ...]:
+def _columns(request: SketchRequest) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
-    read = question.pattern.columns
+    read = request.pattern.columns
     built_in = [name for name in ("step", "probability") if name in read]
-    key = ["key"] if question.every_key or "key" in read else []
-    tokens = [] if question.tokens_are_names else ["tokens"]
+    key = ["key"] if request.every_key or "key" in read else []
+    tokens = [] if request.tokens_are_names else ["tokens"]
     return (*_ALWAYS, *tokens, *built_in, *key, *(("attributes",) if read - BUILT_IN.keys() else ()))
 
 
-def _about(question: Question, wanted: Candidates, counts: list[dict[str, Any]]) -> int:
+def _about(request: SketchRequest, wanted: Candidates, counts: list[dict[str, Any]]) -> int:
     """About how many events can matter, by how often each name occurs."""
     # Names tell nothing of events that have other tokens.
-    names = wanted.names if question.tokens_are_names else None
-    mine = question.events if names is None else sum(int(row["events"]) for row in counts if row["name"] in names)
-    return int(mine * min(1.0, (len(wanted.blocks) << BLOCK_BITS) / max(1, question.events)))
+    names = wanted.names if request.tokens_are_names else None
+    mine = request.events if names is None else sum(int(row["events"]) for row in counts if row["name"] in names)
+    return int(mine * min(1.0, (len(wanted.blocks) << BLOCK_BITS) / max(1, request.events)))
 
 
 FUNCTION = TableFunction(

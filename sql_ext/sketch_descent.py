@@ -16,8 +16,8 @@ from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE
-from patternlake.udfs.sketch.question import Question, compile_question
-from patternlake.udfs.sketch.request import SketchRequest
+from patternlake.udfs.sketch.reads import SketchReads
+from patternlake.udfs.sketch.request import SketchRequest, parse_request
 
 if TYPE_CHECKING:
     from patternlake.sql_ext.lake import Lake
@@ -52,7 +52,7 @@ class Place(Protocol):
 
 
 def descend(
-    lake: Place, request: SketchRequest, question: Question | None = None, *, keys: Sequence[str | None] = ()
+    lake: Place, reads: SketchReads, request: SketchRequest | None = None, *, keys: Sequence[str | None] = ()
 ) -> pa.Array:
     """The nodes that may hold a question's names.
 
@@ -60,9 +60,9 @@ def descend(
     ----------
     lake
         Where the sketch is.
-    request
+    reads
         The call.
-    question
+    request
         What to ask, if it is not the call's own.
     keys
         Of a question about every key: only these; none: all.
@@ -71,27 +71,27 @@ def descend(
     -------
     Array of `gathering.HITS_TYPE`.
     """
-    asked = request.question if question is None else question
-    mine = shown_in(request)
+    asked = reads.request if request is None else request
+    mine = shown_in(reads)
     top = [*mine, Condition("bucket", "=", TOP_BUCKET)]
     read_of_tops = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
     every = range(-(-asked.events // asked.segment_events))
-    tops = _mapped(lake, top, read_of_tops, every, _TOPS, _TOP_ROW, _Tops(request.text, question, keys))
+    tops = _mapped(lake, top, read_of_tops, every, _TOPS, _TOP_ROW, _Tops(reads.text, request, keys))
     segments = tops["segment"].to_numpy()
     tiers = asked.tiers()
     buckets = {TOP_BUCKET} if "top" in tiers else set()
     if "body" in tiers:
-        buckets |= set((segments // request.segments_together).tolist())
+        buckets |= set((segments // reads.segments_together).tolist())
     tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True)) if asked.every_key else None
-    nodes = _Nodes(request.text, question, tested)
+    nodes = _Nodes(reads.text, request, tested)
     where = [*mine, among("bucket", sorted(buckets))]
     some = every if "top" in tiers else sorted(set(segments.tolist()))
     return _mapped(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
 
 
-def shown_in(request: SketchRequest) -> list[Condition]:
+def shown_in(reads: SketchReads) -> list[Condition]:
     """The conditions on the rows of the sketch that a call asks."""
-    return [Condition("stream_id", "=", request.number), *shown_at(request.base, request.batch)]
+    return [Condition("stream_id", "=", reads.number), *shown_at(reads.base, reads.batch)]
 
 
 def _mapped(
@@ -127,27 +127,27 @@ def _mapped(
 class _Walk:
     """A function of rows that Spark can hand on: it knows its question by the text."""
 
-    def __init__(self, text: str, question: Question | None) -> None:
-        self._text, self._question = text, question
+    def __init__(self, text: str, request: SketchRequest | None) -> None:
+        self._text, self._request = text, request
 
     @property
-    def question(self) -> Question:
+    def request(self) -> SketchRequest:
         """What is asked."""
-        return compile_question(self._text) if self._question is None else self._question
+        return parse_request(self._text) if self._request is None else self._request
 
 
 class _Tops(_Walk):
     """From top rows to the segments that may hold a name, with the keys for which they may."""
 
-    def __init__(self, text: str, question: Question | None, keys: Sequence[str | None]) -> None:
-        super().__init__(text, question)
+    def __init__(self, text: str, request: SketchRequest | None, keys: Sequence[str | None]) -> None:
+        super().__init__(text, request)
         self._keys = tuple(keys)
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        question = self.question
-        if self._keys and question.every_key:
+        request = self.request
+        if self._keys and request.every_key:
             rows = _of_keys(rows, self._keys)
-        found = top_hits(question, _node_rows(rows))
+        found = top_hits(request, _node_rows(rows))
         hit = found.field("hit")
         segments = rows["segment"].combine_chunks().filter(hit)
         return pa.Table.from_arrays([segments, found.field("keys").filter(hit)], schema=_TOPS)
@@ -156,15 +156,15 @@ class _Tops(_Walk):
 class _Nodes(_Walk):
     """From rows of nodes to hits, given for each segment the keys to test where every key is asked for."""
 
-    def __init__(self, text: str, question: Question | None, tested: dict[int, list[str | None]] | None) -> None:
-        super().__init__(text, question)
+    def __init__(self, text: str, request: SketchRequest | None, tested: dict[int, list[str | None]] | None) -> None:
+        super().__init__(text, request)
         self._tested = tested
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         segments = rows["segment"].to_numpy()
         listed = [None if self._tested is None else self._tested.get(segment) for segment in segments.tolist()]
         keys = pa.array(listed, pa.list_(pa.string()))
-        found = node_hits(self.question, segments, _node_rows(rows), keys)
+        found = node_hits(self.request, segments, _node_rows(rows), keys)
         return pa.Table.from_arrays([found.filter(found.is_valid())], schema=_HIT)
 
 

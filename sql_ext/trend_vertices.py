@@ -51,7 +51,7 @@ class VerticesRead:
         The conditions on the rows of the query's vertices.
     key
         That is asked for, or None.
-    by_part
+    by_partition
         Whether the key asked for is the partition's.
     block
         Windows of one block.
@@ -60,7 +60,7 @@ class VerticesRead:
     text: str
     where: tuple[Condition, ...]
     key: str | None
-    by_part: bool
+    by_partition: bool
     block: int
 
     def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
@@ -75,7 +75,7 @@ class VerticesRead:
         if self.key is not None:
             mine = (
                 event_rows.of_key(rows[PART].combine_chunks(), len(query.partition), self.key)
-                if self.by_part
+                if self.by_partition
                 else pc.equal(rows["key"], self.key)
             )
             rows = rows.filter(mine)
@@ -125,7 +125,7 @@ class TrendCall:
     def reading(self) -> VerticesRead:
         """How the vertices are read without Spark."""
         return VerticesRead(
-            self.reads["text"], self.where, self.arguments["key"], self.reads["by_part"], self.reads[BLOCK]
+            self.reads["text"], self.where, self.arguments["key"], self.reads["by_partition"], self.reads[BLOCK]
         )
 
     def vertices(self) -> dict[str, pa.Array]:
@@ -148,7 +148,7 @@ class TrendCall:
         rows = self.lake.frame("trend_vertices", self.where)
         key = self.arguments["key"]
         if key is not None:
-            shown = F.expr(shown_text(PART)) if self.reads["by_part"] else F.col("key")
+            shown = F.expr(shown_text(PART)) if self.reads["by_partition"] else F.col("key")
             rows = rows.where(shown == F.lit(key))
         step, length, block = (self.reads[name] for name in ("step", "length", BLOCK))
         first = _floored(f"{_floored(f'(pane - {length})', step)} + 1", block)

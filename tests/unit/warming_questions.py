@@ -42,9 +42,9 @@ from patternlake.udfs import warming
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.groups import request as groups
 from patternlake.udfs.groups.batch import REMEMBERED
-from patternlake.udfs.groups.task import groups_in
+from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.kleene import request as patterns
-from patternlake.udfs.kleene.task import match_part
+from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.trials import Trials, told_by
@@ -53,13 +53,13 @@ from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE, totals_of
 from patternlake.udfs.machines.task import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
-from patternlake.udfs.sketch.question import compile_question, question_text
+from patternlake.udfs.sketch.request import parse_request, request_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.sizing.sizes import plan
-from patternlake.udfs.sketch.task import exact_part
+from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.trends.graph_rows import graph_rows
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.task import count_part, list_part
+from patternlake.udfs.trends.task import count_trends, list_trends
 from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
 
@@ -79,7 +79,7 @@ def ask_pattern(rng: random.Random) -> None:
     if not asked["ranked"]:
         del rows["rank"]
     for portion in range(asked["low"], asked["high"] + 1):
-        list(match_part(patterns.parse_request(asked["text"]), portion, rows))
+        list(match_partitions(patterns.parse_request(asked["text"]), portion, rows))
 
 
 NOTHING = {"name": "A", "events": 0, "first": 0, "last": 0, "attributes": None}
@@ -142,7 +142,7 @@ SKETCHED = pa.schema(
 def _ask_sketch(
     rng: random.Random, given: dict[str, Any], sketch: dict[str, Any], nodes: pa.Table, events: pa.Table
 ) -> None:
-    question = compile_question(question_text(given, sketch, ["s"]))
+    question = parse_request(request_text(given, sketch, ["s"]))
     tops = nodes.filter(pc.equal(nodes["bucket"], TOP_BUCKET))
     hit = top_hits(question, structs(tops))
     keys = dict(zip(tops["segment"].to_pylist(), hit.field("keys").to_pylist(), strict=True))
@@ -155,7 +155,7 @@ def _ask_sketch(
     if question.verify:
         candidates(question, hits)
         mine = events.filter(pc.equal(events["key"], question.key)) if question.one_key else events
-        list(exact_part(question, whole(mine)))
+        list(match_exactly(question, whole(mine)))
     else:
         answer(question, hits)
         exists(question, hits)
@@ -171,8 +171,8 @@ def ask_trends(rng: random.Random) -> None:
     graph_rows(layout, rows)
     asked = TrendsRequest(layout, None, None, -(2**60), 2**60, rng.randint(1, 4), 10**6, False)
     for part in dealt(layout, rows, asked.block, rng.randint(1, 3), rng):
-        total = sum(int(trends) for trends in count_part(asked, part)["trends"].to_pylist())
-        list(list_part(asked, part, [(0, total)]))
+        total = sum(int(trends) for trends in count_trends(asked, part)["trends"].to_pylist())
+        list(list_trends(asked, part, [(0, total)]))
 
 
 def ask_groups(rng: random.Random) -> None:
@@ -185,7 +185,7 @@ def ask_groups(rng: random.Random) -> None:
     }  # fmt: skip
     configuration = {"attributes": {"v": {"type": "bigint"}}, "key": "key"}
     text = json.dumps({"arguments": given, "configuration": configuration})
-    groups_in(groups.parse_request(text), whole(rows))
+    groups_of_partitions(groups.parse_request(text), whole(rows))
 
 
 def group_rows(streams: Sequence[tuple[str | None, naive_groups.Stream]]) -> pa.Table:

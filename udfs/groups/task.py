@@ -23,7 +23,7 @@ ROWS = pa.schema(
 )
 
 
-def groups_in(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
+def groups_of_partitions(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
     """The groups of one portion.
 
     Parameters

@@ -36,7 +36,7 @@ ROWS = pa.schema(
 """Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition."""
 
 
-def match_part(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
     """Match the events of one portion.
 
     Parameters
@@ -82,7 +82,7 @@ class _Portion:
     Attributes
     ----------
     rows
-        As of `match_part`.
+        As of `match_partitions`.
     codes
         int64[n]: number of each event's partition.
     offsets

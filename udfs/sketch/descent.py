@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.sketch.gathering import HITS_TYPE, counts, packed
 from patternlake.udfs.sketch.kernels.hashing import hash_keyed
 from patternlake.udfs.sketch.kernels.probe import false_positive_rate, probe_pairs
-from patternlake.udfs.sketch.question import Question
+from patternlake.udfs.sketch.request import SketchRequest
 
 TOP_TYPE = pa.struct([("hit", pa.bool_()), ("keys", pa.list_(pa.string()))])
 """Whether a segment may hold a name of the pattern, and for which keys, where every key is asked for."""
@@ -42,13 +42,13 @@ class _Asked:
         return present
 
 
-def top_hits(question: Question, rows: pa.StructArray) -> pa.Array:
+def top_hits(request: SketchRequest, rows: pa.StructArray) -> pa.Array:
     """Test the top rows of segments.
 
     Parameters
     ----------
-    question
-        The question.
+    request
+        The request.
     rows
         Struct array of top rows: ``k``, ``ones``, ``pos_lo``, ``pos_hi``, ``time_lo``, ``time_hi``, ``bits``, and
         ``keys`` where every key is asked for.
@@ -57,19 +57,21 @@ def top_hits(question: Question, rows: pa.StructArray) -> pa.Array:
     -------
     Array of `TOP_TYPE`. A segment without a top node (`uniform` left it out as too dense) is always a hit.
     """
-    asked = None if question.every_key else _plain(question)
+    asked = None if request.every_key else _plain(request)
     reader = _Reader(rows)
-    tested = _has_names_only(question)
-    return pa.array([_top_hit(question, reader.row(number), asked, tested) for number in range(len(rows))], TOP_TYPE)
+    tested = _has_names_only(request)
+    return pa.array([_top_hit(request, reader.row(number), asked, tested) for number in range(len(rows))], TOP_TYPE)
 
 
-def node_hits(question: Question, segments: NDArray[np.int64], rows: pa.StructArray, keys: pa.ListArray) -> pa.Array:
+def node_hits(
+    request: SketchRequest, segments: NDArray[np.int64], rows: pa.StructArray, keys: pa.ListArray
+) -> pa.Array:
     """Test the nodes of rows at the level that the question asks for, and above it.
 
     Parameters
     ----------
-    question
-        The question.
+    request
+        The request.
     segments
         int64[r], segment of each row.
     rows
@@ -81,7 +83,7 @@ def node_hits(question: Question, segments: NDArray[np.int64], rows: pa.StructAr
     -------
     Array of `HITS_TYPE`, NULL for a row without hits.
     """
-    asked = None if question.every_key else _plain(question)
+    asked = None if request.every_key else _plain(request)
     levels = rows.field("level").to_numpy(zero_copy_only=False)
     copies = _copies(segments, levels)
     order = np.lexsort((-levels, copies, segments))
@@ -90,10 +92,10 @@ def node_hits(question: Question, segments: NDArray[np.int64], rows: pa.StructAr
     cuts = np.flatnonzero(np.diff(segments[order]) | np.diff(copies[order])) + 1
     for mine in np.split(order, cuts) if len(order) else []:
         segment = int(segments[mine[0]])
-        tested = keys[int(mine[0])].values if question.every_key else None
-        if question.every_key and (tested is None or len(tested) == 0):
+        tested = keys[int(mine[0])].values if request.every_key else None
+        if request.every_key and (tested is None or len(tested) == 0):
             continue
-        _walk(question, segment, mine, levels, reader, tested, asked, found)
+        _walk(request, segment, mine, levels, reader, tested, asked, found)
     return pa.array(found, HITS_TYPE)
 
 
@@ -121,7 +123,7 @@ class _Above:
 
 
 def _walk(
-    question: Question,
+    request: SketchRequest,
     segment: int,
     mine: NDArray[np.int64],
     levels: NDArray[np.int32],
@@ -131,43 +133,43 @@ def _walk(
     found: list[dict[str, Any] | None],
 ) -> None:
     """Walk the rows of one segment from the highest level down; what is found goes to its row's place in `found`."""
-    wanted = max(question.level, question.floor(segment))
-    at_once = max(1, _HASHES_AT_ONCE // max(1, len(question.pattern.names)))
+    wanted = max(request.level, request.floor(segment))
+    at_once = max(1, _HASHES_AT_ONCE // max(1, len(request.pattern.names)))
     parts: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]] = {}
     confirmed: dict[int, bool] = {}
     rows = {int(number): reader.row(int(number)) for number in mine}
     for begin in range(0, 1 if keys is None else len(keys), at_once):
-        asked = plain if keys is None else _keyed(question, keys.slice(begin, at_once))
+        asked = plain if keys is None else _keyed(request, keys.slice(begin, at_once))
         assert asked is not None
         above: _Above | None = None
         chain = False
         for number in mine:
             level, row = int(levels[number]), rows[int(number)]
-            if level < wanted and not question.uniform:
+            if level < wanted and not request.uniform:
                 break
             if row["bits"] is None:
                 continue
-            inside = _inside(question, row)
+            inside = _inside(request, row)
             if level < wanted:
                 inside &= row["topmost"]
             if above is not None and above.level != level + 1:
                 above = None
             # Tops have been asked before, and chose this row's segment.
-            chain = level >= question.height - 2 or (chain and above is not None)
-            key, node, allowed = _pairs(question, asked.keys, row, inside, above)
+            chain = level >= request.height - 2 or (chain and above is not None)
+            key, node, allowed = _pairs(request, asked.keys, row, inside, above)
             present = asked.of(row, key, node)
             if allowed is not None:
                 present &= allowed
-            kept = np.flatnonzero(counts(question, present))
+            kept = np.flatnonzero(counts(request, present))
             key, node, present = key[kept], node[kept], present[kept]
             above = _Above(level, row["node"], key, node, present)
-            if level <= wanted or not question.uniform:
+            if level <= wanted or not request.uniform:
                 parts.setdefault(int(number), []).append((key + begin, node, present))
                 confirmed[int(number)] = chain
     # A walk without gaps needs no look at the levels above again.
     last = next((number for number in map(int, mine) if levels[number] == wanted and confirmed.get(number)), None)
     for number, made in parts.items():
-        if last is not None and number != last and not question.uniform:
+        if last is not None and number != last and not request.uniform:
             continue
         key, node, present = (np.concatenate(arrays) for arrays in zip(*made, strict=True))
         if len(key):
@@ -185,7 +187,7 @@ def _walk(
 
 
 def _pairs(
-    question: Question, keys: int, row: dict[str, Any], inside: NDArray[np.bool_], above: _Above | None
+    request: SketchRequest, keys: int, row: dict[str, Any], inside: NDArray[np.bool_], above: _Above | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | None]:
     """Pairs of key and node (its place in the row) to ask for, and bool[p, names]: which names are left to ask for.
 
@@ -194,7 +196,7 @@ def _pairs(
     if above is None:
         nodes = np.flatnonzero(inside)
         return np.repeat(np.arange(keys), len(nodes)), np.tile(nodes, keys), None
-    parent = row["node"] // question.fanout
+    parent = row["node"] // request.fanout
     # Where each node of the row above has its children, which stand side by side.
     first = np.searchsorted(parent, above.nodes[above.node])
     size = np.searchsorted(parent, above.nodes[above.node], side="right") - first
@@ -203,7 +205,7 @@ def _pairs(
     kept = np.flatnonzero(inside[node]) if len(node) else np.zeros(0, np.int64)
     pair, node = pair[kept], node[kept]
     key, allowed = above.key[pair], above.present[pair]
-    orphans = np.flatnonzero(inside & ~np.isin(parent, above.nodes)) if question.uniform else np.zeros(0, np.int64)
+    orphans = np.flatnonzero(inside & ~np.isin(parent, above.nodes)) if request.uniform else np.zeros(0, np.int64)
     if len(orphans):
         key = np.concatenate([key, np.repeat(np.arange(keys), len(orphans))])
         node = np.concatenate([node, np.tile(orphans, keys)])
@@ -236,55 +238,55 @@ class _Reader:
         return row
 
 
-def _top_hit(question: Question, row: dict[str, Any], plain: _Asked | None, tested: bool) -> dict[str, Any]:
-    keys = row["keys"] if question.every_key else None
-    inside = None if row["bits"] is None else np.flatnonzero(_inside(question, row))
+def _top_hit(request: SketchRequest, row: dict[str, Any], plain: _Asked | None, tested: bool) -> dict[str, Any]:
+    keys = row["keys"] if request.every_key else None
+    inside = None if row["bits"] is None else np.flatnonzero(_inside(request, row))
     if inside is not None and len(inside) == 0:
         return {"hit": False, "keys": None}
-    if inside is None or not question.pattern.names or not tested:
+    if inside is None or not request.pattern.names or not tested:
         return {"hit": True, "keys": keys.to_pylist() if keys is not None else None}
     if keys is None:
         assert plain is not None
         present = plain.of(row, np.zeros(len(inside), np.int64), inside)
         return {"hit": bool(present.any()), "keys": None}
     found: list[str | None] = []
-    at_once = max(1, _HASHES_AT_ONCE // len(question.pattern.names))
+    at_once = max(1, _HASHES_AT_ONCE // len(request.pattern.names))
     for begin in range(0, len(keys), at_once):
         part = keys.slice(begin, at_once)
-        asked = _keyed(question, part)
+        asked = _keyed(request, part)
         present = asked.of(row, np.repeat(np.arange(len(part)), len(inside)), np.tile(inside, len(part)))
         hit = present.any(axis=1).reshape(len(part), len(inside)).any(axis=1)
         found += part.filter(pa.array(hit)).to_pylist()
     return {"hit": bool(found), "keys": found}
 
 
-def _inside(question: Question, row: dict[str, Any]) -> NDArray[np.bool_]:
+def _inside(request: SketchRequest, row: dict[str, Any]) -> NDArray[np.bool_]:
     """bool[c]: nodes that the question's bounds of position and time touch."""
-    return question.window.of_intervals(row["pos_lo"], row["pos_hi"], row["time_lo"], row["time_hi"])
+    return request.window.of_intervals(row["pos_lo"], row["pos_hi"], row["time_lo"], row["time_hi"])
 
 
-def _has_names_only(question: Question) -> bool:
+def _has_names_only(request: SketchRequest) -> bool:
     """Whether every operand asks for names, so that a segment without any of the pattern's can be left out.
 
     Negated names are looked for as well: a segment that holds nothing else may lie between two operands.
     """
     return all(
-        question.pattern.names_of(alternative) is not None
-        for slot in question.pattern.slots
+        request.pattern.names_of(alternative) is not None
+        for slot in request.pattern.slots
         for alternative in slot.alternatives
     )
 
 
-def _plain(question: Question) -> _Asked:
+def _plain(request: SketchRequest) -> _Asked:
     """The names of a question that is not about every key; with the key, if it is about one."""
-    by_name = question.hashes().reshape(len(question.pattern.names), question.expressions, 2)
-    hashes = tuple(np.ascontiguousarray(by_name[:, expression]) for expression in range(question.expressions))
-    return _Asked(1, len(question.pattern.names), hashes)
+    by_name = request.hashes().reshape(len(request.pattern.names), request.expressions, 2)
+    hashes = tuple(np.ascontiguousarray(by_name[:, expression]) for expression in range(request.expressions))
+    return _Asked(1, len(request.pattern.names), hashes)
 
 
-def _keyed(question: Question, keys: pa.StringArray) -> _Asked:
+def _keyed(request: SketchRequest, keys: pa.StringArray) -> _Asked:
     """The names of a question, for each of some keys."""
-    names = question.pattern.names
+    names = request.pattern.names
     known = keys.drop_null()
     codes = np.full(len(keys), -1, np.int32)
     codes[np.asarray(keys.is_valid())] = np.arange(len(known), dtype=np.int32)
@@ -292,7 +294,6 @@ def _keyed(question: Question, keys: pa.StringArray) -> _Asked:
     by_name = np.tile(np.arange(len(names), dtype=np.int32), len(keys))
     texts = pa.array(names, pa.string())
     hashes = tuple(
-        hash_keyed(known, texts, by_key, by_name, expression, question.seed)
-        for expression in range(question.expressions)
+        hash_keyed(known, texts, by_key, by_name, expression, request.seed) for expression in range(request.expressions)
     )
     return _Asked(len(keys), len(names), hashes)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.sketch.kernels.hits import Hits
-from patternlake.udfs.sketch.question import Question
+from patternlake.udfs.sketch.request import SketchRequest
 
 HITS_TYPE = pa.struct(
     [
@@ -36,7 +36,7 @@ side; `fp` is that of one probe.
 _WORD = 62
 
 
-def gathered(question: Question, found: pa.StructArray) -> tuple[Hits, NDArray[np.int64], list[str | None]]:
+def gathered(request: SketchRequest, found: pa.StructArray) -> tuple[Hits, NDArray[np.int64], list[str | None]]:
     """All hits of a question, an array of `HITS_TYPE`, sorted by (key, position).
 
     Returns
@@ -45,7 +45,7 @@ def gathered(question: Question, found: pa.StructArray) -> tuple[Hits, NDArray[n
     """
     flat = found.filter(found.is_valid())
     counts = pa.compute.list_value_length(flat.field("pos_lo")).to_numpy(zero_copy_only=False).astype(np.int64)
-    names, words = len(question.pattern.names), _words(question)
+    names, words = len(request.pattern.names), _words(request)
     pos_lo, pos_hi, time_lo, time_hi, words_of, fp, node = (
         _flat(flat, name) for name in ("pos_lo", "pos_hi", "time_lo", "time_hi", "present", "fp", "node")
     )
@@ -53,11 +53,11 @@ def gathered(question: Question, found: pa.StructArray) -> tuple[Hits, NDArray[n
         np.repeat(flat.field(name).to_numpy(zero_copy_only=False), counts).astype(np.int64)
         for name in ("level", "segment")
     )
-    key, keys = _keys(question, flat, counts)
+    key, keys = _keys(request, flat, counts)
     present = unpacked(words_of.reshape(-1, words), names)
     confirmed = np.repeat(flat.field("confirmed").to_numpy(zero_copy_only=False).astype(np.bool_), counts)
-    kept = _confirmed(question, level, segment, node.astype(np.int64), key, confirmed, present)
-    rate = 1.0 - (1.0 - fp) ** question.expressions
+    kept = _confirmed(request, level, segment, node.astype(np.int64), key, confirmed, present)
+    rate = 1.0 - (1.0 - fp) ** request.expressions
     hits = Hits(pos_lo, pos_hi, time_lo, time_hi, level.astype(np.int8), present, np.where(present, rate[:, None], 0.0))
     order = np.flatnonzero(kept)
     order = order[np.lexsort((pos_lo[order], key[order]))]
@@ -65,10 +65,10 @@ def gathered(question: Question, found: pa.StructArray) -> tuple[Hits, NDArray[n
 
 
 def _keys(
-    question: Question, rows: pa.StructArray, counts: NDArray[np.int64]
+    request: SketchRequest, rows: pa.StructArray, counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[str | None]]:
     """int64[n] number of each hit's key, and the keys in order, NULL first."""
-    if not question.every_key:
+    if not request.every_key:
         return np.zeros(int(counts.sum()), np.int64), [None]
     lists = rows.field("keys").to_pylist()
     keys = sorted({key for row in lists for key in row}, key=lambda key: (key is not None, key or ""))
@@ -80,7 +80,7 @@ def _keys(
 
 
 def _confirmed(
-    question: Question,
+    request: SketchRequest,
     level: NDArray[np.int64],
     segment: NDArray[np.int64],
     node: NDArray[np.int64],
@@ -89,18 +89,18 @@ def _confirmed(
     present: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Take from `present` what a node above denies; True for the nodes at the level that the answer is about."""
-    floors = np.full(len(level), question.level, np.int64)
-    for floor in question.floors:
+    floors = np.full(len(level), request.level, np.int64)
+    for floor in request.floors:
         floors = np.where(segment < floor.before_segment, np.maximum(floors, floor.level or 0), floors)
-    if not question.uniform:
+    if not request.uniform:
         # One number for (key, segment, node), so that a parent is found by binary search.
         place = key * (int(segment.max(initial=0)) + 1) + segment
-        for lower in range(question.height - 3, -1, -1):
+        for lower in range(request.height - 3, -1, -1):
             children, parents = np.flatnonzero((level == lower) & ~confirmed), np.flatnonzero(level == lower + 1)
             if len(children) == 0:
                 continue
-            width = question.fanout ** (question.height - 1 - lower)
-            parent_of = place[children] * width + node[children] // question.fanout
+            width = request.fanout ** (request.height - 1 - lower)
+            parent_of = place[children] * width + node[children] // request.fanout
             known = place[parents] * width + node[parents]
             order = np.argsort(known)
             parents, known = parents[order], known[order]
@@ -109,19 +109,19 @@ def _confirmed(
             above = np.zeros((len(children), present.shape[1]), np.bool_)
             above[found] = present[parents[at[found]]] if len(known) else False
             present[children] &= above
-    relevant = (level == floors) if not question.uniform else (level <= floors)
-    return np.asarray(relevant & counts(question, present))
+    relevant = (level == floors) if not request.uniform else (level <= floors)
+    return np.asarray(relevant & counts(request, present))
 
 
-def counts(question: Question, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def counts(request: SketchRequest, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether a node matters: it may hold a name, or the pattern has a primitive that any event may be."""
-    if any(admitted is None for admitted in question.pattern.admitted.values()):
+    if any(admitted is None for admitted in request.pattern.admitted.values()):
         return np.ones(present.shape[:-1], np.bool_)
     return np.asarray(present.any(axis=-1))
 
 
-def _words(question: Question) -> int:
-    return max(1, -(-len(question.pattern.names) // _WORD))
+def _words(request: SketchRequest) -> int:
+    return max(1, -(-len(request.pattern.names) // _WORD))
 
 
 def packed(present: NDArray[np.bool_]) -> NDArray[np.int64]:

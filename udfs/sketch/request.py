@@ -1,86 +1,284 @@
-"""The first step of a function over the sketch: from arguments and a publication to a checked request, or an error."""
+"""One call of `match_seq` or `match_exists`: its arguments, checked against the sketch that they ask.
+
+A request travels between the steps of a SQL function as JSON text, and is compiled once per worker.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from patternlake.udfs.arguments import check_moment
-from patternlake.udfs.sketch.batch import part_segments
-from patternlake.udfs.sketch.question import Question, compile_question, question_text
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.arguments import check_bounds, check_given, given
+from patternlake.udfs.errors import ArgumentError, PatternError
+from patternlake.udfs.language.names import key_word, quoted
+from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.scopes import Scope
+from patternlake.udfs.limits import MAX_MATCHES
+from patternlake.udfs.policies import check_arguments
+from patternlake.udfs.sketch.conditions import conditions
+from patternlake.udfs.sketch.kernels.hashing import encode_keyed_token, encode_token, hash_tokens
+from patternlake.udfs.sketch.query import SketchPattern, compile_pattern
+from patternlake.udfs.sketch.windows import Window
+
+MOST_NAMES = 1000
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Ageing: segments below `before_segment` have no nodes under `level` any more; None: none at all.
+
+    `until` is the greatest event time of such as have none at all, microseconds since the epoch; None: not known.
+    """
+
+    before_segment: int
+    level: int | None
+    until: int | None = None
 
 
 @dataclass(frozen=True)
 class SketchRequest:
-    """A checked call, and what is to be read for it.
+    """A checked call.
 
     Attributes
     ----------
-    text
-        Of the question, for `compile_question`.
-    number
-        Of the stream.
-    base, batch
-        Batches of the sketch's rows.
-    ingest_base, ingest_batch
-        Batches of the events that it knows.
-    segments_together
-        So many neighbouring segments share a bucket of the nodes below the tops.
+    stream
+        Name of the stream.
+    pattern
+        What is looked for.
+    types
+        Spark type of each of the stream's attributes.
+    policy, after_match, level, verify, max_matches, truncate
+        As asked.
+    key, one_key, every_key
+        The key asked for; whether one is; whether each key is asked for itself.
+    window
+        Inclusive bounds of positions and times.
+    uniform, height, fanout, segment_events, expressions, tokens_are_names, seed, events
+        Of the sketch; `tokens_are_names`: an event has its name as its only token; `events`: how many it knows.
+    floors
+        What ageing has removed, oldest segments first.
     """
 
-    text: str
-    number: int
-    base: int
-    batch: int
-    ingest_base: int
-    ingest_batch: int
-    segments_together: int
+    stream: str
+    pattern: SketchPattern
+    types: Mapping[str, str]
+    key_column: str | None
+    policy: str
+    after_match: str
+    key: str | None
+    one_key: bool
+    every_key: bool
+    window: Window
+    level: int
+    verify: bool
+    max_matches: int
+    truncate: bool
+    uniform: bool
+    height: int
+    fanout: int
+    segment_events: int
+    expressions: int
+    tokens_are_names: bool
+    seed: int
+    events: int
+    floors: tuple[Floor, ...]
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """uint64[names × expressions, 2]: the tokens to ask for; those of one name stand together."""
+        encoded = [
+            encode_keyed_token(self.key, expression, name) if self.one_key else encode_token(expression, name)
+            for name in self.pattern.names
+            for expression in range(self.expressions)
+        ]
+        return hash_tokens(encoded, self.seed)
+
+    def floor(self, segment: int) -> int:
+        """The lowest level that ageing has left of a segment."""
+        levels = [floor.level or 0 for floor in self.floors if segment < floor.before_segment]
+        return max(levels, default=0)
 
     @property
-    def question(self) -> Question:
-        """The compiled question."""
-        return compile_question(self.text)
+    def dropped(self) -> tuple[int, int] | None:
+        """First and last position, inside the question's bounds, of what ageing has left nothing of; None: no such."""
+        gone = max((floor for floor in self.floors if floor.level is None), key=_reach, default=None)
+        if gone is None or self.window.empty:
+            return None
+        bounds = self.window
+        low = max(1, bounds.from_position or 1)
+        high = min(gone.before_segment * self.segment_events, self.events)
+        if bounds.to_position is not None:
+            high = min(high, bounds.to_position)
+        earlier = bounds.from_time is not None and gone.until is not None and gone.until < bounds.from_time
+        return None if low > high or earlier else (low, high)
+
+    @property
+    def leaf_events(self) -> int:
+        """Events of one leaf."""
+        return max(1, self.segment_events // self.fanout ** (self.height - 1))
+
+    @property
+    def nodes(self) -> int:
+        """About how many nodes the whole tree has."""
+        return -(-self.events // self.leaf_events) * self.fanout // (self.fanout - 1)
+
+    def tiers(self) -> list[str]:
+        """Which parts of the node table hold the nodes that answer."""
+        top = self.height - 1
+        lowest = {self.level, *(max(self.level, floor.level or 0) for floor in self.floors)}
+        # Where `uniform` has left out a parent, its children answer in its place.
+        below = top > 0 and (self.uniform or min(lowest) < top)
+        return (["body"] if below else []) + (["top"] if max(lowest) == top else [])
 
 
-def check_request(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> SketchRequest:
-    """Check a call, and say what is to be read for it.
+def request_text(arguments: Mapping[str, Any], sketch: Mapping[str, Any] | None, known: list[str]) -> str:
+    """The JSON text of a request; checks everything that can be checked before data is read.
 
     Parameters
     ----------
     arguments
-        The function's arguments by name; times in microseconds since the epoch.
-    publication
-        ``at``: the sketch's publication at `as_of`, or None; ``newest``: the latest one; ``first`` and ``horizon``:
-        when the sketch was first published and the earliest moment that can be asked, microseconds, or None.
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    sketch
+        ``state``, ``configuration`` (JSON texts) of the publication that answers, or None where there is none.
     known
         Streams that have a sketch.
 
     Raises
     ------
-    PatternLakeError
-        What is wrong with the call.
+    ArgumentError, PatternError
+        Naming the argument and what would be right.
     """
-    at = publication["at"]
-    check_moment(f"the sketch of {arguments['stream']!r}", arguments.get("as_of"), publication)
-    text = question_text(arguments, None if at is None else _sketch(at, publication["newest"]), known)
-    source, state = json.loads(at["source"]), json.loads(at["state"])
-    sizing = state["plans"][0]["sizing"]
-    height = compile_question(text).height
+    check_given(arguments)
+    if sketch is None:
+        streams = ", ".join(repr(name) for name in known) or "none yet; run `ingest` and `sketch`"
+        raise ArgumentError(
+            f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}. Configure one "
+            "under `sketches` and run `sketch`, or ask match_pattern, which needs none"
+        )
+    text = json.dumps({"arguments": dict(arguments), "sketch": dict(sketch)}, sort_keys=True)
+    request = parse_request(text)
+    # match_exists has no `truncate`: it says NULL.
+    if "truncate" in arguments and not request.verify and not request.truncate:
+        _refuse_dropped(request)
+    return text
+
+
+@lru_cache(maxsize=64)
+def parse_request(text: str) -> SketchRequest:
+    """The request of a text that `request_text` made."""
+    parts = json.loads(text)
+    arguments, state = parts["arguments"], json.loads(parts["sketch"]["state"])
+    configuration = json.loads(parts["sketch"]["configuration"])
+    stream = configuration["stream"]
+    query = parse(arguments["pattern"])
+    verify = given(arguments, "verify", False)
+    types = {name: entry["type"] for name, entry in stream["attributes"].items()}
+    key_column = stream["key"]
+    scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=key_column)
+    named = "name" in (stream.get("tokens") or ["name"])
+    pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=named)
+    conditions(pattern)
+    if len(pattern.names) > MOST_NAMES:
+        raise ArgumentError(f"the pattern has {len(pattern.names)} different names; at most {MOST_NAMES} are possible")
+    policy = given(arguments, "policy", "skip_till_next")
+    after_match = given(arguments, "after_match", "past_last")
+    max_matches = given(arguments, "max_matches", MAX_MATCHES)
+    check_arguments(policy, after_match, max_matches)
+    height = len(state["plans"][0]["sizing"]["levels"])
+    level = given(arguments, "level", 0)
+    _check_level(arguments["stream"], level, height, verify)
+    one_key, every_key = _check_keys(arguments, configuration, pattern, stream, verify)
+    check_bounds(arguments, ("from_position", "to_position"), ("from_time", "to_time"))
     return SketchRequest(
-        text=text,
-        number=at["object_id"],
-        base=at["base_batch"],
-        batch=at["batch_id"],
-        ingest_base=source["ingest_base"],
-        ingest_batch=source["ingest_batch"],
-        segments_together=part_segments(sizing["leaf_events"] * sizing["fanout"] ** (height - 1)),
+        stream=arguments["stream"],
+        pattern=pattern,
+        types=types,
+        key_column=key_column,
+        policy=policy,
+        after_match=after_match,
+        key=arguments.get("key"),
+        one_key=one_key,
+        every_key=every_key,
+        window=Window(*(arguments.get(name) for name in ("from_position", "to_position", "from_time", "to_time"))),
+        level=level,
+        verify=verify,
+        max_matches=max_matches,
+        truncate=given(arguments, "truncate", False),
+        uniform=configuration["structure"] == "uniform",
+        height=height,
+        fanout=configuration["fanout"],
+        segment_events=configuration["events_per_leaf"] * configuration["fanout"] ** (height - 1),
+        expressions=len(stream.get("tokens") or ["name"]),
+        tokens_are_names=(stream.get("tokens") or ["name"]) == ["name"],
+        seed=configuration["seed"],
+        events=state["events"],
+        floors=tuple(
+            Floor(entry["before_segment"], entry["level"], entry.get("until")) for entry in parts["sketch"]["floors"]
+        ),
     )
 
 
-def _sketch(at: Mapping[str, Any], newest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a question needs of a publication, and what ageing has removed by now: it is gone at any `as_of`."""
-    state = newest["state"] if newest["base_batch"] == at["base_batch"] else at["state"]
-    floors = json.loads(state).get("floors", [])
-    return {"state": at["state"], "configuration": at["configuration"], "floors": floors}
+def _reach(floor: Floor) -> int:
+    return floor.before_segment
+
+
+def _refuse_dropped(request: SketchRequest) -> None:
+    if request.dropped is None:
+        return
+    low, high = request.dropped
+    raise ArgumentError(
+        f"ageing has dropped the sketch of positions {low:,} to {high:,} of {request.stream!r}, and the question "
+        f"reaches into them; ask from_position => {high + 1}, verify => true (exact, on the events), or truncate => "
+        "true (the rows of what is left, flagged)"
+    )
+
+
+def _check_level(stream: str, level: int, height: int, verify: bool) -> None:
+    if not 0 <= level < height:
+        raise ArgumentError(
+            f"level {level}: the sketch of {stream!r} has the levels 0 (leaves) to {height - 1} (whole segments)"
+        )
+    if verify and level:
+        raise ArgumentError(f"level {level} with verify => true: an exact answer is about events; leave the level out")
+
+
+def _check_keys(
+    arguments: Mapping[str, Any],
+    configuration: Mapping[str, Any],
+    pattern: SketchPattern,
+    stream: Mapping[str, Any],
+    verify: bool,
+) -> tuple[bool, bool]:
+    """(one key is asked for, every key is asked for)."""
+    one_key, partitioned = arguments.get("key") is not None, bool(pattern.partition)
+    if partitioned:
+        columns = {"key"} | ({stream["key"]} if stream["key"] else set())
+        strange = [column for column in pattern.partition if column not in columns]
+        if strange or len(pattern.partition) > 1:
+            raise ArgumentError(
+                f"PARTITION BY {', '.join(map(quoted, pattern.partition))}: match_seq partitions by the stream's key "
+                f"only; write PARTITION BY {key_word(stream['key'])}"
+            )
+    if not one_key and not partitioned:
+        return False, False
+    asked = f"key => {arguments['key']!r}" if one_key else f"PARTITION BY {pattern.partition[0]}"
+    if stream["key"] is None:
+        raise ArgumentError(f"{asked}: the stream {arguments['stream']!r} has no key; configure `key` for it")
+    if not configuration["keyed"]:
+        raise ArgumentError(
+            f"{asked}: the sketch of {arguments['stream']!r} is not keyed; configure `keyed: true` for it, and rebuild"
+        )
+    if pattern.counted and not verify:
+        assert pattern.within is not None
+        raise PatternError(
+            "WITHIN … EVENTS counts the events of a key here, and leaves don't: ask with verify => true",
+            arguments["pattern"],
+            pattern.within.span.start,
+            pattern.within.span.end,
+        )
+    return one_key, not one_key

@@ -16,7 +16,7 @@ from patternlake.udfs.sketch.gathering import gathered
 from patternlake.udfs.sketch.kernels.candidates import candidate_ranges, needs_every_event
 from patternlake.udfs.sketch.kernels.hits import Hits, Matches
 from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
-from patternlake.udfs.sketch.question import Question
+from patternlake.udfs.sketch.request import SketchRequest
 
 STEP_TYPE = pa.struct([("operand", pa.string()), ("from_position", pa.int64()), ("to_position", pa.int64())])
 ROWS = pa.schema(
@@ -56,13 +56,13 @@ class Candidates:
     blocks: tuple[int, ...]
 
 
-def answer(question: Question, hits: pa.Array) -> pa.Table:
+def answer(request: SketchRequest, hits: pa.Array) -> pa.Table:
     """One approximate answer: rows of `ROWS`, numbered in each partition.
 
     Parameters
     ----------
-    question
-        The question.
+    request
+        The request.
     hits
         Array of `gathering.HITS_TYPE`.
 
@@ -71,55 +71,55 @@ def answer(question: Question, hits: pa.Array) -> pa.Table:
     ArgumentError
         A partition, or the answer where there is none, has more rows than asked for.
     """
-    found, offsets, keys = gathered(question, hits)
+    found, offsets, keys = gathered(request, hits)
 
     def run(first: int, last: int) -> pa.Table:
         mine = found.take(np.arange(offsets[first], offsets[last]))
-        truncate = question.truncate and last - first <= 1
-        matches = _matches(question, mine, offsets[first : last + 1] - offsets[first], question.max_matches, truncate)
-        return rows_of(question, matches, keys[first:last])
+        truncate = request.truncate and last - first <= 1
+        matches = _matches(request, mine, offsets[first : last + 1] - offsets[first], request.max_matches, truncate)
+        return rows_of(request, matches, keys[first:last])
 
     return pa.concat_tables(by_partition(0, len(keys), run))
 
 
-def everywhere(question: Question) -> Candidates:
+def everywhere(request: SketchRequest) -> Candidates:
     """What an exact answer has to read back where the sketch is not asked."""
-    partitioned = question.every_key or question.one_key
-    every = needs_every_event(question.pattern, question.policy, partitioned=partitioned)
-    return Candidates(None if every else tuple(question.pattern.names), tuple(range(block_of(question.events) + 1)))
+    partitioned = request.every_key or request.one_key
+    every = needs_every_event(request.pattern, request.policy, partitioned=partitioned)
+    return Candidates(None if every else tuple(request.pattern.names), tuple(range(block_of(request.events) + 1)))
 
 
-def candidates(question: Question, hits: pa.Array) -> Candidates:
+def candidates(request: SketchRequest, hits: pa.Array) -> Candidates:
     """What an exact answer has to read back, given an array of `gathering.HITS_TYPE`."""
-    if question.every_key:
-        return everywhere(question)
-    names, last = question.pattern.names, block_of(question.events)
-    found, offsets, _ = gathered(question, hits)
-    found, _ = _with_dropped(question, found, offsets)
+    if request.every_key:
+        return everywhere(request)
+    names, last = request.pattern.names, block_of(request.events)
+    found, offsets, _ = gathered(request, hits)
+    found, _ = _with_dropped(request, found, offsets)
     wanted = candidate_ranges(
-        question.pattern, found, policy=question.policy, partitioned=question.one_key, window=question.window
+        request.pattern, found, policy=request.policy, partitioned=request.one_key, window=request.window
     )
     blocks = range(last + 1) if wanted.ranges is None else _touched(wanted.ranges)
     return Candidates(None if wanted.every_event else tuple(names), tuple(blocks))
 
 
-def costs_no_more(question: Question, hits: pa.Array, events: int) -> bool:
+def costs_no_more(request: SketchRequest, hits: pa.Array, events: int) -> bool:
     """Whether an exact answer reads no more events than the sketch has nodes to ask, for each key that it is asked for.
 
     Parameters
     ----------
-    question
+    request
         Compiled with verify.
     hits
         Array of `gathering.HITS_TYPE`.
     events
         About how many events, of any key, carry names of the pattern where a match can be.
     """
-    found, _, keys = gathered(question, hits)
-    if question.one_key:
+    found, _, keys = gathered(request, hits)
+    if request.one_key:
         # Of one key no count is kept; each node that may hold it has an event or so.
         events = min(events, len(found))
-    return events <= min(question.nodes * max(1, len(keys)), _FEW_EVENTS)
+    return events <= min(request.nodes * max(1, len(keys)), _FEW_EVENTS)
 
 
 @dataclass(frozen=True)
@@ -144,15 +144,15 @@ class Existence:
         return True if True in said else (None if None in said else False)
 
 
-def exists(question: Question, hits: pa.Array) -> Existence:
+def exists(request: SketchRequest, hits: pa.Array) -> Existence:
     """Whether the pattern occurs, given an array of `gathering.HITS_TYPE`."""
-    found, offsets, keys = gathered(question, hits)
-    sure = _occurring(question, found, offsets)
-    if not question.floors:
+    found, offsets, keys = gathered(request, hits)
+    sure = _occurring(request, found, offsets)
+    if not request.floors:
         return Existence({key: bool(one) for key, one in zip(keys, sure, strict=True)}, False)
-    coarse, offsets = _with_dropped(question, found, offsets)
-    split, offsets = _split(coarse, offsets, len(question.pattern.slots), question.leaf_events)
-    perhaps = _occurring(question, split, offsets)
+    coarse, offsets = _with_dropped(request, found, offsets)
+    split, offsets = _split(coarse, offsets, len(request.pattern.slots), request.leaf_events)
+    perhaps = _occurring(request, split, offsets)
     said = {
         key: True if one else (None if more else False) for key, one, more in zip(keys, sure, perhaps, strict=False)
     }
@@ -160,35 +160,35 @@ def exists(question: Question, hits: pa.Array) -> Existence:
     return Existence(said, None if len(perhaps) > len(keys) and perhaps[-1] else False)
 
 
-def _occurring(question: Question, hits: Hits, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _occurring(request: SketchRequest, hits: Hits, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
     """bool[keys]: which keys have a match."""
     found = np.zeros(len(offsets) - 1, np.bool_)
-    if question.policy != "skip_till_any":
+    if request.policy != "skip_till_any":
         # No more matches than nodes to begin at.
-        found[_matches(question, hits, offsets, max(1, len(hits)), True).key] = True
+        found[_matches(request, hits, offsets, max(1, len(hits)), True).key] = True
         return found
     for key in range(len(found)):
         mine = hits.take(np.arange(offsets[key], offsets[key + 1]))
-        found[key] = len(_matches(question, mine, np.array([0, len(mine)]), 1, True)) > 0
+        found[key] = len(_matches(request, mine, np.array([0, len(mine)]), 1, True)) > 0
     return found
 
 
-def _matches(question: Question, hits: Hits, offsets: NDArray[np.int64], limit: int, truncate: bool) -> Matches:
+def _matches(request: SketchRequest, hits: Hits, offsets: NDArray[np.int64], limit: int, truncate: bool) -> Matches:
     return match_nodes_by_key(
-        question.pattern,
+        request.pattern,
         hits,
         offsets,
-        policy=question.policy,
-        after_match=question.after_match,
+        policy=request.policy,
+        after_match=request.after_match,
         max_matches=limit,
         truncate=truncate,
     )
 
 
-def rows_of(question: Question, matches: Matches, keys: Sequence[str | None]) -> pa.Table:
+def rows_of(request: SketchRequest, matches: Matches, keys: Sequence[str | None]) -> pa.Table:
     """Matches as rows of `ROWS`, given the keys that `Matches.key` counts."""
     count, steps = matches.operand.shape
-    labels = pa.array(question.pattern.labels, pa.string())
+    labels = pa.array(request.pattern.labels, pa.string())
     step = pa.StructArray.from_arrays(
         [
             labels.take(pa.array(matches.operand.ravel())),
@@ -198,7 +198,7 @@ def rows_of(question: Question, matches: Matches, keys: Sequence[str | None]) ->
         fields=list(STEP_TYPE),
     )
     step_lists = pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(steps)), step)
-    shown = list(keys) if question.every_key else [question.key]
+    shown = list(keys) if request.every_key else [request.key]
     key = pa.array(shown, pa.string()).take(pa.array(matches.key))
     columns = [
         pa.array(ranks(matches.key) + 1),
@@ -209,9 +209,9 @@ def rows_of(question: Question, matches: Matches, keys: Sequence[str | None]) ->
         pa.array(matches.last_time).cast(ROWS.field("last_time").type),
         step_lists,
         pa.array(matches.level.astype(np.int32)),
-        pa.array(np.full(count, question.verify)),
+        pa.array(np.full(count, request.verify)),
         pa.array(matches.fp_bound),
-        pa.array(np.full(count, matches.truncated or (not question.verify and question.dropped is not None))),
+        pa.array(np.full(count, matches.truncated or (not request.verify and request.dropped is not None))),
     ]
     return pa.Table.from_arrays(columns, schema=ROWS)
 
@@ -222,14 +222,14 @@ def _touched(ranges: NDArray[np.int64]) -> list[int]:
     return sorted({block for low, high in zip(first, last, strict=True) for block in range(low, high + 1)})
 
 
-def _with_dropped(question: Question, hits: Hits, offsets: NDArray[np.int64]) -> tuple[Hits, NDArray[np.int64]]:
+def _with_dropped(request: SketchRequest, hits: Hits, offsets: NDArray[np.int64]) -> tuple[Hits, NDArray[np.int64]]:
     """The hits of each key, and before them one coarse node for what is dropped: it may have held anything at any time.
 
     Where every key is asked for, one more key has that node alone: a key that nothing else is known of.
     """
-    if question.dropped is None:
+    if request.dropped is None:
         return hits, offsets
-    low, high = question.dropped
+    low, high = request.dropped
     node = replace(
         hits,
         pos_lo=np.array([low]),
@@ -244,7 +244,7 @@ def _with_dropped(question: Question, hits: Hits, offsets: NDArray[np.int64]) ->
     both = Hits(**{name: np.concatenate([getattr(node, name), getattr(hits, name)]) for name in names})
     rows = np.insert(np.arange(1, len(hits) + 1), offsets[:-1], 0)
     offsets = offsets + np.arange(len(offsets))
-    if question.every_key:
+    if request.every_key:
         rows, offsets = np.append(rows, 0), np.append(offsets, len(rows) + 1)
     return both.take(rows), offsets
 

@@ -1,4 +1,4 @@
-"""One part of an exact answer: the events of some keys, or of the whole stream, matched one by one."""
+"""What one task of an exact answer does: the events of some keys, or of the whole stream, are matched one by one."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.limits import by_partition
 from patternlake.udfs.sketch.kernels.exact import Events, match_events, presence
-from patternlake.udfs.sketch.question import Question
+from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.result import rows_of
 
 
-def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-    """Match the events of one part.
+def match_exactly(request: SketchRequest, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+    """Match the events of one task.
 
     Parameters
     ----------
-    question
-        The question.
+    request
+        The request.
     columns
         ``position``, ``time`` and ``name`` of n `events` in any order; ``tokens`` where they are not the names alone;
         ``key``, ``step``, ``probability`` and ``attributes`` where the question or its conditions read them.
@@ -36,9 +36,9 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> Iterator[
     PatternLakeError
         A partition, or the answer where there is none, has more rows than asked for; what matching itself raises.
     """
-    keys: list[str | None] = [question.key]
+    keys: list[str | None] = [request.key]
     positions = columns["position"].to_numpy(zero_copy_only=False).astype(np.int64)
-    if question.every_key:
+    if request.every_key:
         codes, keys = _ranked(columns["key"])
         order = np.lexsort((positions, codes))
         offsets = np.searchsorted(codes[order], np.arange(len(keys) + 1))
@@ -49,22 +49,22 @@ def exact_part(question: Question, columns: Mapping[str, pa.Array]) -> Iterator[
     events = Events(
         positions=positions[order],
         times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
-        present=presence(question.pattern.names, _token_columns(question, rows)),
-        columns=event_columns(rows, question.pattern.columns, question.types),
-        offsets=offsets if question.every_key or question.one_key else None,
+        present=presence(request.pattern.names, _token_columns(request, rows)),
+        columns=event_columns(rows, request.pattern.columns, request.types),
+        offsets=offsets if request.every_key or request.one_key else None,
     )
 
     def run(first: int, last: int) -> pa.Table:
         matches = match_events(
-            question.pattern,
+            request.pattern,
             events if len(keys) == 1 else _of_keys(events, offsets, first, last),
-            policy=question.policy,
-            after_match=question.after_match,
-            max_matches=question.max_matches,
-            truncate=question.truncate and last - first <= 1,
-            window=question.window,
+            policy=request.policy,
+            after_match=request.after_match,
+            max_matches=request.max_matches,
+            truncate=request.truncate and last - first <= 1,
+            window=request.window,
         )
-        return rows_of(question, matches, keys[first:last])
+        return rows_of(request, matches, keys[first:last])
 
     yield from by_partition(0, len(keys), run)
 
@@ -94,9 +94,9 @@ def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
     return rank[codes], [*([None] if nameless else []), *(known[place] for place in order)]
 
 
-def _token_columns(question: Question, rows: Mapping[str, pa.Array]) -> list[pa.Array]:
+def _token_columns(request: SketchRequest, rows: Mapping[str, pa.Array]) -> list[pa.Array]:
     if "tokens" not in rows or rows["tokens"].null_count:  # of a stream whose only token is the name
         return [rows["name"]]
-    flat, count = pc.list_flatten(rows["tokens"]), question.expressions
+    flat, count = pc.list_flatten(rows["tokens"]), request.expressions
     numbers = np.arange(0, len(flat), count)
     return [flat.take(pa.array(numbers + column)) for column in range(count)]

@@ -69,7 +69,7 @@ def check_request(
 
     Returns
     -------
-    ``text``: for `asked`; ``batch``, ``base``, ``low_pane``, ``high_pane``: which vertices are read; ``by_part``:
+    ``text``: for `asked`; ``batch``, ``base``, ``low_pane``, ``high_pane``: which vertices are read; ``by_partition``:
     whether the key asked for is the partition's; ``counted``: windows count events; ``pane``: width of a pane;
     ``step``, ``length``: a window begins at every step-th pane and has length panes; ``block``: windows of one
     block; ``parts``: into how many parts the work is dealt; ``vertices``, ``lowest_pane``, ``highest_pane``: how many
@@ -122,7 +122,7 @@ def check_request(
         "base": at["base_batch"],
         "low_pane": max(first * step, -_ALL) if windows.width else 0,
         "high_pane": min(last * step + length - 1, _ALL) if windows.width else 0,
-        "by_part": bool(query.partition),
+        "by_partition": bool(query.partition),
         "counted": windows.counted,
         "pane": windows.pane,
         "step": step,

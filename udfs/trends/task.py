@@ -80,7 +80,7 @@ class _Part:
         return {"key": names.take(pa.array(cell)), "window": pa.array(window), **bounds, "final": pa.array(final)}
 
 
-def part_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> _Part:
+def trends_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> _Part:
     """Build the graph of a part.
 
     Parameters
@@ -112,7 +112,7 @@ def part_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> _Part:
     )
 
 
-def count_part(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
+def count_trends(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
     """Count the trends of a part.
 
     Returns
@@ -126,7 +126,7 @@ def count_part(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
     """
     if not len(rows["block"]):
         return COUNT_ROWS.empty_table()
-    part = part_of(asked, rows)
+    part = trends_of(asked, rows)
     counts = part.trends.counts()
     cells = part.trends.cells
     columns = part.columns(np.arange(len(cells.key))) | {
@@ -138,7 +138,7 @@ def count_part(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
     return _table(columns, COUNT_ROWS)
 
 
-def list_part(
+def list_trends(
     asked: TrendsRequest, rows: Mapping[str, pa.Array], ranges: Iterable[tuple[int, int]]
 ) -> Iterator[pa.Table]:
     """List trends of a part by their numbers, in the order of partition, window and positions.
@@ -146,7 +146,7 @@ def list_part(
     Parameters
     ----------
     asked, rows
-        As of `part_of`.
+        As of `trends_of`.
     ranges
         First number and the one behind the last, of each run of trends that is listed.
 
@@ -159,7 +159,7 @@ def list_part(
     PatternLakeError
         What the vertices do not allow.
     """
-    part = part_of(asked, rows)
+    part = trends_of(asked, rows)
     for low, high in ranges:
         for batch in part.trends.extract(low, high):
             yield _trend_rows(part, batch)

@@ -12,23 +12,23 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.groups import request as groups
-from patternlake.udfs.groups.task import groups_in
+from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.kleene import request as patterns
-from patternlake.udfs.kleene.task import match_part
+from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.state import BATCH_SCHEMA
 from patternlake.udfs.machines.task import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
-from patternlake.udfs.sketch.question import compile_question, question_text
+from patternlake.udfs.sketch.request import parse_request, request_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.sizing.sizes import plan
-from patternlake.udfs.sketch.task import exact_part
+from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import graph_rows
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.task import count_part, list_part
+from patternlake.udfs.trends.task import count_trends, list_trends
 from patternlake.udfs.trends.vertex_rows import vertex_rows
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
 
@@ -66,12 +66,12 @@ def warm_sketch_questions() -> None:
     for policy, after_match in _POLICIES:
         for pattern, arguments in asked:
             given = {"stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match, **arguments}
-            _ask_sketch(question_text(given, sketch, ["s"]), nodes, events)
+            _ask_sketch(request_text(given, sketch, ["s"]), nodes, events)
 
 
 def _ask_sketch(text: str, nodes: pa.Table, events: pa.Table) -> None:
     """One question: down the tree, from what is found there, and from the events."""
-    question = compile_question(text)
+    question = parse_request(text)
     tops = nodes.filter(pa.compute.equal(nodes["bucket"], TOP_BUCKET))
     hit = top_hits(question, _structs(tops))
     keys = dict(zip(tops["segment"].to_pylist(), hit.field("keys").to_pylist(), strict=True))
@@ -84,7 +84,7 @@ def _ask_sketch(text: str, nodes: pa.Table, events: pa.Table) -> None:
         exists(question, hits)
     candidates(question, hits)
     mine = events if not question.one_key else events.filter(pa.compute.equal(events["key"], question.key))
-    list(exact_part(question, columns_of(mine)))
+    list(match_exactly(question, columns_of(mine)))
 
 
 def _structs(rows: pa.Table) -> pa.StructArray:
@@ -118,7 +118,7 @@ def warm_patterns() -> None:
             if truncate:
                 given |= {"truncate": True, "max_matches": 1}
             said = patterns.check_request(given, {"at": at, "first": None, "horizon": None}, ["s"], counts)
-            list(match_part(patterns.parse_request(said["text"]), 0, columns_of(events)))
+            list(match_partitions(patterns.parse_request(said["text"]), 0, columns_of(events)))
 
 
 def warm_trend_questions() -> None:
@@ -136,8 +136,8 @@ def warm_trend_questions() -> None:
         graph_rows(layout, columns)
         columns["block"] = pa.array(np.zeros(batch.num_rows, np.int64))
         question = TrendsRequest(layout, None, None, -_EVERY_WINDOW, _EVERY_WINDOW, 100, 10**6, False)
-        total = sum(int(trends) for trends in count_part(question, columns)["trends"].to_pylist())
-        list(list_part(question, columns, [(0, total)]))
+        total = sum(int(trends) for trends in count_trends(question, columns)["trends"].to_pylist())
+        list(list_trends(question, columns, [(0, total)]))
 
 
 def warm_group_questions() -> None:
@@ -148,7 +148,7 @@ def warm_group_questions() -> None:
     for overlap in ("single", "complete"):
         given = {"pattern": "a, b+ | c WITHIN 4 EVENTS", "overlap": overlap}
         text = json.dumps({"arguments": given, "configuration": STREAM})
-        groups_in(groups.parse_request(text), events)
+        groups_of_partitions(groups.parse_request(text), events)
 
 
 def warm_live_questions() -> None:

@@ -14,7 +14,7 @@ from naive.kleene_random import TYPES, Pattern, random_events
 
 from patternlake.udfs.errors import PatternError
 from patternlake.udfs.kleene import request
-from patternlake.udfs.kleene.task import match_part
+from patternlake.udfs.kleene.task import match_partitions
 
 CONFIGURATION = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
 
@@ -69,7 +69,7 @@ def answered(text: str, events: list[Event], policy: str) -> tuple[list[Row], in
             first, last = ((span + sign * checked["within"]) // question.width for sign in (-1, 1))
             low, high = np.clip(first, checked["low"], checked["high"]), np.clip(last, checked["low"], checked["high"])
             rows = [row for row, inside in zip(rows, (low <= portion) & (portion <= high), strict=True) if inside]
-        found += [row for table in match_part(question, portion, columns(rows)) for row in table.to_pylist()]
+        found += [row for table in match_partitions(question, portion, columns(rows)) for row in table.to_pylist()]
     found.sort(key=lambda row: (row["first_position"], row["match_no"]))
     bound = [{name: tuple(positions) for name, positions in row["bindings"] if positions} for row in found]
     return bound, checked["high"] - checked["low"] + 1

@@ -18,7 +18,7 @@ from naive.sketch_cases import random_events, random_pattern
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.gathering import HITS_TYPE, packed
-from patternlake.udfs.sketch.question import compile_question, question_text
+from patternlake.udfs.sketch.request import parse_request, request_text
 from patternlake.udfs.sketch.result import exists
 
 SEGMENT = 4
@@ -35,12 +35,12 @@ def asked(pattern: str, events: int, segments: int, *, until: int | None = None,
     state = {"plans": [{"sizing": {"levels": [{}, {}, {}]}}], "events": events}
     floors = [{"level": None, "before_segment": segments, "until": until}] if segments else []
     sketch = {"state": json.dumps(state), "configuration": json.dumps(configuration), "floors": floors}
-    return question_text({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"])
+    return request_text({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"])
 
 
 def occurs(text: str, leaves: Sequence[naive.Row]) -> bool | None:
     """What existence says, given what the descent finds on leaves."""
-    names = compile_question(text).pattern.names
+    names = parse_request(text).pattern.names
     held = [leaf for leaf in leaves if leaf.names & set(names)]
     present = np.array([[name in leaf.names for name in names] for leaf in held], np.bool_).reshape(-1, len(names))
     row = {
@@ -49,7 +49,7 @@ def occurs(text: str, leaves: Sequence[naive.Row]) -> bool | None:
         "time_lo": [leaf.time_lo for leaf in held], "time_hi": [leaf.time_hi for leaf in held],
         "present": packed(present).ravel().tolist(), "fp": [0.0] * len(held),
     }  # fmt: skip
-    return exists(compile_question(text), pa.array([row], HITS_TYPE)).anywhere
+    return exists(parse_request(text), pa.array([row], HITS_TYPE)).anywhere
 
 
 @given(SEEDS)

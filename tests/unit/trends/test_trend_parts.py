@@ -17,7 +17,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.sharing import Cell, Share, shares
-from patternlake.udfs.trends.task import count_part, list_part
+from patternlake.udfs.trends.task import count_trends, list_trends
 from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
 
@@ -53,11 +53,11 @@ def test_portions_together_give_the_answer_of_all(seed: int) -> None:
     wanted = {(key, window or 0, row) for (key, window), found in naive.trends(query, events).items() for row in found}
     listed, counted = set(), 0
     for part in dealt(layout, rows, asked.block, 3, rng):
-        total = sum(int(trends) for trends in count_part(asked, part)["trends"].to_pylist())
+        total = sum(int(trends) for trends in count_trends(asked, part)["trends"].to_pylist())
         counted += total
         cut = rng.randint(0, total)
         for low, high in ((0, cut), (cut, total)):
-            found = [row for rows in list_part(asked, part, [(low, high)]) for row in rows.to_pylist()]
+            found = [row for rows in list_trends(asked, part, [(low, high)]) for row in rows.to_pylist()]
             assert len(found) == high - low
             listed |= {(row["key"], row["window"], tuple(row["positions"])) for row in found}
     assert listed == wanted
@@ -69,7 +69,7 @@ def test_windows_that_were_not_asked_for_are_left_out() -> None:
     layout = Layout(question, ATTRIBUTES)
     events = [naive.Event(at + 1, at * 1_000_000, "E") for at in range(6)]
     rows = columns([vertex_rows(layout, table_rows(events))]) | {"block": pa.array([0] * 6, pa.int64())}
-    answer = count_part(TrendsRequest(layout, None, 4_000_000, 1, 3, 100, 10, False), rows).to_pylist()
+    answer = count_trends(TrendsRequest(layout, None, 4_000_000, 1, 3, 100, 10, False), rows).to_pylist()
     assert [(row["window"], row["trends"], row["longest"], row["final"]) for row in answer] == [
         (1, "1", 2, True),
         (2, "1", 2, True),
@@ -89,7 +89,7 @@ def test_counts_of_thousands_of_digits_are_exact() -> None:
     layout = Layout(compiled("PATTERN E+ e[]"), ATTRIBUTES)
     events = [naive.Event(at + 1, at, "E") for at in range(14_400)]
     rows = columns([vertex_rows(layout, table_rows(events))]) | {"block": pa.array([0] * len(events), pa.int64())}
-    (row,) = count_part(TrendsRequest(layout, None, None, -(2**60), 2**60, 1, 10, False), rows).to_pylist()
+    (row,) = count_trends(TrendsRequest(layout, None, None, -(2**60), 2**60, 1, 10, False), rows).to_pylist()
     assert number_of(row["trends"]) == 2**14_398
     assert number_of(row["total_length"]) == 2 * 2**14_398 + 14_398 * 2**14_397
     with pytest.raises(ArgumentError, match=r"the query has about 10\^4334 trends, more than max_trends = 10; raise"):
