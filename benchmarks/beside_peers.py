@@ -79,9 +79,9 @@ from kernel_kleene import RISING, SCOPE, SEQUENCE
 from spark_patterns import TEXTS
 
 from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
-from patternlake.udfs.kleene.result import Matches
 from patternlake.udfs.language.parser import parse
 
 SCHEMA = "position BIGINT, key INT, name STRING, x DOUBLE, rank INT"

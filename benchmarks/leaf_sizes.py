@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.sketch.kernels.exact import Events, match_events
+from patternlake.udfs.sketch.events import Events
+from patternlake.udfs.sketch.kernels.exact import match_events
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
 from patternlake.udfs.sketch.query import SketchPattern, compile_pattern

@@ -25,8 +25,9 @@ from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, 
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.trends.request import parse_request
+from patternlake.udfs.trends.result import TREND_ROWS
 from patternlake.udfs.trends.sharing import Cell, Share, shares
-from patternlake.udfs.trends.task import TREND_ROWS, count_trends, list_trends
+from patternlake.udfs.trends.task import count_trends, list_trends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.request import check_request, forecast
-from patternlake.udfs.machines.task import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import numpy as np
 from naive.kleene import EPOCH, Event, Row
 
 from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
-from patternlake.udfs.kleene.result import Matches
 from patternlake.udfs.language.columns import Column, value_type
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope

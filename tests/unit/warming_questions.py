@@ -49,8 +49,8 @@ from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.trials import Trials, told_by
 from patternlake.udfs.machines.from_config import groups_of
+from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE, totals_of
-from patternlake.udfs.machines.task import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.request import parse_request, request_text

@@ -1,4 +1,4 @@
-"""One portion of an exact answer: the events of some partitions, or of a block of a stream, matched."""
+"""What one task of an exact answer does: the events of some partitions, or of a block of a stream, are matched."""
 
 from __future__ import annotations
 
@@ -13,27 +13,12 @@ from numpy.typing import NDArray
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
-from patternlake.udfs.kleene.result import Matches
+from patternlake.udfs.kleene.result import answer_rows
 from patternlake.udfs.language.event_columns import event_columns
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
-from patternlake.udfs.partitions import partitions, ranks
+from patternlake.udfs.partitions import partitions
 
 IntArray = NDArray[np.int64]
-
-ROWS = pa.schema(
-    [
-        ("match_no", pa.int64()),
-        ("key", pa.string()),
-        ("first_position", pa.int64()),
-        ("last_position", pa.int64()),
-        ("first_time", pa.timestamp("us", "UTC")),
-        ("last_time", pa.timestamp("us", "UTC")),
-        ("bindings", pa.map_(pa.string(), pa.list_(pa.int64()))),
-        ("final", pa.bool_()),
-        ("truncated", pa.bool_()),
-    ]
-)
-"""Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition."""
 
 
 def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
@@ -52,7 +37,7 @@ def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa
 
     Returns
     -------
-    Rows of `ROWS`, those of a partition in one table.
+    Rows of `result.ROWS`, those of a partition in one table.
 
     Raises
     ------
@@ -125,7 +110,7 @@ def _matched(request: KleeneRequest, portion: int, given: _Portion, first: int, 
         truncate=request.truncate and last - first <= 1,
         begins=_may_begin(request, portion, events),
     )
-    return _rows(request, matches, events, given.shown)
+    return answer_rows(request, matches, events, given.shown)
 
 
 def _may_begin(request: KleeneRequest, portion: int, events: Events) -> NDArray[np.bool_] | None:
@@ -138,50 +123,3 @@ def _may_begin(request: KleeneRequest, portion: int, events: Events) -> NDArray[
         span = events.ordinals
     block = np.clip(np.floor_divide(span, request.width), request.low, request.high)
     return np.asarray(block == portion)
-
-
-def _rows(request: KleeneRequest, matches: Matches, events: Events, shown: Sequence[str | None]) -> pa.Table:
-    count, operands = len(matches), len(matches.operands)
-    labels = pa.array(matches.operands, pa.string())
-    lists = pa.ListArray.from_arrays(pa.array(matches.offsets.astype(np.int32)), pa.array(matches.positions))
-    bindings = pa.MapArray.from_arrays(
-        pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(operands)),
-        labels.take(pa.array(np.tile(np.arange(operands), count))),
-        lists,
-    )
-    key = pa.array(shown, pa.string()).take(pa.array(matches.key))
-    columns = [
-        pa.array(ranks(matches.key) + 1),
-        key,
-        pa.array(matches.first_position),
-        pa.array(matches.last_position),
-        pa.array(matches.first_time).cast(ROWS.field("first_time").type),
-        pa.array(matches.last_time).cast(ROWS.field("last_time").type),
-        bindings.cast(ROWS.field("bindings").type),
-        pa.array(_final(request, matches, events)),
-        pa.array(np.full(count, matches.truncated)),
-    ]
-    return pa.Table.from_arrays(columns, schema=ROWS)
-
-
-def _final(request: KleeneRequest, matches: Matches, events: Events) -> NDArray[np.bool_]:
-    """bool[r]: no event at the watermark or later can change the match.
-
-    Such an event stands behind all that were there before. So it changes a match only where a last ``+`` or ``*`` can
-    still take it, and that ends with the window.
-    """
-    pattern, watermark = request.pattern, request.watermark
-    if watermark is None:
-        return np.zeros(len(matches), np.bool_)
-    if not pattern.open_end:
-        return np.asarray(matches.last_time <= watermark)
-    if pattern.within is None:
-        return np.zeros(len(matches), np.bool_)
-    if not pattern.within.counted:
-        return np.asarray(matches.first_time + pattern.within.amount <= watermark)
-    ordinals = ranks(events.keys) if events.ordinals is None else events.ordinals
-    settled = np.full(int(events.keys.max(initial=0)) + 1, -1, np.int64)
-    past = events.times <= watermark
-    np.maximum.at(settled, events.keys[past], ordinals[past])
-    first = ordinals[matches.events[matches.event_offsets[:-1]]]
-    return np.asarray(first + pattern.within.amount - 1 <= settled[matches.key])

@@ -16,8 +16,8 @@ from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.kleene import request as patterns
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.machines import request as machines
+from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA
-from patternlake.udfs.machines.task import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits

@@ -14,8 +14,7 @@ from naive.kleene_random import TYPES as RANDOM_TYPES
 from naive.kleene_random import Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
-from patternlake.udfs.kleene import result
-from patternlake.udfs.kleene.kernels import joins, matching
+from patternlake.udfs.kleene.kernels import bindings, joins, matching
 from patternlake.udfs.kleene.kernels.matching import Work, count_matches, match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
 
@@ -134,7 +133,7 @@ def test_a_plan_with_large_inner_joins_gives_the_rows_of_any_other(monkeypatch: 
 @pytest.mark.parametrize("policy", ["skip_till_any", "skip_till_next"])
 @pytest.mark.parametrize("where", ["", " WHERE ABS(b.x - a.x) >= 0"])
 def test_rows_that_bind_too_many_events_are_refused(policy: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result, "MOST_BOUND", 10)
+    monkeypatch.setattr(bindings, "MOST_BOUND", 10)
     events = events_of([stream("a1=1 b2=1 a3=1 b4=1 b5=1 b6=1 a7=1 b8=1")], TYPES)
     with pytest.raises(ArgumentError, match="bind more than 10 events together; narrow"):
         match_events(compiled(f"a ; b+{where}", TYPES, policy=policy), events, policy=policy)

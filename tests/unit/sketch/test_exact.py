@@ -28,8 +28,9 @@ from naive.sketch_cases import (
 )
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.sketch.events import Events, presence
 from patternlake.udfs.sketch.kernels import conditional, partials
-from patternlake.udfs.sketch.kernels.exact import Events, match_events, presence
+from patternlake.udfs.sketch.kernels.exact import match_events
 from patternlake.udfs.sketch.kernels.hits import Matches
 from patternlake.udfs.sketch.windows import Window
 

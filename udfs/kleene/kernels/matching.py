@@ -15,9 +15,9 @@ from itertools import pairwise
 import numpy as np
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene import result
 from patternlake.udfs.kleene.events import BoolArray, Events, Stream, stream_of
-from patternlake.udfs.kleene.kernels import combining
+from patternlake.udfs.kleene.kernels import bindings, combining
+from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.collecting import EVENTS_AT_ONCE, MOST_WAYS, Collected, Limits, collected, counted
 from patternlake.udfs.kleene.kernels.comparisons import Comparison
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
@@ -27,7 +27,6 @@ from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, layout_of
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.result import Matches, Rows
 from patternlake.udfs.limits import too_many
 from patternlake.udfs.policies import check_arguments
 
@@ -111,7 +110,7 @@ def match_events(
         keeper.add(rows if begins is None else rows.take(np.flatnonzero(begins[rows.events[rows.offsets[:-1]]])))
     names = [pattern.operands[number].name for number in pattern.positive]
     rows, total = keeper.result()
-    return result.answer(names, pattern.positive, rows, events, total)
+    return bindings.answer(names, pattern.positive, rows, events, total)
 
 
 def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None = None) -> int:
@@ -180,8 +179,8 @@ class _Keeper:
         self.kept.append(rows)
         if sum(len(part) for part in self.kept) > 2 * self.most:
             self.kept = [self.first()]
-        if sum(len(part.events) for part in self.kept) > result.MOST_BOUND:
-            raise result.too_long()
+        if sum(len(part.events) for part in self.kept) > bindings.MOST_BOUND:
+            raise bindings.too_long()
 
     def limits(self, linearization: _PlannedLinearization, in_order: bool) -> Limits:
         """How many matches of one partial match of a linearization are wanted.
@@ -192,8 +191,8 @@ class _Keeper:
         kept_all = not linearization.layout.linearization.gaps and linearization.begins is None
         first = in_order and linearization.layout.total and not linearization.layout.pairs
         if kept_all and (first or not self.truncate):
-            return Limits(self.most + 1, enough=True, first=self.truncate, events=result.MOST_BOUND)
-        return Limits(max(MOST_WAYS, self.most + 1), enough=False, first=False, events=result.MOST_BOUND)
+            return Limits(self.most + 1, enough=True, first=self.truncate, events=bindings.MOST_BOUND)
+        return Limits(max(MOST_WAYS, self.most + 1), enough=False, first=False, events=bindings.MOST_BOUND)
 
     @property
     def limit(self) -> int | None:
@@ -202,7 +201,7 @@ class _Keeper:
 
     def first(self) -> Rows:
         """The first rows in order."""
-        return result.first_rows(self.kept, self.events, self.most)
+        return bindings.first_rows(self.kept, self.events, self.most)
 
     def result(self) -> tuple[Rows, int]:
         """The rows and their number."""
@@ -268,7 +267,7 @@ def _combined(
 ) -> Iterator[Rows]:
     """Matches with their combinations as rows; of each match `limit` at most."""
     if not linearization.picks:
-        yield result.rows_of(linearization.layout, stream, found)
+        yield bindings.rows_of(linearization.layout, stream, found)
         return
     begin, size = 0, 0
     positions = stream.columns.events.positions[stream.source]
@@ -280,12 +279,12 @@ def _combined(
     held = 0
     for number, (count, events) in enumerate(zip(counts, bound.tolist(), strict=True)):
         rows = count if limit is None else min(count, limit)
-        if rows * events > result.MOST_BOUND:
-            raise result.too_long()
+        if rows * events > bindings.MOST_BOUND:
+            raise bindings.too_long()
         size, held = size + rows, held + rows * events
         if size >= ROWS_AT_ONCE or held >= EVENTS_AT_ONCE or number == len(counts) - 1:
             some = combining.listed(found.take(np.arange(begin, number + 1)), linearization.picks, positions, limit)
-            yield result.rows_of(linearization.layout, stream, some)
+            yield bindings.rows_of(linearization.layout, stream, some)
             begin, size, held = number + 1, 0, 0
 
 
@@ -298,7 +297,7 @@ def _listed_ranges(
     most = keeper.most + 1
     in_order = _in_order(stream)
     for begin, end in _whole_parts(stream):
-        parts = [result.no_rows()]
+        parts = [bindings.no_rows()]
         for linearization in linearizations:
             for low, high in _ranges(stream, begin, end):
                 for found in _matches_of(
@@ -307,8 +306,8 @@ def _listed_ranges(
                     for rows in _combined(linearization, stream, found, most):
                         parts.append(rows)
                         if sum(len(part) for part in parts) > 4 * most:
-                            parts = [result.first_rows(parts, keeper.events, most)]
-        yield result.first_rows(parts, keeper.events, most)
+                            parts = [bindings.first_rows(parts, keeper.events, most)]
+        yield bindings.first_rows(parts, keeper.events, most)
 
 
 def _whole_parts(stream: Stream) -> Iterator[tuple[int, int]]:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.kleene import result
 from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
-from patternlake.udfs.kleene.kernels import runs
+from patternlake.udfs.kleene.kernels import bindings, runs
+from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
@@ -26,7 +26,6 @@ from patternlake.udfs.kleene.kernels.slow_scans import slowly
 from patternlake.udfs.kleene.layout import Layout, Slot
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import Condition, KleenePattern
-from patternlake.udfs.kleene.result import Rows
 
 
 def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last: bool) -> Rows:
@@ -51,13 +50,13 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
         rows = _of_linearization(pattern, linearization, stream, strict, apart)
         parts.append(rows)
         linearizations.append(np.full(len(rows.events), number, np.int64))
-    rows = result.stacked([result.no_rows(), *parts])
+    rows = bindings.stacked([bindings.no_rows(), *parts])
     if not len(rows):
         return rows
     linearization_of = np.concatenate(linearizations)
     first = rows.events[rows.offsets[:-1]]
     # Of one start the least events count, then the first linearization.
-    order, _ = result.sort_rows(np.argsort(first, kind="stable"), first, rows.offsets, rows.events, linearization_of)
+    order, _ = bindings.sort_rows(np.argsort(first, kind="stable"), first, rows.offsets, rows.events, linearization_of)
     best = order[np.append(True, first[order][1:] != first[order][:-1])]
     rows = rows.take(best)
     rows = Rows(rows.offsets, stream.source[rows.events], rows.operands)
@@ -98,10 +97,10 @@ def _of_linearization(
     layout = _layout(linearization, pattern, conditions)
     joiner = Joiner(stream, layout, 0, 0, 0)
     rest = [part for part, made in zip(judged, compared, strict=True) if made is None]
-    most = result.MOST_BOUND
+    most = bindings.MOST_BOUND
     offsets, events, places = slowly(scan, joiner, linearization, rest, most) if rest else scanned(scan, most)
     if not len(offsets):
-        raise result.too_long()
+        raise bindings.too_long()
     rows = Rows(offsets, events, np.array(linearization.operands, np.int8)[places])
     if linearization.gaps and len(rows):
         rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))

@@ -8,74 +8,20 @@ once all its operands are bound; a negated name is judged when everything is bou
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable
 
 import numpy as np
-import pyarrow as pa
 
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.conditions import Columns, Condition, conditions
+from patternlake.udfs.sketch.events import Events
 from patternlake.udfs.sketch.kernels.conditional import Problem, conditional_matches
 from patternlake.udfs.sketch.kernels.hits import Matches
 from patternlake.udfs.sketch.kernels.matching import Flag, first_choices, flag_columns, labels_of, search, span_of_rows
 from patternlake.udfs.sketch.kernels.search import BoolArray, Rows
 from patternlake.udfs.sketch.query import Alternative, IntArray, SketchPattern
 from patternlake.udfs.sketch.windows import Window
-
-
-@dataclass(frozen=True)
-class Events:
-    """Events of one stream, or of many partitions, in (partition, position) order.
-
-    Attributes
-    ----------
-    positions
-        int64[n].
-    times
-        int64[n]: microseconds since the epoch.
-    present
-        bool[n, t]: a token of the event equals name t of `SketchPattern.names`; see `presence`.
-    columns
-        What DEFINE and WHERE refer to, by column name; ``position`` and ``time`` need not be given.
-    offsets
-        int64[partitions + 1]: partition k has the events ``offsets[k]:offsets[k + 1]``, and all its events from the
-        first to the last must be there if neighbours or counts of events matter (`candidates.needs_every_event`).
-        None: the whole stream is one partition, and positions tell neighbours and counts.
-    """
-
-    positions: IntArray
-    times: IntArray
-    present: BoolArray
-    columns: Mapping[str, Column] = field(default_factory=dict)
-    offsets: IntArray | None = None
-
-
-def presence(names: Sequence[str], tokens: Sequence[pa.Array]) -> BoolArray:
-    """Which events have which names among their tokens.
-
-    Parameters
-    ----------
-    names
-        ``SketchPattern.names``.
-    tokens
-        Array of n texts, or NULL, for each token expression.
-
-    Returns
-    -------
-    bool[n, t]
-    """
-    n = len(tokens[0]) if tokens else 0
-    found = np.zeros((n, len(names)), np.bool_)
-    for column in tokens:
-        coded = column.dictionary_encode()
-        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        number = {token: code for code, token in enumerate(coded.dictionary.to_pylist())}
-        for place, name in enumerate(names):
-            if name in number:
-                found[:, place] |= codes == number[name]
-    return found
 
 
 def match_events(

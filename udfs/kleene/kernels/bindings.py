@@ -1,0 +1,246 @@
+"""Rows of an answer: what each match binds, in the order of the answer, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.events import Events, IntArray, Stream
+from patternlake.udfs.kleene.kernels.collecting import Collected
+from patternlake.udfs.kleene.kernels.tables import expanded
+from patternlake.udfs.kleene.layout import Layout
+
+SmallArray = NDArray[np.int8]
+
+MOST_BOUND = 1 << 26
+"""Events that all rows of an answer may bind together."""
+
+
+def too_long() -> ArgumentError:
+    """The error for rows that bind too many events."""
+    return ArgumentError(
+        f"the matches bind more than {MOST_BOUND:,} events together; narrow the pattern with WITHIN, PARTITION BY or "
+        "conditions, or the question with from_time and to_time"
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Matches as runs of events, each in the order of events.
+
+    Attributes
+    ----------
+    offsets
+        int64[k + 1].
+    events
+        int64[e]: rows of `Events`.
+    operands
+        int8[e]: the operand that binds each.
+    """
+
+    offsets: IntArray
+    events: IntArray
+    operands: SmallArray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, rows: IntArray) -> Rows:
+        """Some of the matches."""
+        counts = self.offsets[rows + 1] - self.offsets[rows]
+        _, at = expanded(self.offsets[rows], self.offsets[rows + 1])
+        offsets = np.append(np.zeros(1, np.int64), np.cumsum(counts)).astype(np.int64)
+        return Rows(offsets, self.events[at], self.operands[at])
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Rows of an answer, ordered by key and positions: row i is match number i + 1.
+
+    Attributes
+    ----------
+    operands
+        Names of the operands that bind events, in text order; p of them.
+    key
+        int64[r]: the partition, as `Events.keys` calls it.
+    offsets
+        int64[r·p + 1]: operand o of row i binds ``positions[offsets[i·p + o]:offsets[i·p + o + 1]]``.
+    positions
+        int64[b]: positions, each operand's in the order of events.
+    first_position, last_position
+        int64[r]: of the first and of the last event, in the order of events.
+    first_time, last_time
+        int64[r]: microseconds since the epoch.
+    event_offsets, events
+        int64[r + 1], int64[b]: the rows of `Events` that each row binds, in order.
+    total
+        How many rows there are; more than r where the answer is truncated, and then perhaps only counted so far.
+    truncated
+        True where rows beyond `max_matches` were left out.
+    """
+
+    operands: tuple[str, ...]
+    key: IntArray
+    offsets: IntArray
+    positions: IntArray
+    first_position: IntArray
+    last_position: IntArray
+    first_time: IntArray
+    last_time: IntArray
+    event_offsets: IntArray
+    events: IntArray
+    total: int
+    truncated: bool
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+def no_rows() -> Rows:
+    """No match."""
+    return Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int8))
+
+
+def rows_of(layout: Layout, stream: Stream, matches: Collected) -> Rows:
+    """The matches of a linearization as rows."""
+    k = len(matches)
+    every = np.arange(k + 1, dtype=np.int64)
+    lists = [matches.lists.get(number) or (every, matches.ones[number]) for number in range(len(layout.slots))]
+    counts = [np.diff(offsets) for offsets, _ in lists]
+    offsets = np.append(np.zeros(1, np.int64), np.cumsum(np.sum(counts, axis=0))).astype(np.int64)
+    events = np.empty(int(offsets[-1]), np.int64)
+    operands = np.empty(len(events), np.int8)
+    begin = offsets[:-1].copy()
+    for slot, (own, found), count in zip(layout.slots, lists, counts, strict=True):
+        at = np.repeat(begin - own[:-1], count) + np.arange(len(found))
+        events[at] = found
+        operands[at] = slot.operand
+        begin += count
+    if not layout.total:
+        order = np.lexsort((events, np.repeat(every[:-1], np.diff(offsets))))
+        events, operands = events[order], operands[order]
+    return Rows(offsets, stream.source[events], operands)
+
+
+def stacked(parts: Sequence[Rows]) -> Rows:
+    """Rows one below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.cumsum([0, *(len(part.events) for part in parts)])
+    offsets = [part.offsets[1:] + size for part, size in zip(parts, sizes[:-1], strict=True)]
+    return Rows(
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+        np.concatenate([np.zeros(0, np.int64), *(part.events for part in parts)]),
+        np.concatenate([np.zeros(0, np.int8), *(part.operands for part in parts)]),
+    )
+
+
+def first_rows(parts: Sequence[Rows], events: Events, most: int) -> Rows:
+    """The first distinct rows by key, then positions in the order of events, then operands."""
+    rows = stacked([no_rows(), *parts])
+    if not len(rows):
+        return rows
+    key = events.keys[rows.events[rows.offsets[:-1]]]
+    positions = events.positions[rows.events]
+    first = positions[rows.offsets[:-1]]
+    order = np.lexsort((first, key))
+    sorted_, distinct = sort_rows(order, key, rows.offsets, positions, rows.operands)
+    wanted = sorted_[distinct[:most]]
+    return rows if np.array_equal(wanted, np.arange(len(rows))) else rows.take(wanted)
+
+
+def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Events, total: int) -> Matches:
+    """The answer that rows give.
+
+    Parameters
+    ----------
+    names, numbers
+        The positive operands, in text order.
+    rows
+        k rows, in order.
+    events
+        The events that they are of.
+    total
+        How many rows there are.
+    """
+    k, p = len(rows), len(numbers)
+    rank = np.zeros(max(numbers, default=0) + 1, np.int64)
+    rank[list(numbers)] = np.arange(p)
+    match = np.repeat(np.arange(k), np.diff(rows.offsets))
+    place = match * p + rank[rows.operands]
+    bound = rows.events
+    if (place[1:] < place[:-1]).any():
+        bound = bound[np.argsort(place, kind="stable")]
+    first, last = rows.events[rows.offsets[:-1]], rows.events[rows.offsets[1:] - 1]
+    return Matches(
+        operands=tuple(names),
+        key=events.keys[first].astype(np.int64),
+        offsets=np.append(np.zeros(1, np.int64), np.cumsum(np.bincount(place, minlength=k * p))).astype(np.int64),
+        positions=events.positions[bound],
+        first_position=events.positions[first],
+        last_position=events.positions[last],
+        first_time=events.times[first],
+        last_time=events.times[last],
+        event_offsets=rows.offsets,
+        events=rows.events,
+        total=total,
+        truncated=total > k,
+    )
+
+
+@njit(cache=True)
+def _compare(
+    a: int, b: int, key: IntArray, offsets: IntArray, positions: IntArray, operands: SmallArray | IntArray
+) -> int:
+    """Below, at or above zero as row a comes before, with or behind row b."""
+    if key[a] != key[b]:
+        return -1 if key[a] < key[b] else 1
+    first, second = offsets[a], offsets[b]
+    size, other = offsets[a + 1] - first, offsets[b + 1] - second
+    for at in range(min(size, other)):
+        if positions[first + at] != positions[second + at]:
+            return -1 if positions[first + at] < positions[second + at] else 1
+    if size != other:
+        return -1 if size < other else 1
+    for at in range(size):
+        if operands[first + at] != operands[second + at]:
+            return -1 if operands[first + at] < operands[second + at] else 1
+    return 0
+
+
+@njit(cache=True)
+def sort_rows(
+    order: IntArray, key: IntArray, offsets: IntArray, positions: IntArray, operands: SmallArray | IntArray
+) -> tuple[IntArray, IntArray]:
+    """The rows in order by merging, from an order that is nearly right; and the places of the distinct ones."""
+    n = len(order)
+    source, target = order.copy(), np.empty(n, np.int64)
+    width = 1
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            middle, end = min(begin + width, n), min(begin + 2 * width, n)
+            left, right = begin, middle
+            for at in range(begin, end):
+                take_left = left < middle
+                if take_left and right < end:
+                    take_left = _compare(source[left], source[right], key, offsets, positions, operands) <= 0
+                if take_left:
+                    target[at] = source[left]
+                    left += 1
+                else:
+                    target[at] = source[right]
+                    right += 1
+        source, target = target, source
+        width *= 2
+    distinct = np.empty(n, np.int64)
+    count = 0
+    for at in range(n):
+        if at == 0 or _compare(source[at - 1], source[at], key, offsets, positions, operands) != 0:
+            distinct[count] = at
+            count += 1
+    return source, distinct[:count].copy()

@@ -1,0 +1,118 @@
+"""Rows of the answers of `cet_count` and `cet_trends`, from the trends that a task found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from patternlake.udfs.digits import digits
+from patternlake.udfs.trends.kernels.extraction import Batch
+from patternlake.udfs.trends.kernels.trends import Trends
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.request import TrendsRequest
+
+IntArray = NDArray[np.int64]
+_MOMENT = pa.timestamp("us", "UTC")
+
+COUNT_ROWS = pa.schema(
+    [
+        ("key", pa.string()),
+        ("window", pa.int64()),
+        ("window_start", _MOMENT),
+        ("window_end", _MOMENT),
+        ("trends", pa.string()),
+        ("trends_approx", pa.float64()),
+        ("longest", pa.int32()),
+        ("total_length", pa.string()),
+        ("final", pa.bool_()),
+    ]
+)
+"""One row for each partition and window."""
+
+TREND_ROWS = pa.schema(
+    [
+        ("key", pa.string()),
+        ("window", pa.int64()),
+        ("window_start", _MOMENT),
+        ("window_end", _MOMENT),
+        ("positions", pa.list_(pa.int64())),
+        ("length", pa.int32()),
+        ("first_time", _MOMENT),
+        ("last_time", _MOMENT),
+        ("final", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The trends that a task found, with what their cells are called.
+
+    Attributes
+    ----------
+    trends
+        By cell.
+    keys
+        What is shown of the partition of each of the cells' keys.
+    windows
+        Of the query.
+    asked
+        The request.
+    """
+
+    trends: Trends
+    keys: list[str | None]
+    windows: Windows
+    asked: TrendsRequest
+
+    def columns(self, cell: IntArray) -> dict[str, pa.Array]:
+        """``key``, ``window``, ``window_start``, ``window_end`` and ``final`` of cells."""
+        cells = self.trends.cells
+        window = cells.window[cell]
+        # By the number of windows: windows of events have no bounds in time before their events are looked up.
+        timed = bool(self.windows.width) and not self.windows.counted
+        start, end = self.windows.bounds(window)
+        final = self.windows.final(window, self.asked.watermark) if timed else np.zeros(len(window), np.bool_)
+        bounds = {
+            name: pa.array(values).cast(_MOMENT) if timed else pa.nulls(len(window), _MOMENT)
+            for name, values in (("window_start", start), ("window_end", end))
+        }
+        names = pa.array([self.keys[key] for key in cells.key.tolist()], pa.string())
+        return {"key": names.take(pa.array(cell)), "window": pa.array(window), **bounds, "final": pa.array(final)}
+
+
+def count_rows(answered: Answered) -> pa.Table:
+    """How many trends each cell has: rows of `COUNT_ROWS`."""
+    counts = answered.trends.counts()
+    columns = answered.columns(np.arange(len(answered.trends.cells.key))) | {
+        "trends": pa.array(list(map(digits, counts.trends)), pa.string()),
+        "trends_approx": pa.array(counts.approximate),
+        "longest": pa.array(counts.longest.astype(np.int32)),
+        "total_length": pa.array(list(map(digits, counts.total_length)), pa.string()),
+    }
+    return _table(columns, COUNT_ROWS)
+
+
+def trend_rows(answered: Answered, batch: Batch) -> pa.Table:
+    """Extracted trends: rows of `TREND_ROWS`."""
+    cells = answered.trends.cells
+    begin, end = batch.offsets[:-1], batch.offsets[1:]
+    positions = pa.array(cells.position[batch.row])
+    return _table(
+        answered.columns(batch.cell)
+        | {
+            "positions": pa.ListArray.from_arrays(pa.array(batch.offsets.astype(np.int32)), positions),
+            "length": pa.array((end - begin).astype(np.int32)),
+            "first_time": pa.array(cells.time[batch.row[begin]]).cast(_MOMENT),
+            "last_time": pa.array(cells.time[batch.row[end - 1]]).cast(_MOMENT),
+        },
+        TREND_ROWS,
+    )
+
+
+def _table(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)
