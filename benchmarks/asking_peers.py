@@ -26,7 +26,7 @@ import numpy as np
 from kernel_kleene import zipf
 
 from patternlake.udfs.kleene.events import Events
-from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.predicate.columns import Column
 
 CORES = 2
 KEYS = 1000

@@ -45,7 +45,7 @@ import psutil
 from kernel_trends import KITING, RISING, STOCK, best, checks, events, listed, pair_graph, question, uniform
 
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.language.columns import typed_column
+from patternlake.udfs.language.predicate.columns import typed_column
 from patternlake.udfs.trends.kernels import trends as counted_trends
 from patternlake.udfs.trends.kernels.graph import Graph, graph_of
 from patternlake.udfs.trends.kernels.trends import Trends

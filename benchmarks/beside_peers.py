@@ -82,7 +82,7 @@ from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 
 SCHEMA = "position BIGINT, key INT, name STRING, x DOUBLE, rank INT"
 

@@ -21,7 +21,7 @@ from patternlake.jobs.groups import groups
 from patternlake.jobs.ingest import ingest
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.query import compile_query
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 
 STREAM, QUERY = "sensor", "abc"
 KEYS = 1000

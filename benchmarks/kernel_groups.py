@@ -32,7 +32,7 @@ import numpy as np
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups, joined
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 
 SEED = 2015
 NAMES = ["a", "b", "c", "d"]

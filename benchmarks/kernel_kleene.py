@@ -33,9 +33,9 @@ from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import planned
 from patternlake.udfs.kleene.plans.trees import NAMED, Plan, forced_plan, named_plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 
 SEED = 2015
 POPULATIONS = {"G": 1661, "M": 1350, "D": 1325, "I": 1268}

@@ -26,9 +26,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import Events, Vertices, vertices_of
 from patternlake.udfs.trends.query import TrendQuery, compile_query

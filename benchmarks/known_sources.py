@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts.passage import Forecaster
 from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.forecasts.trials import BINS, judge, told_by

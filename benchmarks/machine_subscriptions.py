@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 IntArray = NDArray[np.int64]

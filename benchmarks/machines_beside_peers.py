@@ -65,7 +65,7 @@ from asking_peers import (
 from kernel_kleene import SCOPE
 
 from patternlake.udfs.kleene.events import Events
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
 from patternlake.udfs.machines.kernels.running import Found, Machines, nothing_held
 from patternlake.udfs.machines.kernels.stream import Stream

@@ -22,9 +22,9 @@ from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration import TrendConfiguration
 from patternlake.jobs.ingest import ingest
 from patternlake.jobs.trends import trends
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import Events, vertices_of
 from patternlake.udfs.trends.query import compile_query

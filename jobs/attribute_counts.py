@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.event_statistics import EventStatisticsReader, EventStatisticsWriter
 from patternlake.delta_tables.events import EventsReader
-from patternlake.udfs.language.columns import value_type
+from patternlake.udfs.language.predicate.columns import value_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,7 +27,7 @@ from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED
 from patternlake.udfs.groups.events import COLUMNS
 from patternlake.udfs.groups.from_config import query_of, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
-from patternlake.udfs.language.names import key_word
+from patternlake.udfs.language.query.names import key_word
 
 logger = logging.getLogger(__name__)
 

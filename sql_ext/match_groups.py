@@ -23,7 +23,7 @@ from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.groups.request import check_request, parse_request
 from patternlake.udfs.groups.task import groups_of_partitions
-from patternlake.udfs.language.scopes import BUILT_IN
+from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:

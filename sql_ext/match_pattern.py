@@ -25,7 +25,7 @@ from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
 from patternlake.udfs.kleene.task import match_partitions
-from patternlake.udfs.language.scopes import BUILT_IN
+from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
 from patternlake.udfs.record_batches import columns_of
 

@@ -21,7 +21,7 @@ from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction,
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.scopes import BUILT_IN
+from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.reads import SketchReads, check_request

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.predicate.columns import Column
 
 IntArray = NDArray[np.int64]
 

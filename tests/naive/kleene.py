@@ -33,12 +33,12 @@ from typing import Any
 
 from naive.predicates import call, judge
 
-from patternlake.udfs.language import operands as language_operands
-from patternlake.udfs.language import tree
-from patternlake.udfs.language.expressions import EqualAlong
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Predicate, Scope, bind, parse_predicate
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.expressions import EqualAlong
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, parse_predicate
+from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.language.query import operands as language_operands
+from patternlake.udfs.language.query import tree
+from patternlake.udfs.language.query.parser import parse
 
 EPOCH = dt.datetime(1970, 1, 1)
 Linearization = tuple["str | Gap", ...]

@@ -14,9 +14,9 @@ from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
-from patternlake.udfs.language.columns import Column, value_type
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import Column, value_type
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 
 Keyed = tuple[int, Row]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from patternlake.udfs.language.expressions import Call, Case, Cast, Expression, Field, Literal, joined
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.expressions import Call, Case, Cast, Expression, Field, Literal, joined
+from patternlake.udfs.language.predicate.references import Reference
 
 NAN, INF = math.nan, math.inf
 EPOCH = dt.datetime(1970, 1, 1)

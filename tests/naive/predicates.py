@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from patternlake.udfs.language.expressions import Call, Case, Cast, Expression, Field, Literal
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.expressions import Call, Case, Cast, Expression, Field, Literal
+from patternlake.udfs.language.predicate.references import Reference
 
 EPOCH = dt.datetime(1970, 1, 1)
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from naive import sketch_matching as naive
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.sketch.events import Events
 from patternlake.udfs.sketch.kernels.hits import Hits, Matches
 from patternlake.udfs.sketch.query import SketchPattern, compile_pattern

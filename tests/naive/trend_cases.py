@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from naive import trends as naive
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.trends.kernels.extraction import Batch
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import Events, Vertices, vertices_of

@@ -25,9 +25,9 @@ from patternlake.jobs.configuration_trends import TrendConfiguration
 from patternlake.jobs.messages import message
 from patternlake.udfs import errors
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
-from patternlake.udfs.language.engines import ENGINES
-from patternlake.udfs.language.operators import Operator
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.engines import ENGINES
+from patternlake.udfs.language.query.operators import Operator
+from patternlake.udfs.language.query.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

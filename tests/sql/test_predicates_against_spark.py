@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.predicates import Scope, bind, evaluate, parse_predicate
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Scope, bind, evaluate, parse_predicate
+from patternlake.udfs.language.predicate.references import Reference
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

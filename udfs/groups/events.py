@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from patternlake.udfs.groups.automaton.alphabet import IntArray, SmallArray
 from patternlake.udfs.groups.kernels.steps import FloatArray
 from patternlake.udfs.groups.query import GroupQuery
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.event_columns import event_columns
 
 COLUMNS = ("position", "time", "step", "key", "name", "probability", "attributes")
 """Columns of `events` that are read."""

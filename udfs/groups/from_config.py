@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from patternlake.udfs.groups.query import GroupQuery, compile_query
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.language.tree import Query
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.language.query.tree import Query
 
 
 def query_of(configuration: Mapping[str, Any]) -> GroupQuery:

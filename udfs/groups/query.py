@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.automaton.alphabet import Alphabet, Symbol
 from patternlake.udfs.groups.automaton.positions import Positions, positions_of
-from patternlake.udfs.language import engines, operands
-from patternlake.udfs.language.expressions import EqualAlong
-from patternlake.udfs.language.partitions import partition_columns
-from patternlake.udfs.language.predicates import Predicate, Scope, bind, conjunction, parse_predicate
-from patternlake.udfs.language.tree import Query
+from patternlake.udfs.language.predicate.expressions import EqualAlong
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, conjunction, parse_predicate
+from patternlake.udfs.language.query import engines, operands
+from patternlake.udfs.language.query.partitions import partition_columns
+from patternlake.udfs.language.query.tree import Query
 
 OVERLAPS = ("single", "complete")
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.query import KleenePattern, Operand
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.predicates import Predicate, evaluate
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.sort_keys import order_keys
 

@@ -20,8 +20,8 @@ from itertools import pairwise, product
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import Condition, KleenePattern
-from patternlake.udfs.language.predicates import Predicate
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.predicates import Predicate
+from patternlake.udfs.language.predicate.references import Reference
 
 MOST_SLOTS = 200
 """Greatest number of slots of one linearization."""

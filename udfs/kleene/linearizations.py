@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language import tree
-from patternlake.udfs.language.tree import Node, Query
+from patternlake.udfs.language.query import tree
+from patternlake.udfs.language.query.tree import Node, Query
 
 MOST_LINEARIZATIONS = 500
 """Greatest number of linearizations of one pattern."""

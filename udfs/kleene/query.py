@@ -16,12 +16,19 @@ from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.linearizations import Linearization, linearizations_of
-from patternlake.udfs.language import engines, operands, tree
-from patternlake.udfs.language.expressions import EqualAlong
-from patternlake.udfs.language.names import quoted
-from patternlake.udfs.language.partitions import partition_columns
-from patternlake.udfs.language.predicates import Predicate, Scope, bind, conjunction, names_admitted, parse_predicate
-from patternlake.udfs.language.tree import Extent, Query
+from patternlake.udfs.language.predicate.expressions import EqualAlong
+from patternlake.udfs.language.predicate.predicates import (
+    Predicate,
+    Scope,
+    bind,
+    conjunction,
+    names_admitted,
+    parse_predicate,
+)
+from patternlake.udfs.language.query import engines, operands, tree
+from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.partitions import partition_columns
+from patternlake.udfs.language.query.tree import Extent, Query
 
 MOST_OPERANDS = 64
 """Greatest number of operands of one pattern."""

@@ -15,9 +15,9 @@ from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained,
 from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
 from patternlake.udfs.kleene.plans.trees import Plan, forced_plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
-from patternlake.udfs.language.columns import value_type
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import value_type
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.unseen_names import unseen_names, unseen_text

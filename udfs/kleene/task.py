@@ -14,7 +14,7 @@ from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows
-from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.partitions import partitions
 

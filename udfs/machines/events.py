@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.kernels.matching_primitives import Codes, matching_primitives
 from patternlake.udfs.machines.kernels.stream import Stream

@@ -8,8 +8,8 @@ from hashlib import blake2b
 from typing import Any
 
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.graph.merged import graph_of
 from patternlake.udfs.machines.kernels.tables import Compiled, compiled
 from patternlake.udfs.machines.query import Subscription, compile_subscription

@@ -15,10 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language import engines, operands, tree
-from patternlake.udfs.language.names import quoted
-from patternlake.udfs.language.partitions import partition_columns
-from patternlake.udfs.language.predicates import (
+from patternlake.udfs.language.predicate.predicates import (
     Predicate,
     Scope,
     bind,
@@ -27,8 +24,11 @@ from patternlake.udfs.language.predicates import (
     names_admitted,
     parse_predicate,
 )
-from patternlake.udfs.language.time_gaps import FLIPPED, bounds, gap
-from patternlake.udfs.language.tree import Extent, Query
+from patternlake.udfs.language.predicate.time_gaps import FLIPPED, bounds, gap
+from patternlake.udfs.language.query import engines, operands, tree
+from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.partitions import partition_columns
+from patternlake.udfs.language.query.tree import Extent, Query
 
 MOST_OPERANDS = 62
 """Greatest number of operands of one subscription: a set of them is one integer."""

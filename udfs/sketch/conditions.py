@@ -16,9 +16,9 @@ from itertools import product
 import numpy as np
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.expressions import Call, EqualAlong, Field
-from patternlake.udfs.language.predicates import Predicate, Reference, evaluate
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Call, EqualAlong, Field
+from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate
 from patternlake.udfs.sketch.kernels.search import BoolArray
 from patternlake.udfs.sketch.query import Alternative, IntArray, SketchPattern
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.event_columns import event_columns
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.sketch.kernels.search import BoolArray
 from patternlake.udfs.sketch.query import IntArray
 from patternlake.udfs.sketch.request import SketchRequest

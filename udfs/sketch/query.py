@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language import engines, operands
-from patternlake.udfs.language.predicates import Predicate, Scope, bind, names_admitted, parse_predicate
-from patternlake.udfs.language.tree import (
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, names_admitted, parse_predicate
+from patternlake.udfs.language.query import engines, operands
+from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
     Disjunction,

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.arguments import check_bounds, check_given, given
 from patternlake.udfs.errors import ArgumentError, PatternError
-from patternlake.udfs.language.names import key_word, quoted
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.scopes import Scope
+from patternlake.udfs.language.predicate.scopes import Scope
+from patternlake.udfs.language.query.names import key_word, quoted
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.conditions import conditions

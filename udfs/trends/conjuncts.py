@@ -11,19 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from patternlake.udfs.language.coercion import OPEN
-from patternlake.udfs.language.expressions import (
-    Call,
-    Cast,
-    EqualAlong,
-    Expression,
-    Field,
-    Literal,
-)
-from patternlake.udfs.language.inference import typed, typed_predicate
-from patternlake.udfs.language.predicates import Predicate, Reference, Scope, column_type
-from patternlake.udfs.language.references import quoted
-from patternlake.udfs.language.time_gaps import FLIPPED, bounds, gap
+from patternlake.udfs.language.predicate.coercion import OPEN
+from patternlake.udfs.language.predicate.expressions import Call, Cast, EqualAlong, Expression, Field, Literal
+from patternlake.udfs.language.predicate.inference import typed, typed_predicate
+from patternlake.udfs.language.predicate.predicates import Predicate, Reference, Scope, column_type
+from patternlake.udfs.language.predicate.references import quoted
+from patternlake.udfs.language.predicate.time_gaps import FLIPPED, bounds, gap
 
 Sides = tuple[str, Expression, Expression, str]
 """(operator, left, right, value type)."""

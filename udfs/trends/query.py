@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.language import engines, operands
-from patternlake.udfs.language.expressions import Expression
-from patternlake.udfs.language.partitions import partition_columns
-from patternlake.udfs.language.predicates import Predicate, Scope, bind, conjunction, parse_predicate
-from patternlake.udfs.language.tree import Extent, Query, Repetition
+from patternlake.udfs.language.predicate.expressions import Expression
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, conjunction, parse_predicate
+from patternlake.udfs.language.query import engines, operands
+from patternlake.udfs.language.query.partitions import partition_columns
+from patternlake.udfs.language.query.tree import Extent, Query, Repetition
 from patternlake.udfs.trends.conjuncts import Place, Splitter, TermName
 
 FARTHEST = 2**62

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.columns import Column, text_column
-from patternlake.udfs.language.event_columns import event_columns
-from patternlake.udfs.language.scopes import Scope, column_type
+from patternlake.udfs.language.predicate.columns import Column, text_column
+from patternlake.udfs.language.predicate.event_columns import event_columns
+from patternlake.udfs.language.predicate.scopes import Scope, column_type
 from patternlake.udfs.trends.kernels.vertices import Events, Vertices, joined, vertices_of
 from patternlake.udfs.trends.query import TrendQuery
 

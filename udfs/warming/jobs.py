@@ -10,7 +10,7 @@ import pyarrow as pa
 from patternlake.udfs.groups import batch as group_batches
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.query import compile_query
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines import state as machine_rows
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.trials import Trials, told_by

@@ -13,7 +13,7 @@ from patternlake.udfs import record_batches
 from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, PART, REMEMBERED, Batches
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.query import compile_query
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 
 SCHEMA = pa.schema(
     [

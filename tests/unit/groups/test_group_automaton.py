@@ -7,7 +7,7 @@ import pytest
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.groups.automaton.subsets import Automaton, automaton_of
 from patternlake.udfs.groups.query import compile_query
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 
 
 def automaton(text: str, within: int, overlap: str = "single") -> Automaton:

@@ -9,9 +9,9 @@ import pytest
 
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.groups.query import GroupQuery, compile_query
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 
 ENGINE = "the groups engine (match_groups)"
 SCOPE = Scope(attributes={"x": "double", "region": "string"}, parameters={"low": "2.5"}, key="station")

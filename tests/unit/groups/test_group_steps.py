@@ -12,7 +12,7 @@ from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.kernels.steps import bad_steps
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 
 ROW = naive.Row
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from patternlake.udfs.errors import PatternSyntaxError, UnsupportedOperatorError
-from patternlake.udfs.language.engines import ENGINES, check
-from patternlake.udfs.language.operators import Operator
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.engines import ENGINES, check
+from patternlake.udfs.language.query.operators import Operator
+from patternlake.udfs.language.query.parser import parse
 
 SKETCH = "the sketch engine (match_seq, match_exists)"
 KLEENE = "the kleene engine (match_pattern, explain_pattern)"

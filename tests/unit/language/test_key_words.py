@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.udfs.language.names import key_word
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.names import key_word
+from patternlake.udfs.language.query.parser import parse
 
 
 @pytest.mark.parametrize(("key", "word"), [("user", "user"), ("user.id", "key"), ("within", "key"), (None, "key")])

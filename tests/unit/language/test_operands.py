@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from patternlake.udfs.errors import PatternSyntaxError
-from patternlake.udfs.language.operands import number
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.operands import number
+from patternlake.udfs.language.query.parser import parse
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from patternlake.udfs.errors import PatternError
-from patternlake.udfs.language import operands
-from patternlake.udfs.language.engines import ENGINES, check
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope, bind, parse_predicate
-from patternlake.udfs.language.printing import to_text
-from patternlake.udfs.language.tree import Query, Span
+from patternlake.udfs.language.predicate.predicates import Scope, bind, parse_predicate
+from patternlake.udfs.language.query import operands
+from patternlake.udfs.language.query.engines import ENGINES, check
+from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.language.query.printing import to_text
+from patternlake.udfs.language.query.tree import Query, Span
 
 Entry = dict[str, str | None]
 

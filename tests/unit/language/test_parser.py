@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.udfs.language.parser import MAX_NESTING, parse
-from patternlake.udfs.language.tree import (
+from patternlake.udfs.language.query.parser import MAX_NESTING, parse
+from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
     Disjunction,

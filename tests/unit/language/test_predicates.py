@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from naive.predicate_trees import tree
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.expressions import EqualAlong, Expression, Field, Variable, joined
-from patternlake.udfs.language.predicates import (
+from patternlake.udfs.language.predicate.expressions import EqualAlong, Expression, Field, Variable, joined
+from patternlake.udfs.language.predicate.predicates import (
     Join,
     Predicate,
     Reference,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.columns import Column, canonical_type, typed_column, value_type
+from patternlake.udfs.language.predicate.columns import Column, canonical_type, typed_column, value_type
 
 HOUR = 3_600_000_000
 NEW_YEAR = 1_356_998_400_000_000

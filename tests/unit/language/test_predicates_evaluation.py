@@ -13,17 +13,10 @@ from naive.predicate_trees import INF, NAN, TYPES, rows, stored, tree
 from naive.predicates import judge
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.expressions import Call, Expression
-from patternlake.udfs.language.predicates import (
-    Predicate,
-    Scope,
-    bind,
-    evaluate,
-    parse_predicate,
-    value_of,
-)
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Call, Expression
+from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, evaluate, parse_predicate, value_of
+from patternlake.udfs.language.predicate.references import Reference
 
 
 def column(values: list[Any], type_: str) -> Column:

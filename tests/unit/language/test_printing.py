@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from patternlake.udfs.language.extents import extent
-from patternlake.udfs.language.lexer import KEYWORDS
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.printing import pattern_text, to_text
-from patternlake.udfs.language.tree import (
+from patternlake.udfs.language.query.extents import extent
+from patternlake.udfs.language.query.lexer import KEYWORDS
+from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.language.query.printing import pattern_text, to_text
+from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
     Definition,

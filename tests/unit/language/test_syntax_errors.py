@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patternlake.udfs.errors import PatternSyntaxError
-from patternlake.udfs.language.parser import MAX_NESTING, parse
+from patternlake.udfs.language.query.parser import MAX_NESTING, parse
 
 UNITS = "EVENTS (or UNIT), MILLISECOND, SEC, MIN, HOUR, DAY or WEEK"
 NAME_AFTER_NAME = "write ';' (then), ',' (directly next) or AS (another name) between them"

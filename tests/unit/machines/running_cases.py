@@ -12,9 +12,9 @@ from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import ATTRIBUTES, LOGIN_ATTRIBUTES
 
-from patternlake.udfs.language.columns import Column, typed_column
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.columns import Column, typed_column
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts
 from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.graph.ages import NEVER, age_of

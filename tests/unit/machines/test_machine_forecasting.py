@@ -13,8 +13,8 @@ from naive import machine_forecasts as chains
 from naive.machine_cases import ATTRIBUTES, FORESEEN, Foreseen, random_subscription
 from unit.machines.running_cases import Run
 
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts import passage
 from patternlake.udfs.machines.forecasts.coverage import uncovered
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Forecaster, any_of

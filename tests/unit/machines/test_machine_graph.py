@@ -11,8 +11,8 @@ from naive import machines as naive
 from naive.machine_cases import ATTRIBUTES, random_subscription
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves, state_name
 from patternlake.udfs.machines.graph.merged import Graph, graph_of
 from patternlake.udfs.machines.query import Subscription, compile_subscription

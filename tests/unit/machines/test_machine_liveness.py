@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from naive import machines as naive
 from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
 
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, moves, pending
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath, completion_paths
 from patternlake.udfs.machines.query import Subscription, compile_subscription

@@ -33,9 +33,10 @@ from naive.machine_cases import (
     words,
 )
 
-from patternlake.udfs.language import durations, operands, tree
-from patternlake.udfs.language.engines import check
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language import durations
+from patternlake.udfs.language.query import operands, tree
+from patternlake.udfs.language.query.engines import check
+from patternlake.udfs.language.query.parser import parse
 
 SEEDS = st.integers(0, 2**32)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
-from patternlake.udfs.language.parser import parse
-from patternlake.udfs.language.predicates import Scope
-from patternlake.udfs.language.time_gaps import UNBOUNDED
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.query import Chain, Item, Subscription, TimeBound, compile_subscription
 

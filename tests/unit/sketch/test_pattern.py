@@ -6,7 +6,7 @@ import pytest
 from naive.sketch_cases import compiled
 
 from patternlake.udfs.errors import PredicateError, UnsupportedOperatorError
-from patternlake.udfs.language.parser import parse
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.sketch.query import MOST_NAMES_OF_AND, MOST_SLOTS, compile_pattern
 
 

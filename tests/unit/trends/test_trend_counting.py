@@ -10,7 +10,7 @@ import pytest
 from naive.trend_cases import compiled
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.trends.kernels import roles
 from patternlake.udfs.trends.kernels.counting import primes
 from patternlake.udfs.trends.kernels.trends import Trends

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.event_columns import resolver
-from patternlake.udfs.language.predicates import Predicate, evaluate
-from patternlake.udfs.language.tree import Query
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.event_columns import resolver
+from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
+from patternlake.udfs.language.query.tree import Query
 
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]

@@ -12,7 +12,7 @@ from itertools import chain
 from math import inf
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.tree import Conjunction, Contiguous, Disjunction, Event, Node, Query, Repetition
+from patternlake.udfs.language.query.tree import Conjunction, Contiguous, Disjunction, Event, Node, Query, Repetition
 
 MAX_STATES = 10_000
 """States that an automaton may have."""

@@ -15,7 +15,7 @@ from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.tables import Table, expanded
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.references import Reference
 
 EVENTS_AT_ONCE = 1 << 23
 """Events that the matches of one step bind together, about."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
-from patternlake.udfs.language.coercion import OPEN
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.expressions import Call, Cast, Expression, Field, Literal
-from patternlake.udfs.language.inference import typed, typed_predicate
-from patternlake.udfs.language.predicates import Predicate, value_of
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.coercion import OPEN
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Call, Cast, Expression, Field, Literal
+from patternlake.udfs.language.predicate.inference import typed, typed_predicate
+from patternlake.udfs.language.predicate.predicates import Predicate, value_of
+from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.sort_keys import order_keys
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

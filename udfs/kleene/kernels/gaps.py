@@ -15,7 +15,7 @@ from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.query import Condition
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.references import Reference
 
 NEVER = 1 << 62
 

@@ -19,9 +19,9 @@ from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.tables import Table, expanded, stacked
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.predicates import Predicate, evaluate
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
+from patternlake.udfs.language.predicate.references import Reference
 
 PAIRS_AT_ONCE = 1 << 21
 """So many pairs are judged at once."""

@@ -15,7 +15,7 @@ from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.scans import Scan, qualifies
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import Condition
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.references import Reference
 
 
 def slowly(

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import KleenePattern, Operand
-from patternlake.udfs.language.expressions import Call
-from patternlake.udfs.language.predicates import Predicate, names_admitted
+from patternlake.udfs.language.predicate.expressions import Call
+from patternlake.udfs.language.predicate.predicates import Predicate, names_admitted
 
 GUESSED = {"=": 0.1, "<>": 0.9, "<": 1 / 3, "<=": 1 / 3, ">": 1 / 3, ">=": 1 / 3}
 """Selectivity of a comparison that nothing is known about; 0.5 for any other condition."""

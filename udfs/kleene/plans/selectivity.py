@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.expressions import Call, Field
-from patternlake.udfs.language.predicates import Predicate, Reference, evaluate, names_admitted
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Call, Field
+from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate, names_admitted
 
 MOST_COMBINATIONS = 200_000
 """Combinations of values that a condition is judged on, at most; with more events in it nothing is estimated."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.query.names import quoted
 
 NAMED = ("left", "right", "bushy", "inner")
 """Plans that have a name."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.tree import Conjunction
+from patternlake.udfs.language.query.tree import Conjunction
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, moves
 from patternlake.udfs.machines.query import Subscription, TimeBound
 

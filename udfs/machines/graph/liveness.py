@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from patternlake.udfs.language.time_gaps import UNBOUNDED
+from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves
 from patternlake.udfs.machines.query import Chain, Item, Subscription, TimeBound
 

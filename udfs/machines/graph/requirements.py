@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.language.time_gaps import UNBOUNDED
+from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete
 from patternlake.udfs.machines.graph.links import Step
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath, completion_paths

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.event_columns import resolver
-from patternlake.udfs.language.predicates import evaluate
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.event_columns import resolver
+from patternlake.udfs.language.predicate.predicates import evaluate
 from patternlake.udfs.machines.kernels.tables import IntArray
 from patternlake.udfs.machines.kernels.workspace import NONE
 from patternlake.udfs.machines.query import Primitive

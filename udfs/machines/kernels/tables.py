@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.tree import Extent
+from patternlake.udfs.language.query.tree import Extent
 from patternlake.udfs.machines.graph.ages import Ages, ages_of
 from patternlake.udfs.machines.graph.counted_states import CountedStates, counted_states_of, onward_of
 from patternlake.udfs.machines.graph.lineages import Lineages, lineages_of

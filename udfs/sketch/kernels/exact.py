@@ -12,7 +12,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.conditions import Columns, Condition, conditions
 from patternlake.udfs.sketch.events import Events

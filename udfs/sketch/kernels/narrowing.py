@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.expressions import Call, Expression, Field
-from patternlake.udfs.language.predicates import Reference, value_of
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Call, Expression, Field
+from patternlake.udfs.language.predicate.predicates import Reference, value_of
 from patternlake.udfs.sketch.conditions import Columns, Condition
 from patternlake.udfs.sketch.kernels.partials import ragged
 from patternlake.udfs.sketch.kernels.search import BoolArray

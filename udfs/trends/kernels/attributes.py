@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.columns import Column
+from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.sort_keys import order_keys
 from patternlake.udfs.trends.kernels.leaves import places
 from patternlake.udfs.trends.kernels.vertices import Vertices

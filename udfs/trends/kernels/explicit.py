@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.predicates import Reference, evaluate
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Reference, evaluate
 from patternlake.udfs.trends.kernels.cells import Cells
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.sweep import allowed

@@ -14,9 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.columns import Column
-from patternlake.udfs.language.expressions import Expression
-from patternlake.udfs.language.predicates import Predicate, Reference, evaluate, value_of
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Expression
+from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate, value_of
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.query import Term, TrendQuery
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language import texts
-from patternlake.udfs.language.allowed import TYPES, TYPES_SHOWN
+from patternlake.udfs.language.predicate import texts
+from patternlake.udfs.language.predicate.allowed import TYPES, TYPES_SHOWN
 
 Values = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]

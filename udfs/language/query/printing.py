@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from patternlake.udfs.language import extents
-from patternlake.udfs.language.names import quoted
-from patternlake.udfs.language.tree import (
+from patternlake.udfs.language.query import extents
+from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
     Disjunction,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from patternlake.udfs.language.coercion import (
+from patternlake.udfs.language.predicate.coercion import (
     MOMENTS,
     NUMBERS,
     OPEN,
@@ -20,8 +20,8 @@ from patternlake.udfs.language.coercion import (
     shown,
     wider,
 )
-from patternlake.udfs.language.columns import value_type
-from patternlake.udfs.language.expressions import (
+from patternlake.udfs.language.predicate.columns import value_type
+from patternlake.udfs.language.predicate.expressions import (
     COMPARISONS,
     Call,
     Case,
@@ -33,8 +33,8 @@ from patternlake.udfs.language.expressions import (
     Parameter,
     Variable,
 )
-from patternlake.udfs.language.references import Reference
-from patternlake.udfs.language.tree import Span
+from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.language.query.tree import Span
 
 _CASTS = {
     "string": ("string", "boolean", "bigint", "double", "date", "timestamp"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patternlake.udfs.language.lexer import is_word, keyword
+from patternlake.udfs.language.query.lexer import is_word, keyword
 
 
 def key_word(key: str | None) -> str:

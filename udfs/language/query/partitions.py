@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.names import quoted
-from patternlake.udfs.language.scopes import BUILT_IN, Scope
-from patternlake.udfs.language.tree import Query
+from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
+from patternlake.udfs.language.query.names import quoted
+from patternlake.udfs.language.query.tree import Query
 
 
 def partition_columns(query: Query, scope: Scope) -> tuple[str, ...]:

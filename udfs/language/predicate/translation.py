@@ -10,8 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.allowed import FUNCTIONS, FUNCTIONS_SHOWN, NODES, OPERATORS_SHOWN
-from patternlake.udfs.language.expressions import (
+from patternlake.udfs.language.predicate.allowed import FUNCTIONS, FUNCTIONS_SHOWN, NODES, OPERATORS_SHOWN
+from patternlake.udfs.language.predicate.expressions import (
     COMPARISONS,
     Call,
     Case,
@@ -21,8 +21,8 @@ from patternlake.udfs.language.expressions import (
     Literal,
     joined,
 )
-from patternlake.udfs.language.rewriting import FunctionName, Rewritten, rewrite
-from patternlake.udfs.language.tree import Span
+from patternlake.udfs.language.predicate.rewriting import FunctionName, Rewritten, rewrite
+from patternlake.udfs.language.query.tree import Span
 
 _BINARY = {
     "EQ": "=",

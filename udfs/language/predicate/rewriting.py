@@ -13,7 +13,7 @@ from math import isinf
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language import durations
-from patternlake.udfs.language.allowed import (
+from patternlake.udfs.language.predicate.allowed import (
     FUNCTIONS,
     FUNCTIONS_SHOWN,
     KEYWORDS,
@@ -21,12 +21,12 @@ from patternlake.udfs.language.allowed import (
     OPERATORS_SHOWN,
     TYPES_SHOWN,
 )
-from patternlake.udfs.language.columns import canonical_type
-from patternlake.udfs.language.expressions import EqualAlong, Expression, Field, Literal, Variable
-from patternlake.udfs.language.references import Reference
-from patternlake.udfs.language.sql_tokens import Token, tokens, unescaped
-from patternlake.udfs.language.texts import read_date, read_timestamp
-from patternlake.udfs.language.tree import Span
+from patternlake.udfs.language.predicate.columns import canonical_type
+from patternlake.udfs.language.predicate.expressions import EqualAlong, Expression, Field, Literal, Variable
+from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.language.predicate.sql_tokens import Token, tokens, unescaped
+from patternlake.udfs.language.predicate.texts import read_date, read_timestamp
+from patternlake.udfs.language.query.tree import Span
 
 MAX_DEPTH = 100
 """Greatest depth of parentheses."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from patternlake.udfs.language import durations
-from patternlake.udfs.language.tree import Extent
+from patternlake.udfs.language.query.tree import Extent
 
 COUNTS = frozenset({"EVENT", "EVENTS", "UNIT", "UNITS"})
 """Names of the unit that counts events, in upper case."""

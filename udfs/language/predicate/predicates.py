@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language import translation
-from patternlake.udfs.language.admitted import admitted
-from patternlake.udfs.language.coercion import TypeMismatchError
-from patternlake.udfs.language.columns import Column, Truth
-from patternlake.udfs.language.evaluation import evaluate_predicate, evaluate_value
-from patternlake.udfs.language.expressions import (
+from patternlake.udfs.language.predicate import translation
+from patternlake.udfs.language.predicate.admitted import admitted
+from patternlake.udfs.language.predicate.coercion import TypeMismatchError
+from patternlake.udfs.language.predicate.columns import Column, Truth
+from patternlake.udfs.language.predicate.evaluation import evaluate_predicate, evaluate_value
+from patternlake.udfs.language.predicate.expressions import (
     Call,
     EqualAlong,
     Expression,
@@ -26,10 +26,10 @@ from patternlake.udfs.language.expressions import (
     joined,
     to_sql,
 )
-from patternlake.udfs.language.inference import typed_predicate
-from patternlake.udfs.language.references import Reference
-from patternlake.udfs.language.scopes import BUILT_IN, Scope, bound, column_type, mapped
-from patternlake.udfs.language.tree import Span
+from patternlake.udfs.language.predicate.inference import typed_predicate
+from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, bound, column_type, mapped
+from patternlake.udfs.language.query.tree import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from patternlake.udfs.language import durations
-from patternlake.udfs.language.references import Reference, quoted
-from patternlake.udfs.language.tree import NOWHERE, Span
+from patternlake.udfs.language.predicate.references import Reference, quoted
+from patternlake.udfs.language.query.tree import NOWHERE, Span
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 EPOCH = datetime.datetime(1970, 1, 1)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.allowed import TYPES_SHOWN
-from patternlake.udfs.language.columns import value_type
-from patternlake.udfs.language.expressions import Call, Case, Cast, EqualAlong, Expression, Field, Parameter
-from patternlake.udfs.language.references import Reference, quoted
-from patternlake.udfs.language.tree import Span
+from patternlake.udfs.language.predicate.allowed import TYPES_SHOWN
+from patternlake.udfs.language.predicate.columns import value_type
+from patternlake.udfs.language.predicate.expressions import Call, Case, Cast, EqualAlong, Expression, Field, Parameter
+from patternlake.udfs.language.predicate.references import Reference, quoted
+from patternlake.udfs.language.query.tree import Span
 
 BUILT_IN = {
     "name": "string",

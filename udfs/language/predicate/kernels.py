@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from patternlake.udfs.language.casting import whole
-from patternlake.udfs.language.coercion import Typed
-from patternlake.udfs.language.columns import Column, Flags, Values, by_distinct
-from patternlake.udfs.language.texts import WIDE
+from patternlake.udfs.language.predicate.casting import whole
+from patternlake.udfs.language.predicate.coercion import Typed
+from patternlake.udfs.language.predicate.columns import Column, Flags, Values, by_distinct
+from patternlake.udfs.language.predicate.texts import WIDE
 
 Result = tuple[Values, Flags]
 Kernel = Callable[[Typed, list[Column]], Result]

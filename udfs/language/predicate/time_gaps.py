@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from patternlake.udfs.language import durations
-from patternlake.udfs.language.expressions import Call, Expression, Field, Literal, Parameter
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.expressions import Call, Expression, Field, Literal, Parameter
+from patternlake.udfs.language.predicate.references import Reference
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """Comparisons, and what they are with their sides exchanged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
-from patternlake.udfs.language.tree import (
+from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
     Disjunction,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patternlake.udfs.errors import PatternSyntaxError
-from patternlake.udfs.language import mistakes
-from patternlake.udfs.language.tree import Event, Negation, Node, Query, Repetition, Span
+from patternlake.udfs.language.query import mistakes
+from patternlake.udfs.language.query.tree import Event, Negation, Node, Query, Repetition, Span
 
 
 @dataclass(frozen=True, slots=True)

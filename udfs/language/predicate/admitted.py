@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from patternlake.udfs.language.expressions import Call, Expression, Field, Literal, Parameter
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.expressions import Call, Expression, Field, Literal, Parameter
+from patternlake.udfs.language.predicate.references import Reference
 
 
 def admitted(root: Expression, operand: str | None) -> frozenset[str] | None:

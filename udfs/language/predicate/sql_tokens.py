@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.tree import Span
+from patternlake.udfs.language.query.tree import Span
 
 _TOKEN = re.compile(
     r"""

@@ -10,10 +10,10 @@ from collections.abc import Sequence as Run
 from dataclasses import replace
 from typing import NoReturn
 
-from patternlake.udfs.language import mistakes
-from patternlake.udfs.language.clauses import ClauseParser
-from patternlake.udfs.language.lexer import CLAUSES, Kind, Token, bracket_end
-from patternlake.udfs.language.tree import (
+from patternlake.udfs.language.query import mistakes
+from patternlake.udfs.language.query.clauses import ClauseParser
+from patternlake.udfs.language.query.lexer import CLAUSES, Kind, Token, bracket_end
+from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
     Disjunction,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from patternlake.udfs.language import extents, mistakes
-from patternlake.udfs.language.cursor import Cursor
-from patternlake.udfs.language.lexer import CLAUSES, Kind, Token, sql_end
-from patternlake.udfs.language.tree import Definition, Event, Extent, Query, Span
+from patternlake.udfs.language.query import extents, mistakes
+from patternlake.udfs.language.query.cursor import Cursor
+from patternlake.udfs.language.query.lexer import CLAUSES, Kind, Token, sql_end
+from patternlake.udfs.language.query.tree import Definition, Event, Extent, Query, Span
 
 
 class ClauseParser(Cursor):

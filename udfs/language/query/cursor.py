@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NoReturn
 
 from patternlake.udfs.errors import PatternSyntaxError
-from patternlake.udfs.language import mistakes
-from patternlake.udfs.language.lexer import Kind, Token, token_at
-from patternlake.udfs.language.tree import Span
+from patternlake.udfs.language.query import mistakes
+from patternlake.udfs.language.query.lexer import Kind, Token, token_at
+from patternlake.udfs.language.query.tree import Span
 
 
 class Cursor:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from patternlake.udfs.language import columns, texts
-from patternlake.udfs.language.columns import Column, Values, by_distinct
+from patternlake.udfs.language.predicate import columns, texts
+from patternlake.udfs.language.predicate.columns import Column, Values, by_distinct
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND

@@ -20,14 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternlake.udfs.language import durations
-from patternlake.udfs.language.texts import (
-    read_boolean,
-    read_date,
-    read_double,
-    read_integer,
-    read_timestamp,
-)
-from patternlake.udfs.language.tree import Span
+from patternlake.udfs.language.predicate.texts import read_boolean, read_date, read_double, read_integer, read_timestamp
+from patternlake.udfs.language.query.tree import Span
 
 NUMBERS = ("bigint", "double")
 MOMENTS = ("date", "timestamp")

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from patternlake.udfs.language.casting import cast
-from patternlake.udfs.language.coercion import Typed
-from patternlake.udfs.language.columns import Column, Truth
-from patternlake.udfs.language.expressions import Expression
-from patternlake.udfs.language.inference import typed, typed_predicate
-from patternlake.udfs.language.kernels import KERNELS
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.casting import cast
+from patternlake.udfs.language.predicate.coercion import Typed
+from patternlake.udfs.language.predicate.columns import Column, Truth
+from patternlake.udfs.language.predicate.expressions import Expression
+from patternlake.udfs.language.predicate.inference import typed, typed_predicate
+from patternlake.udfs.language.predicate.kernels import KERNELS
+from patternlake.udfs.language.predicate.references import Reference
 
 Resolve = Callable[[Reference], Column]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from patternlake.udfs.language.allowed import RESERVED_WORDS
+from patternlake.udfs.language.predicate.allowed import RESERVED_WORDS
 
 _PLAIN = re.compile(r"[^\W\d]\w*\Z")
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language import mistakes, operands
-from patternlake.udfs.language.operators import Operator, uses
-from patternlake.udfs.language.references import Reference
-from patternlake.udfs.language.tree import (
+from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.language.query import mistakes, operands
+from patternlake.udfs.language.query.operators import Operator, uses
+from patternlake.udfs.language.query.tree import (
     Conjunction,
     Contiguous,
     Disjunction,
@@ -202,7 +202,7 @@ def _where_over_one_operand(query: Query) -> Iterator[Refusal]:
     if query.where is None:
         return
     # Here and not above: only this rule needs the SQL parser, and workers should not load it for nothing.
-    from patternlake.udfs.language.predicates import parse_predicate
+    from patternlake.udfs.language.predicate.predicates import parse_predicate
 
     named = operands.number(query)
     for part in parse_predicate(query.where, query_text=query.text, offset=query.where_span.start).conjuncts:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from patternlake.udfs.language import extents
-from patternlake.udfs.language.lexer import CLAUSES, Kind, Token
-from patternlake.udfs.language.names import quoted
+from patternlake.udfs.language.query import extents
+from patternlake.udfs.language.query.lexer import CLAUSES, Kind, Token
+from patternlake.udfs.language.query.names import quoted
 
 EMPTY_BRACKETS = "[ ] needs a count, as in A[3]; a list of events is named behind its repetition, as in A+ a[]"
 

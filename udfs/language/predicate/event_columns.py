@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.columns import Column, typed_column
-from patternlake.udfs.language.references import Reference
+from patternlake.udfs.language.predicate.columns import Column, typed_column
+from patternlake.udfs.language.predicate.references import Reference
 
 _BUILT_IN = (("key", "string"), ("name", "string"), ("step", "bigint"), ("probability", "double"))
 _ITEM = pa.struct([("key", pa.string()), ("value", pa.string())])
