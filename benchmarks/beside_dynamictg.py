@@ -46,10 +46,11 @@ from kernel_trends import KITING, RISING, STOCK, best, checks, events, listed, p
 
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.language.predicate.columns import typed_column
+from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels import trends as counted_trends
 from patternlake.udfs.trends.kernels.graph import Graph, graph_of
 from patternlake.udfs.trends.kernels.trends import Trends
-from patternlake.udfs.trends.kernels.vertices import Events, vertices_of
+from patternlake.udfs.trends.kernels.vertices import vertices_of
 
 CORES = 2
 RATIOS = {"stock": 2.8, "rising": 1.0}

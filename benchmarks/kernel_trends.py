@@ -29,8 +29,9 @@ import numpy as np
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels.trends import Trends
-from patternlake.udfs.trends.kernels.vertices import Events, Vertices, vertices_of
+from patternlake.udfs.trends.kernels.vertices import Vertices, vertices_of
 from patternlake.udfs.trends.query import TrendQuery, compile_query
 
 SEED = 2021

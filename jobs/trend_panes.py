@@ -32,9 +32,10 @@ from patternlake.udfs.trends.batch import (
     pane_rows,
     vertex_rows_of_panes,
 )
+from patternlake.udfs.trends.events import event_columns_read
 from patternlake.udfs.trends.kinds import EVENT
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, event_columns_read
+from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout
 
 IntArray = NDArray[np.int64]
 

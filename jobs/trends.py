@@ -29,11 +29,12 @@ from patternlake.jobs.summary import Summary
 from patternlake.jobs.trend_panes import TASK_VERTICES, DealtPanes, dealt_panes
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.batch import EDGES_SCHEMA
+from patternlake.udfs.trends.events import event_columns_read
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_rows
 from patternlake.udfs.trends.kinds import ATTRIBUTE, EVENT, PANE
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, event_columns_read, vertex_rows
+from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, vertex_rows
 
 logger = logging.getLogger(__name__)
 

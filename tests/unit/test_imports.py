@@ -65,3 +65,28 @@ def test_kernels_start_no_spark() -> None:
         if "pyspark" in path.read_text()
     }
     assert wrong == set()
+
+
+SHARED = ("query", "request", "events", "result")
+"""Every engine has these by these names; those with a job have a ``batch`` too."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_has_the_shape_of_the_others(engine: str) -> None:
+    names = {path.stem for path in (ROOT / "udfs" / engine).glob("*.py")}
+    assert set(SHARED) <= names
+    assert (ROOT / "udfs" / engine / "kernels").is_dir()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_kernels_know_arrays_and_not_calls(engine: str) -> None:
+    outside = {
+        f"patternlake.udfs.{engine}.{name}" for name in ("request", "reads", "from_config", "task", "result", "batch")
+    }
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files(f"udfs/{engine}/kernels")
+        for name in imported(path)
+        if any(name == one or name.startswith(f"{one}.") for one in outside)
+    }
+    assert wrong == set()

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.record_batches import BATCH_ROWS
+from patternlake.udfs.trends.events import Partition
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_batches
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.kinds import ATTRIBUTE, EVENT, FROM, PANE, TO
@@ -16,7 +17,6 @@ from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.vertex_rows import (
     VERTEX_SCHEMA,
     Layout,
-    Partition,
     rows_of_vertices,
     together,
     vertices_from,

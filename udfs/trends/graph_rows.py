@@ -9,10 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.sort_keys import paired
+from patternlake.udfs.trends.events import Partition, as_texts
 from patternlake.udfs.trends.kernels.attributes import AttributeGraph, attribute_graph
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.kinds import ATTRIBUTE, FROM, TO
-from patternlake.udfs.trends.vertex_rows import Layout, Partition, as_texts, vertices_from
+from patternlake.udfs.trends.vertex_rows import Layout, vertices_from
 
 IntArray = NDArray[np.int64]
 

@@ -9,21 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.language.predicate.columns import Column, text_column
-from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.language.predicate.scopes import Scope, column_type
-from patternlake.udfs.trends.kernels.vertices import Events, Vertices, joined, vertices_of
+from patternlake.udfs.trends.events import Partition, as_texts, coded, events_of, micros
+from patternlake.udfs.trends.kernels.vertices import Vertices, joined, vertices_of
 from patternlake.udfs.trends.query import TrendQuery
 
 IntArray = NDArray[np.int64]
-Partition = tuple[str | None, ...]
-"""The values of the PARTITION BY columns, as text; without PARTITION BY an empty tuple."""
-
 _TEXTS = pa.list_(pa.string())
 VERTEX_SCHEMA = pa.schema(
     [
@@ -84,13 +80,6 @@ def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
     return rows_of_vertices(vertices, parts, rows["key"].take(pa.array(event)))
 
 
-def event_columns_read(query: TrendQuery) -> list[str]:
-    """The columns of `events` that `vertices_of_rows` reads, ``key`` aside, which rows of vertices hold."""
-    built_in = [name for name in ("step", "key", "probability") if name in query.columns]
-    attributes = query.columns - {*built_in, "name"}
-    return ["position", "time", "name", *built_in, *(["attributes"] if attributes else [])]
-
-
 def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Partition], IntArray]:
     """The vertices of some events.
 
@@ -99,7 +88,7 @@ def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vert
     layout
         The query and the types of the stream's attributes.
     rows
-        The columns `event_columns_read` of `events`, n values each, in any order.
+        As `events.events_of` takes them.
 
     Returns
     -------
@@ -110,22 +99,10 @@ def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vert
     int64[v]
         The row of each vertex's event.
     """
-    query = layout.query
-    names = rows["name"].dictionary_encode()
-    columns = event_columns(rows, query.columns - {"name"}, layout.types)
-    codes, parts = _partitions(query, rows, columns)
-    positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
-    events = Events(
-        positions=positions,
-        times=_micros(rows["time"]),
-        keys=codes,
-        names=names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64),
-        vocabulary=names.dictionary.to_pylist(),
-        columns=columns,
-    )
-    vertices = vertices_of(query, events)
-    order = np.argsort(positions, kind="stable")
-    return vertices, parts, order[np.searchsorted(positions[order], vertices.position)]
+    events, parts = events_of(layout.query, layout.types, rows)
+    vertices = vertices_of(layout.query, events)
+    order = np.argsort(events.positions, kind="stable")
+    return vertices, parts, order[np.searchsorted(events.positions[order], vertices.position)]
 
 
 def rows_of_vertices(vertices: Vertices, parts: Sequence[Partition], key: pa.Array) -> pa.RecordBatch:
@@ -185,7 +162,7 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
     term = rows["term"].to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((term, position))
     taken = pa.array(order)
-    codes, parts = _coded(_columns(rows["part"], len(layout.query.partition)), len(position))
+    codes, parts = coded(_columns(rows["part"], len(layout.query.partition)), len(position))
     left, right, along, carried = (
         tuple(
             _values(texts.take(taken), kind)
@@ -195,46 +172,11 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
         for kinds in (layout.value_types(side),)
     )
     pane = rows["pane"].to_numpy(zero_copy_only=False).astype(np.int64)
-    time = _micros(rows["time"])
+    time = micros(rows["time"])
     return (
         Vertices(pane[order], codes[order], position[order], time[order], term[order], left, right, along, carried),
         parts,
     )
-
-
-def _partitions(
-    query: TrendQuery, rows: Mapping[str, pa.Array], columns: Mapping[str, Column]
-) -> tuple[IntArray, list[Partition]]:
-    texts = []
-    for name in query.partition:
-        if name in ("key", "name"):
-            texts.append(rows[name])
-        elif name == "position":
-            texts.append(rows[name].cast(pa.string()))
-        elif name == "time":
-            texts.append(as_texts(Column(_micros(rows["time"]), np.ones(len(rows["time"]), np.bool_), "timestamp")))
-        else:
-            texts.append(as_texts(columns[name]))
-    return _coded(texts, len(rows["position"]))
-
-
-def _coded(columns: Sequence[pa.Array], size: int) -> tuple[IntArray, list[Partition]]:
-    """Number of each row's partition, and the partitions in ascending order."""
-    if not columns:
-        return np.zeros(size, np.int64), [()]
-    code = np.zeros(size, np.int64)
-    for column in columns:
-        encoded = column.dictionary_encode()
-        words = encoded.dictionary.to_pylist()
-        rank = np.empty(len(words) + 1, np.int64)
-        rank[np.argsort(np.array(words, object), kind="stable")] = np.arange(1, len(words) + 1)
-        rank[-1] = 0
-        place = rank[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)]
-        code, _ = pd.factorize(code * (len(words) + 1) + place, sort=True)
-        code = code.astype(np.int64)
-    _, first = np.unique(code, return_index=True)
-    taken = [column.take(pa.array(first)).to_pylist() for column in columns]
-    return code, list(zip(*taken, strict=True))
 
 
 def _lists(texts: Sequence[pa.Array], size: int) -> pa.Array:
@@ -252,19 +194,6 @@ def _columns(lists: pa.Array, width: int) -> list[pa.Array]:
     """The columns of lists that all have `width` values."""
     flat = pc.list_flatten(lists)
     return [flat.take(pa.array(np.arange(len(lists)) * width + column)) for column in range(width)]
-
-
-def _micros(time: pa.Array) -> IntArray:
-    return np.asarray(pc.cast(time, pa.int64()).to_numpy(zero_copy_only=False), np.int64)
-
-
-def as_texts(column: Column) -> pa.Array:
-    """Values as text that reads back to the same values; moments as Spark shows them, in UTC."""
-    known = np.broadcast_to(column.known, column.values.shape)
-    values = pa.array(column.values, mask=~known)
-    if column.type in ("timestamp", "date"):
-        values = values.cast(pa.timestamp("us"))
-    return values.cast(pa.string())
 
 
 def _values(texts: pa.Array, type_: str) -> Column:

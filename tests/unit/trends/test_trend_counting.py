@@ -11,10 +11,11 @@ from naive.trend_cases import compiled
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels import roles
 from patternlake.udfs.trends.kernels.counting import primes
 from patternlake.udfs.trends.kernels.trends import Trends
-from patternlake.udfs.trends.kernels.vertices import Events, vertices_of
+from patternlake.udfs.trends.kernels.vertices import vertices_of
 
 
 def events(x: np.ndarray, times: np.ndarray | None = None, keys: np.ndarray | None = None) -> Events:

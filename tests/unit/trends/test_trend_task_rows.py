@@ -13,9 +13,10 @@ from naive.trend_cases import ATTRIBUTES, compiled, random_events, random_query,
 from unit.trends.test_trend_rows import columns, table_rows
 
 from patternlake.udfs.trends.batch import edge_rows_of_panes, pane_rows, vertex_rows_of_panes
+from patternlake.udfs.trends.events import event_columns_read
 from patternlake.udfs.trends.graph_rows import graph_rows
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.vertex_rows import Layout, event_columns_read, vertex_rows
+from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:

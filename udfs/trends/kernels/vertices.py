@@ -6,67 +6,22 @@ needs another) and SPEC section 5 (a vertex is an event and a term; constant pre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Expression
 from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate, value_of
+from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.query import Term, TrendQuery
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Events:
-    """Events of a stream, in any order.
-
-    Attributes
-    ----------
-    positions, times
-        int64[n]; times in microseconds since the epoch.
-    keys
-        int64[n]: code of the partition that PARTITION BY puts each event in, 0 for all without; NULL has a code too.
-    names, vocabulary
-        int64[n] codes of event names (-1: NULL), and the names that they stand for.
-    columns
-        What predicates read, by column name (`TrendQuery.columns`); ``position``, ``time`` and ``name`` may be left
-        out.
-    """
-
-    positions: IntArray
-    times: IntArray
-    keys: IntArray
-    names: IntArray
-    vocabulary: Sequence[str]
-    columns: Mapping[str, Column]
-
-    def column(self, name: str) -> Column:
-        """A column by name.
-
-        Raises
-        ------
-        ArgumentError
-            It was not given.
-        """
-        if name in self.columns:
-            return self.columns[name]
-        known = np.ones(len(self.positions), np.bool_)
-        if name == "position":
-            return Column(self.positions, known, "bigint")
-        if name == "time":
-            return Column(self.times, known, "timestamp")
-        if name == "name":
-            words = np.array([*self.vocabulary, ""], object)
-            return Column(words[self.names], self.names >= 0, "string")
-        raise ArgumentError(f"column {name!r} of the events is needed; given are {', '.join(self.columns) or 'none'}")
 
 
 @dataclass(frozen=True)
