@@ -27,16 +27,16 @@ from naive.trend_cases import ATTRIBUTES as TREND_TYPES
 from naive.trend_cases import compiled as compiled_trends
 from naive.trend_cases import random_events as random_trend_events
 from naive.trend_cases import random_query as random_trend_query
-from unit.groups.test_batches import engine as group_engine
-from unit.groups.test_batches import table as group_table
-from unit.kleene.test_kleene_portions import columns as kleene_columns
-from unit.kleene.test_kleene_portions import counts, publication
+from unit.groups.test_group_batch import engine as group_engine
+from unit.groups.test_group_batch import table as group_table
+from unit.kleene.test_kleene_task import columns as kleene_columns
+from unit.kleene.test_kleene_task import counts, publication
 from unit.machines.running_cases import TYPES as MACHINE_TYPES
-from unit.machines.test_machine_batches import STREAM as MACHINE_STREAM
-from unit.machines.test_machine_batches import table as machine_table
-from unit.trends.test_trend_parts import dealt
-from unit.trends.test_trend_rows import columns as vertex_columns
-from unit.trends.test_trend_rows import table_rows
+from unit.machines.test_machine_batch import STREAM as MACHINE_STREAM
+from unit.machines.test_machine_batch import table as machine_table
+from unit.trends.test_trend_task import dealt
+from unit.trends.test_trend_vertex_rows import columns as vertex_columns
+from unit.trends.test_trend_vertex_rows import table_rows
 
 from patternlake.udfs import warming
 from patternlake.udfs.errors import PatternLakeError

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, compiled, random_events, random_query
-from unit.trends.test_trend_rows import columns, table_rows
+from unit.trends.test_trend_vertex_rows import columns, table_rows
 
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import ArgumentError

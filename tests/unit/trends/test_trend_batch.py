@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from naive.trend_cases import ATTRIBUTES, compiled, random_events, random_query, vertices
-from unit.trends.test_trend_rows import columns, table_rows
+from unit.trends.test_trend_vertex_rows import columns, table_rows
 
 from patternlake.udfs.trends.batch import edge_rows_of_panes, pane_rows, vertex_rows_of_panes
 from patternlake.udfs.trends.events import event_columns_read
