@@ -17,7 +17,7 @@ from benchmarks.events import source
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.jobs.configuration import SketchConfiguration, StreamConfiguration
 from patternlake.jobs.ingest import ingest
 from patternlake.jobs.sketch import sketch

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.event_statistics import EventStatisticsReader, EventStatisticsWriter
-from patternlake.delta_tables.events import EventsReader
+from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader, EventStatisticsWriter
+from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.udfs.language.columns import value_type
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.tables.publications import Publication
 
 STEPS = 20
 """Quantiles are this many equal steps apart."""

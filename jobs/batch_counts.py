@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.event_statistics import ATTRIBUTES
+from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.jobs import ordering
 from patternlake.jobs.ordering import Ranges
 from patternlake.jobs.repeats import REASON as REPEAT

@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.group_state import GroupStateReader
-from patternlake.delta_tables.publications import Publication
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.group_state import GroupStateReader
+from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration import GroupConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch

@@ -25,11 +25,11 @@ from pyspark.sql import types as T
 
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch, numbers
-from patternlake.delta_tables.events import EventsReader
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.sessions import made_within
-from patternlake.delta_tables.streams import StreamsWriter
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.tables.streams import StreamsWriter
 from patternlake.jobs import ordering, repeats, steps
 from patternlake.jobs.bad_files import broken, refuse
 from patternlake.jobs.batch_counts import Total, by_range, counted, quarantine, statistics, totals, warning

@@ -12,9 +12,9 @@ from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.publications import PublicationsReader
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
+from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.attribute_counts import describe
 from patternlake.jobs.configuration import AgeRule, Configuration

@@ -20,11 +20,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.machine_instances import MachineInstancesReader
-from patternlake.delta_tables.machine_transitions import MOVE_COLUMNS, MachineTransitionsReader
-from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.machine_instances import MachineInstancesReader
+from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS, MachineTransitionsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.jobs.configuration import SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch

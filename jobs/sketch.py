@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.publications import Publication
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration import SketchConfiguration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch

@@ -19,8 +19,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
-from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at, written_in
+from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.equal_shares import equal_shares

@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.publications import Publication
 from patternlake.delta_tables.state_reader import Condition, among, between
-from patternlake.delta_tables.trend_vertices import TABLE, TrendVerticesReader
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.tables.trend_vertices import TABLE, TrendVerticesReader
 from patternlake.jobs.configuration import TrendConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch

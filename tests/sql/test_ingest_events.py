@@ -11,8 +11,8 @@ import pytest
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.events import TABLE as EVENTS
-from patternlake.delta_tables.publications import PublicationsReader
+from patternlake.delta_tables.tables.events import TABLE as EVENTS
+from patternlake.delta_tables.tables.publications import PublicationsReader
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from sql.trend_lake import TrendLake
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.delta_tables.stream_names import CANDIDATES, candidates
+from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:

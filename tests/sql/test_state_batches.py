@@ -13,14 +13,15 @@ from delta.exceptions import ConcurrentAppendException, ConcurrentTransactionExc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import stream_names, streams, writes
+from patternlake.delta_tables import stream_names, writes
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.event_statistics import ATTRIBUTES
-from patternlake.delta_tables.intents import IntentsReader
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.tables import streams
+from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
+from patternlake.delta_tables.tables.intents import IntentsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.udfs.errors import ArgumentError, ConcurrentRunError, StateError
 
 _NAMES = (f"stream{number}" for number in itertools.count())

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from patternlake.delta_tables import retention
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.publications import PublicationsReader
 from patternlake.delta_tables.stream_names import candidates
+from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.configuration import Configuration
 from patternlake.jobs.status import ObjectStatus, status
 

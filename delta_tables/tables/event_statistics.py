@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import writes
-from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.state_reader import Condition, written_in
 from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible, visible_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.tables.publications import Publication
 
 
 ATTRIBUTES = (

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.parts import shown_text
-from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible, visible_text
 from patternlake.udfs.trends.kinds import EVENT
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.tables.publications import Publication
 
 
 def _view(log: LogName) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from patternlake.delta_tables import documents
 from patternlake.delta_tables.literal_row import literal_row
-from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible_text
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible, visible_text
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.equal_shares import equal_shares
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.tables.publications import Publication
 
 
 def _view(log: LogName) -> str:

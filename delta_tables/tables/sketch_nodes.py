@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible, visible_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.tables.publications import Publication
 
 
 def _view(log: LogName) -> str:
