@@ -219,8 +219,8 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
     from benchmarks.measuring import PeakMemory
     from benchmarks.sessions import ask, spark_session
     from patternlake.delta_tables.database import Database
-    from patternlake.jobs.configuration import StreamConfiguration
-    from patternlake.jobs.ingest import ingest
+    from patternlake.jobs.configuration.file import StreamConfiguration
+    from patternlake.jobs.ingest.job import ingest
 
     configuration = StreamConfiguration.model_validate(
         {

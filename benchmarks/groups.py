@@ -16,9 +16,9 @@ from benchmarks.lakes import new_folder
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.sessions import ask, spark_session
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.configuration import GroupConfiguration, StreamConfiguration
-from patternlake.jobs.groups import groups
-from patternlake.jobs.ingest import ingest
+from patternlake.jobs.configuration.file import GroupConfiguration, StreamConfiguration
+from patternlake.jobs.groups.job import groups
+from patternlake.jobs.ingest.job import ingest
 from patternlake.udfs.groups.engine import Groups
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.parser import parse

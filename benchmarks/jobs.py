@@ -21,8 +21,8 @@ from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import spark_session
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.ingest import ingest
-from patternlake.jobs.sketch import sketch
+from patternlake.jobs.ingest.job import ingest
+from patternlake.jobs.sketch.job import sketch
 from patternlake.udfs.sketch.sizing import Sizing
 
 WARM_UP = 20_000

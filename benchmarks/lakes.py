@@ -18,9 +18,9 @@ from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.jobs.configuration import SketchConfiguration, StreamConfiguration
-from patternlake.jobs.ingest import ingest
-from patternlake.jobs.sketch import sketch
+from patternlake.jobs.configuration.file import SketchConfiguration, StreamConfiguration
+from patternlake.jobs.ingest.job import ingest
+from patternlake.jobs.sketch.job import sketch
 from patternlake.jobs.summary import Summary
 
 FOLDER = Path("build/bench")

@@ -19,9 +19,9 @@ from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, spark_session
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.configuration import TrendConfiguration
-from patternlake.jobs.ingest import ingest
-from patternlake.jobs.trends import trends
+from patternlake.jobs.configuration.file import TrendConfiguration
+from patternlake.jobs.ingest.job import ingest
+from patternlake.jobs.trends.job import trends
 from patternlake.udfs.language.columns import Column
 from patternlake.udfs.language.parser import parse
 from patternlake.udfs.language.predicates import Scope

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
     from patternlake.delta_tables.database import Database
-    from patternlake.jobs.configuration import Configuration
+    from patternlake.jobs.configuration.file import Configuration
 
 logger = logging.getLogger(__name__)
 

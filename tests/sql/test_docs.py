@@ -16,13 +16,13 @@ from pydantic import BaseModel
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.columns import REASONS
-from patternlake.jobs.configuration import AgeRule, Attribute, Configuration, SketchConfiguration, Source
-from patternlake.jobs.configuration_groups import GroupConfiguration
-from patternlake.jobs.configuration_streams import StreamConfiguration
-from patternlake.jobs.configuration_subscriptions import EvaluationConfiguration, SubscriptionConfiguration
-from patternlake.jobs.configuration_trends import TrendConfiguration
+from patternlake.jobs.configuration.file import AgeRule, Attribute, Configuration, SketchConfiguration, Source
+from patternlake.jobs.configuration.groups import GroupConfiguration
+from patternlake.jobs.configuration.streams import StreamConfiguration
+from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration, SubscriptionConfiguration
+from patternlake.jobs.configuration.trends import TrendConfiguration
 from patternlake.jobs.messages import message
+from patternlake.jobs.sources.columns import REASONS
 from patternlake.udfs import errors
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 from patternlake.udfs.language.engines import ENGINES

@@ -10,9 +10,9 @@ import pytest
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.jobs.configuration import GroupConfiguration, SubscriptionConfiguration
-from patternlake.jobs.groups import groups
-from patternlake.jobs.predict import predict
+from patternlake.jobs.configuration.file import GroupConfiguration, SubscriptionConfiguration
+from patternlake.jobs.groups.job import groups
+from patternlake.jobs.predict.job import predict
 from patternlake.udfs.errors import StateError
 from tests.sql.ingesting import Lake
 

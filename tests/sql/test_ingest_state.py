@@ -12,7 +12,7 @@ import pytest
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.tables.publications import PublicationsReader
-from patternlake.jobs import ingest as ingesting
+from patternlake.jobs.ingest import job as ingesting
 from patternlake.udfs.errors import SourceError, StateError
 from tests.sql.ingesting import Lake
 

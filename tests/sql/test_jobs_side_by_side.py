@@ -16,7 +16,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.writes import append
 from patternlake.jobs import running
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.summary import Summary
 from tests.faults.lakes import all_texts
 

@@ -10,7 +10,7 @@ import pytest
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.ingest import ingest
+from patternlake.jobs.ingest.job import ingest
 from patternlake.udfs.errors import ConfigurationError, StateError
 from tests.sql.ingesting import Lake
 

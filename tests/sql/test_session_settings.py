@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 import patternlake
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.sessions import made_within, own_session
-from patternlake.jobs import ingest as ingest_module
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.ingest import job as ingest_module
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from patternlake.delta_tables.tables.event_statistics import EventStatisticsRead
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.tables.sketch_nodes import SketchNodesReader
-from patternlake.jobs.attribute_counts import describe
+from patternlake.jobs.maintain.attribute_counts import describe
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.errors import ArgumentError, StateError
 

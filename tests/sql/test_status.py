@@ -13,7 +13,7 @@ from patternlake.delta_tables import retention
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.stream_names import candidates
 from patternlake.delta_tables.tables.publications import PublicationsReader
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.status import ObjectStatus, status
 
 NOON = datetime(2013, 1, 1, 12, tzinfo=timezone.utc)
