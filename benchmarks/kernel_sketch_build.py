@@ -27,7 +27,9 @@ import pyarrow as pa
 
 from patternlake.udfs.sketch.build import LevelNodes, build_segment
 from patternlake.udfs.sketch.hashing import encode_token
-from patternlake.udfs.sketch.sizing import Sizing, fit_heaps, plan
+from patternlake.udfs.sketch.heaps import fit_heaps
+from patternlake.udfs.sketch.planning import plan
+from patternlake.udfs.sketch.sizing import Sizing
 from patternlake.udfs.sketch.tokens import tokenise
 
 DATASETS = {  # events, vocabulary, the thesis' seconds (Tables 5.3 and 5.4)

@@ -9,8 +9,10 @@ from pyspark.sql import functions as F
 
 from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.udfs.sketch.build import build_segment, mean_distinct
+from patternlake.udfs.sketch.heaps import fit_heaps
+from patternlake.udfs.sketch.planning import plan, refit
 from patternlake.udfs.sketch.segments import token_columns
-from patternlake.udfs.sketch.sizing import KeyList, Sizing, fit_heaps, plan, refit
+from patternlake.udfs.sketch.sizing import KeyList, Sizing
 from patternlake.udfs.sketch.tokens import tokenise
 
 SAMPLE_EVENTS = 102_400

@@ -51,7 +51,7 @@ from patternlake.udfs.machines.batches import Batches
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.trials import Trials, told_by
-from patternlake.udfs.sketch import sizing
+from patternlake.udfs.sketch import planning
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.question import compile_question, question_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
@@ -100,7 +100,7 @@ def ask_sketch(rng: random.Random) -> None:
     table = pa.Table.from_pylist(rows, SKETCHED)
     structure = rng.choice(["leveled", "uniform"])
     keyed = rng.random() < 0.7
-    planned = sizing.plan(structure, expected_events=24, memory=1 << 16, leaf_events=1, fpq=0.05, height=3)
+    planned = planning.plan(structure, expected_events=24, memory=1 << 16, leaf_events=1, fpq=0.05, height=3)
     nodes = pa.Table.from_batches(segment_rows(table, SegmentPlan(planned, 0, keyed, 1, 0, 1, 0)))
     configuration = {"stream": SKETCH_STREAM, "structure": structure, "fanout": 2, "events_per_leaf": 1}
     dropped = [{"level": None, "before_segment": 1, "until": None}] if rng.random() < 0.2 else []

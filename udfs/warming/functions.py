@@ -19,7 +19,7 @@ from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.batch_rows import BATCH_SCHEMA
 from patternlake.udfs.machines.live_rows import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.record_batches import columns_of
-from patternlake.udfs.sketch import sizing
+from patternlake.udfs.sketch import planning
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.question import compile_question, question_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
@@ -43,7 +43,7 @@ _EVERY_WINDOW = 2**60
 
 def warm_sketch_questions() -> None:
     """`match_seq` and `match_exists`: of all events, of one key and of every key, from nodes and exactly."""
-    planned = sizing.plan("leveled", expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
+    planned = planning.plan("leveled", expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
     rows = [{**row, "position": at, "tokens": [row["name"]]} for at, row in enumerate(some_events(1), start=1)]
     events = pa.Table.from_pylist(rows, pa.schema([*EVENT_FIELDS, ("tokens", pa.list_(pa.string()))]))
     plan = SegmentPlan(planned, 0, True, expressions=1, number=0, stream_id=1, batch_id=0)

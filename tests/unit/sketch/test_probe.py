@@ -11,8 +11,9 @@ from naive.sketch_tree import filter_of, plain
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.build import build_segment
 from patternlake.udfs.sketch.hashing import hash_tokens
+from patternlake.udfs.sketch.planning import plan
 from patternlake.udfs.sketch.probe import any_false, false_positive_rate, probe
-from patternlake.udfs.sketch.sizing import Sizing, plan
+from patternlake.udfs.sketch.sizing import Sizing
 
 
 def distinct_everywhere(leaf_events: int, leaves: int, fpq: float) -> tuple[Sizing, np.ndarray]:
