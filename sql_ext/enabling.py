@@ -23,7 +23,7 @@ from patternlake.sql_ext import (
     predict_match,
     workers,
 )
-from patternlake.sql_ext.session import FUNCTION_SETTINGS
+from patternlake.sql_ext.settings import FUNCTION_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
