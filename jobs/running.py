@@ -10,6 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.jobs import side_by_side as sides
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.values import suggest
@@ -252,7 +253,7 @@ def run(
     sides.check(side_by_side)
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
-    database = Database.open(spark, loaded.database, loaded.location)
+    database = open_database(spark, loaded.database, loaded.location)
     return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress, side_by_side=side_by_side))
 
 

@@ -127,7 +127,7 @@ class IntentsWriter:
         try:
             rows = literal_row(database.spark, TABLE, values)
             name = database.log(TABLE.name)
-            folder = database.direct_folder(TABLE.name)
+            folder = database.direct_folder(TABLE)
             committed = writes.append(name, rows, application=application, version=intent.batch_id, folder=folder)
         except ConcurrentTransactionException as conflict:
             raise lost from conflict

@@ -88,7 +88,7 @@ class ObjectNumbers:
         rows = literal_row(self._database.spark, TABLE, {"kind": kind, "number": number, "name": name})
         application = documents.to_array([TABLE.name, kind, str(number)])
         try:
-            folder = self._database.direct_folder(TABLE.name)
+            folder = self._database.direct_folder(TABLE)
             table = self._database.log(TABLE.name)
             return writes.append(table, rows, application=application, version=1, folder=folder)
         except ConcurrentTransactionException:

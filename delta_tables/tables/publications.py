@@ -227,7 +227,7 @@ class PublicationsWriter:
                 rows,
                 application=application,
                 version=version,
-                folder=database.direct_folder(TABLE.name),
+                folder=database.direct_folder(TABLE),
             )
         except ConcurrentTransactionException as conflict:
             raise self._lost(publication) from conflict

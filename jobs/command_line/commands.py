@@ -148,7 +148,7 @@ def status(
 ) -> None:
     """Show how every object stands: last batch, lag behind its input, rows, quarantined rows, size."""
     from patternlake.delta_tables import timestamps
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.opening import open_database
     from patternlake.jobs.command_line import status_lines
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
@@ -157,7 +157,7 @@ def status(
     with _failing(verbose):
         configuration = Configuration.load(conf)
         with spark_for(configuration, verbose=verbose) as spark:
-            database = Database.open(spark, configuration.database, configuration.location)
+            database = open_database(spark, configuration.database, configuration.location)
             found = look(database, configuration)
         if format is Format.JSON:
             _write(json.dumps(asdict(each), default=datetime.isoformat, ensure_ascii=False) for each in found)
@@ -329,14 +329,14 @@ def _round(
     quiet: bool,
     **how: bool,
 ) -> Generator[Summary, None, None]:
-    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.opening import open_database
     from patternlake.jobs.progress.reporting import ShownProgress
     from patternlake.jobs.running import perform
 
     # Rich takes FORCE_COLOR, which logs of builds are often written with, for a terminal.
     quiet = quiet or not sys.stderr.isatty()
     with ShownProgress(console, spark, quiet=quiet) as progress:
-        database = Database.open(spark, configuration.database, configuration.location)
+        database = open_database(spark, configuration.database, configuration.location)
         yield from perform(database, configuration, planned, progress=progress, side_by_side=side_by_side, **how)
 
 

@@ -26,10 +26,10 @@ from pyspark.sql import types as T
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.object_state import load_object_state
+from patternlake.delta_tables.registration import register
 from patternlake.delta_tables.sessions import made_within
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.tables.streams import StreamsWriter
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration
 from patternlake.jobs.contexts import in_background, kept
 from patternlake.jobs.ingest import ordering, repeats, steps
@@ -270,7 +270,7 @@ class _Run:
                 sizes = by_range(counts) if len(cut) > 1 else {}
 
                 def small_writes() -> None:
-                    StreamsWriter(db).register(batch, types=self.stream.types, timezone=self.stream.timezone)
+                    register(batch, types=self.stream.types, timezone=self.stream.timezone)
                     if good.rows:
                         batch.append("event_statistics", statistics(counts, batch))
                     if refused:

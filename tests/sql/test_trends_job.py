@@ -13,7 +13,7 @@ from sql.sketch_lake import E
 from sql.trend_lake import TrendLake, TrendStream
 
 from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.jobs.configuration.file import TrendConfiguration
 from patternlake.jobs.trends import job
 
@@ -57,7 +57,7 @@ def shown(lake: TrendLake) -> dict[str, list[str]]:
 
 def built(lake: TrendLake, stream: TrendStream, query: str) -> None:
     """Bring a query of the stream up to date that its configuration does not name."""
-    db = Database.open(lake.spark, lake.database, lake.location)
+    db = open_database(lake.spark, lake.database, lake.location)
     job.trends(db, query, TrendConfiguration(stream=stream.name, query=stream.queries[query.removesuffix("_too")]))
 
 

@@ -65,7 +65,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         monkeypatch.setitem(running.JOBS, name, running.Job(job.objects, doing(name), job.maintains))
     monkeypatch.setattr(local_spark, "spark_for", session)
     one_core = SimpleNamespace(spark=SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
-    monkeypatch.setattr("patternlake.delta_tables.database.Database.open", lambda *given: one_core)
+    monkeypatch.setattr("patternlake.delta_tables.opening.open_database", lambda *given: one_core)
     monkeypatch.setattr(commands.signal, "signal", lambda *given: None)
     return done
 
