@@ -24,7 +24,7 @@ from patternlake.delta_tables.tables.publications import Publication, Publicatio
 from patternlake.jobs.configuration.file import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
-from patternlake.jobs.predict.job import by_partition, check, event_rows, ordered
+from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.machines.batch_rows import totals_of
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -29,8 +29,8 @@ from patternlake.jobs.configuration.file import SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
+from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.errors import ConfigurationError
 from patternlake.udfs.machines.batch_rows import (
     BATCH_SCHEMA,
     COUNTS,
@@ -41,8 +41,7 @@ from patternlake.udfs.machines.batch_rows import (
     totals_of,
 )
 from patternlake.udfs.machines.batches import Batches
-from patternlake.udfs.machines.from_config import Group, columns_read, groups_of, types_of
-from patternlake.udfs.machines.reading import EVENT_COLUMNS
+from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.request import COUNTING
 
 logger = logging.getLogger(__name__)
@@ -53,8 +52,6 @@ INSTANCES, MATCHES = "machine_instances", "subscription_matches"
 
 _TASK_EVENTS = 500_000
 """Events that one task takes in, about; a partition is never divided, but streams through its task."""
-
-Entries = Mapping[str, Mapping[str, Any]]
 
 
 @in_own_session
@@ -96,22 +93,6 @@ def predict(
         )
 
     return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
-
-
-def check(entries: Entries, stream: Publication) -> None:
-    """Refuse subscriptions that do not compile, and a stream whose events never settle.
-
-    Raises
-    ------
-    ConfigurationError
-        Naming the subscription, or the stream.
-    """
-    groups_of(entries, stream.configuration)
-    if entries and stream.source_to and stream.watermark is None:
-        raise ConfigurationError(
-            f"subscriptions.{next(iter(entries))}.stream: events of {stream.object!r} never settle, as its "
-            "allowed_lateness is none; subscriptions take events below the watermark: give it a duration"
-        )
 
 
 @dataclass(frozen=True)
@@ -280,41 +261,9 @@ class _Builder:
         return rows.select("*", *self.batch.marks(INSTANCES))
 
 
-def event_rows(
-    events: DataFrame, columns: Sequence[str], groups: Sequence[Group], types: Mapping[str, str]
-) -> DataFrame:
-    """Events with the values of PARTITION BY as ``part``, and no more attributes than subscriptions read."""
-
-    def value(column: str) -> Column:
-        if column in types:
-            return F.try_element_at("attributes", F.lit(column))
-        return F.col(column).cast("string")
-
-    items = [item for name in sorted(columns_read(groups) & types.keys()) for item in (F.lit(name), value(name))]
-    others = [name for name in EVENT_COLUMNS if name != "attributes"]
-    return events.select(
-        F.array(*map(value, columns)).cast("array<string>").alias("part"),
-        *others,
-        F.create_map(*items).cast("map<string,string>").alias("attributes"),
-    )
-
-
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two subscriptions have the same machines and counts."""
     return all(one[key] == other[key] for key in ("query", "params", "decay"))
-
-
-def by_partition(groups: Sequence[Group]) -> dict[tuple[str, ...], list[Group]]:
-    """Groups by their columns of PARTITION BY."""
-    found: dict[tuple[str, ...], list[Group]] = {}
-    for group in groups:
-        found.setdefault(group.partition, []).append(group)
-    return found
-
-
-def ordered(groups: Sequence[Group]) -> list[Group]:
-    """Those with one partition side by side, as passes number them."""
-    return [group for some in by_partition(groups).values() for group in some]
 
 
 def _joined(columns: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+JOBS = ("ingest", "sketch", "trends", "groups", "predict", "evaluate", "maintain")
 ENGINES = ("sketch", "kleene", "trends", "groups", "machines")
 MAY_IMPORT = {
     "udfs": {"udfs"},
@@ -55,6 +56,18 @@ def test_no_engine_imports_another(engine: str) -> None:
     wrong = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in files(f"udfs/{engine}")
+        for name in imported(path)
+        if ".".join(name.split(".")[:3]) in others
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_no_job_imports_another(job: str) -> None:
+    others = {f"patternlake.jobs.{other}" for other in JOBS if other != job}
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files(f"jobs/{job}")
         for name in imported(path)
         if ".".join(name.split(".")[:3]) in others
     }
