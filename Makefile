@@ -35,20 +35,13 @@ $(VENV)/.warm: $(VENV)/.installed $(wildcard udfs/*/*.py udfs/*/*/*.py)
 	$(BIN)/python -m patternlake.udfs.warming
 	touch $@
 
-# mypy reads the installed layout (patternlake.udfs, ...) from links to the folders.
-build/types/patternlake:
-	mkdir -p $@
-	ln -sfn ../../../src/patternlake/__init__.py $@/__init__.py
-	ln -sfn ../../../src/patternlake/py.typed $@/py.typed
-	for folder in udfs delta_tables jobs sql_ext; do ln -sfn ../../../$$folder $@/$$folder; done
-
 demo: $(VENV)/.jars $(VENV)/.warm
 	$(BIN)/python demo/flights.py
 
-lint: $(VENV)/.installed build/types/patternlake
+lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	MYPYPATH=build/types $(BIN)/mypy -p patternlake
+	$(BIN)/mypy -p patternlake
 
 test: lint $(VENV)/.jars
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'

@@ -218,9 +218,9 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
     from benchmarks.lakes import new_folder
     from benchmarks.measuring import PeakMemory
     from benchmarks.sessions import ask, spark_session
-    from patternlake.delta_tables.database import Database
-    from patternlake.jobs.configuration import StreamConfiguration
-    from patternlake.jobs.ingest import ingest
+    from patternlake.delta_tables.opening import open_database
+    from patternlake.jobs.configuration.file import StreamConfiguration
+    from patternlake.jobs.ingest.job import ingest
 
     configuration = StreamConfiguration.model_validate(
         {
@@ -233,7 +233,7 @@ def through_spark(path: Path, events: int, repeats: int) -> None:
         }
     )
     with new_folder(f"peers_{events}") as folder, spark_session(folder, cores=CORES) as spark:
-        database = Database.open(spark, "patternlake", str(folder / "state"))
+        database = open_database(spark, "patternlake", str(folder / "state"))
         ingest(database, "keys", configuration)
         columns = "key, name, position, CAST(attributes['x'] AS DOUBLE) AS x"
         spark.table(database.log("events")).selectExpr(*columns.split(", ")).createTempView("keyed")

@@ -30,7 +30,7 @@ from benchmarks.lakes import new_folder
 from benchmarks.measuring import PeakMemory
 from benchmarks.sessions import spark_session
 from benchmarks.tables import console
-from patternlake.delta_tables.events import TABLE
+from patternlake.delta_tables.tables.events import TABLE
 from patternlake.udfs.blocks import BLOCK_BITS
 
 COMMITS = 50

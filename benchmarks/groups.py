@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.lakes import new_folder
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.sessions import ask, spark_session
-from patternlake.delta_tables.database import Database
-from patternlake.jobs.configuration import GroupConfiguration, StreamConfiguration
-from patternlake.jobs.groups import groups
-from patternlake.jobs.ingest import ingest
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.configuration.file import GroupConfiguration, StreamConfiguration
+from patternlake.jobs.groups.job import groups
+from patternlake.jobs.ingest.job import ingest
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.query.parser import parse
@@ -62,7 +62,7 @@ def source(spark: SparkSession, events: int) -> DataFrame:
 
 
 def _through_spark(spark: SparkSession, folder: Path, path: Path, repeats: int) -> dict[str, Any]:
-    db = Database.open(spark, location=str(folder / "state"))
+    db = open_database(spark, location=str(folder / "state"))
     stream = StreamConfiguration.model_validate(
         {
             "source": {"format": "parquet", "path": str(path.resolve())},

@@ -20,9 +20,9 @@ from benchmarks.lakes import (
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import spark_session
-from patternlake.delta_tables.database import Database
-from patternlake.jobs.ingest import ingest
-from patternlake.jobs.sketch import sketch
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.ingest.job import ingest
+from patternlake.jobs.sketch.job import sketch
 from patternlake.udfs.sketch.sizing.sizes import Sizing
 
 WARM_UP = 20_000
@@ -47,7 +47,7 @@ def measure(events: int, repeats: int, kind: str = "parquet") -> dict[str, Any]:
 def _round(spark: SparkSession, folder: Path, path: Path, events: int, kind: str) -> dict[str, Any]:
     """One fresh lake: the plain copies and the jobs, in turn."""
     database = f"jobs_{folder.name}"
-    db = Database.open(spark, database, str(folder / "state"))
+    db = open_database(spark, database, str(folder / "state"))
     configuration = stream_configuration(path, kind)
     taken: dict[str, float] = {}
     memory: dict[str, dict[str, int]] = {}

@@ -27,7 +27,9 @@ import pyarrow as pa
 
 from patternlake.udfs.sketch.kernels.build import LevelNodes, build_segment
 from patternlake.udfs.sketch.kernels.hashing import encode_token
-from patternlake.udfs.sketch.sizing.sizes import Sizing, fit_heaps, plan
+from patternlake.udfs.sketch.sizing.heaps import fit_heaps
+from patternlake.udfs.sketch.sizing.planning import plan
+from patternlake.udfs.sketch.sizing.sizes import Sizing
 from patternlake.udfs.sketch.tokens import tokenise
 
 DATASETS = {  # events, vocabulary, the thesis' seconds (Tables 5.3 and 5.4)

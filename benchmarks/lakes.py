@@ -17,10 +17,11 @@ from benchmarks.events import source
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.publications import Publication, PublicationsReader
-from patternlake.jobs.configuration import SketchConfiguration, StreamConfiguration
-from patternlake.jobs.ingest import ingest
-from patternlake.jobs.sketch import sketch
+from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs.configuration.file import SketchConfiguration, StreamConfiguration
+from patternlake.jobs.ingest.job import ingest
+from patternlake.jobs.sketch.job import sketch
 from patternlake.jobs.summary import Summary
 
 FOLDER = Path("build/bench")
@@ -112,7 +113,7 @@ def new_folder(name: str) -> Iterator[Path]:
 
 def make_lake(spark: SparkSession, folder: Path, events: int) -> Lake:
     """Make events and ingest them, in batches of `CHUNK`, into the database at ``folder/state``."""
-    lake = Lake(Database.open(spark, "patternlake", str(folder / "state")), folder, events, {"ingest": 0.0})
+    lake = Lake(open_database(spark, "patternlake", str(folder / "state")), folder, events, {"ingest": 0.0})
     configuration = stream_configuration(folder / "source")
     for first in range(0, events, CHUNK):
         part = source(spark, events, first, min(first + CHUNK, events))

@@ -14,8 +14,8 @@ from benchmarks.lakes import Lake, make_lake, new_folder
 from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, spark_session
-from patternlake.jobs.configuration import SubscriptionConfiguration
-from patternlake.jobs.predict import predict
+from patternlake.jobs.configuration.file import SubscriptionConfiguration
+from patternlake.jobs.predict.job import predict
 
 CORES = (1, 2)
 QUERIES = {

@@ -19,15 +19,14 @@ from benchmarks.measuring import PeakMemory, seconds
 from benchmarks.questions import STREAM
 from benchmarks.sessions import ask, spark_session
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.configuration import TrendConfiguration
-from patternlake.jobs.ingest import ingest
-from patternlake.jobs.trends import trends
+from patternlake.jobs.configuration.file import TrendConfiguration
+from patternlake.jobs.ingest.job import ingest
+from patternlake.jobs.trends.job import trends
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels.trends import Trends
-from patternlake.udfs.trends.kernels.vertices import vertices_of
+from patternlake.udfs.trends.kernels.vertices import Events, vertices_of
 from patternlake.udfs.trends.query import compile_query
 
 WINDOW = 10_000

@@ -15,14 +15,14 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, phases, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.intents import Intent, IntentsWriter
-from patternlake.delta_tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.delta_tables.object_state import ObjectState, load_object_state
-from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.resume import resolve, wrote_nothing
 from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.delta_tables.stream_names import check_name
+from patternlake.delta_tables.tables.intents import Intent, IntentsWriter
+from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables import (
+from patternlake.delta_tables.table import Table
+from patternlake.delta_tables.tables import (
     event_statistics,
     events,
     forecast_evaluation,
@@ -22,7 +23,6 @@ from patternlake.delta_tables import (
     trend_edges,
     trend_vertices,
 )
-from patternlake.delta_tables.table import Table
 
 _MODULES = (
     streams,

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
-from patternlake.delta_tables import direct_writer, migrations
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
-from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.opening import prepare
-from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import own_session
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import StateReader
-from patternlake.udfs.errors import ArgumentError, StateError
+from patternlake.delta_tables.table import Table, log_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-logger = logging.getLogger(__name__)
-
-_CACHE = TableCache(64 << 20)
-# The version of the protocol that says no more than which tables are for appends only, and which values are allowed.
-_WRITER_VERSION = 2
-
-
 @dataclass(frozen=True)
 class Database:
-    """An open database.
+    """An open database: where it is, and what reads and names its tables; `opening.open_database` gives one.
 
     Parameters
     ----------
@@ -61,63 +46,6 @@ class Database:
     folder_on_disk: str | None = field(default=None, compare=False)
     direct: DirectReader | None = field(default=None, compare=False, repr=False)
 
-    @classmethod
-    def open(cls, spark: SparkSession, name: str = "patternlake", location: str | None = None) -> Database:
-        """Open a database; create, register or migrate what needs it.
-
-        Idempotent, and a matter of a few catalog look-ups when everything is there.
-
-        Parameters
-        ----------
-        spark
-            A Delta-ready session.
-        name
-            Name under which tables and views are registered.
-        location
-            Folder or object-store path; relative paths are relative to the working directory. None: the catalog's
-            own place.
-
-        Raises
-        ------
-        ArgumentError
-            The name is not one that Spark's catalog takes.
-        StateError
-            The session is one of Spark Connect; or the database is newer than the code, is not PatternLake's, or is
-            registered at another location.
-        """
-        if type(spark).__module__.startswith("pyspark.sql.connect"):
-            raise StateError(
-                "this is a session of Spark Connect, and PatternLake needs a classic one: its jobs and functions work "
-                "in the driver's own process. Start one there with patternlake.session(), or with "
-                "SparkSession.builder without remote() and without SPARK_REMOTE"
-            )
-        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
-            raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
-        quoted = identifier(name)
-        if location is not None:
-            place = location if _has_scheme(location) else os.path.abspath(location)
-            spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted} LOCATION {literal(place)}")
-        else:
-            spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted}")
-        rows = spark.sql(f"DESCRIBE DATABASE {quoted}").collect()
-        registered = next(row.info_value for row in rows if row.info_name == "Location")
-        # Spark writes a location as a URI.
-        spellings = (registered, unquote(registered))
-        if location is None:
-            place = spellings[1]
-        elif _plain(place) not in map(_plain, spellings):
-            raise StateError(
-                f"the database '{name}' is registered in this session at {registered}, not at {place}; "
-                "give the same location or another name"
-            )
-        database = cls(spark, name, place.rstrip("/"))
-        # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
-        with database.apart() as own:
-            made = prepare(own, managed=location is None)
-        on_disk = _on_disk(registered, database.location)
-        direct = None if on_disk is None else _directly(on_disk)
-        return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
-
     @contextmanager
     def apart(self, settings: Mapping[str, str] | None = None) -> Iterator[Database]:
         """The same database in a session of PatternLake's own, see `own_session`, for the length of a block."""
@@ -127,11 +55,11 @@ class Database:
     @property
     def state(self) -> StateReader:
         """What reads few rows of the tables: directly where the location allows it, else by Spark jobs."""
-        return self.direct or SparkReader(self)
+        return self.direct or SparkReader(self.spark, self.log)
 
     def log(self, table: str) -> str:
         """Quoted name of a table's Delta table, for SQL text, given its plain name."""
-        return identifier(self.name, TABLES[table].log)
+        return identifier(self.name, log_name(table))
 
     def view(self, table: str) -> str:
         """Quoted name of a table's view, for SQL text."""
@@ -141,44 +69,12 @@ class Database:
         """All rows of a table's Delta table, published or not."""
         return self.spark.table(self.log(table))
 
-    def direct_folder(self, table: str) -> str | None:
+    def direct_folder(self, table: Table) -> str | None:
         """Folder of a table to which all commits are made without Spark; None if Spark makes them."""
-        if self.folder_on_disk is None or not TABLES[table].direct:
+        if self.folder_on_disk is None or not table.direct:
             return None
-        return f"{self.folder_on_disk}/{TABLES[table].log}"
+        return f"{self.folder_on_disk}/{table.log}"
 
     def folder(self, *parts: str) -> str:
         """Return a path under the location."""
         return "/".join((self.location, *parts))
-
-
-def _has_scheme(location: str) -> bool:
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location) is not None
-
-
-def _on_disk(registered: str, location: str) -> str | None:
-    """The path of a location that Spark has registered, where it is a folder whose commits can be made without Spark.
-
-    Without a scheme of its own a location may lie in any file system, so what is registered decides.
-    """
-    if not registered.startswith("file:"):
-        return None
-    path = _plain(unquote(location) if location.startswith("file:") else location)
-    tables = f"{path}/{TABLES[migrations.CARRIER].log}"
-    return path if os.path.isdir(tables) and direct_writer.possible(tables) else None
-
-
-def _directly(folder: str) -> DirectReader | None:
-    """What reads the tables under a folder; None where one of them has been given features that need Spark."""
-    reader = DirectReader(folder, _CACHE)
-    try:
-        versions = {name: reader.writer_version(name) for name in TABLES}
-    except UnreadableError as error:
-        logger.info("%s; Spark reads and writes", error)
-        return None
-    return reader if all(versions[name] <= _WRITER_VERSION for name in TABLES if TABLES[name].direct) else None
-
-
-def _plain(location: str) -> str:
-    """Write a location without what different spellings of the same place differ in."""
-    return re.sub(r"^file:/*", "/", location).rstrip("/")

@@ -24,11 +24,11 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.file_choice import certain, chosen, truth
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.table import log_name
 from patternlake.udfs.errors import StateError
 
 logger = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ class DirectReader:
             ) from error
 
     def _opened(self, name: str) -> _Log:
-        table = DeltaTable(f"{self._location}/{TABLES[name].log}", storage_options=self._options or None)
+        table = DeltaTable(f"{self._location}/{log_name(name)}", storage_options=self._options or None)
         if table.protocol().min_reader_version > _READER_VERSION:
             raise UnreadableError(f"the table {name} at {self._location} has features that need Spark")
         return _Log(table)
@@ -235,14 +235,14 @@ class DirectReader:
 
     def _open(self, table: str, path: str) -> pa.NativeFile:
         if "://" not in self._location:
-            return pa.memory_map(f"{self._location}/{TABLES[table].log}/{path}")
+            return pa.memory_map(f"{self._location}/{log_name(table)}/{path}")
         return self._filesystem(table).open_input_file(path)
 
     def _filesystem(self, table: str) -> Any:
         import pyarrow.fs as pa_fs
         from deltalake.fs import DeltaStorageHandler
 
-        place = f"{self._location}/{TABLES[table].log}"
+        place = f"{self._location}/{log_name(table)}"
         return pa_fs.PyFileSystem(DeltaStorageHandler(place, self._options or None))
 
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.event_statistics import ATTRIBUTES
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.intents import Intent, IntentsReader
-from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.tables.intents import Intent, IntentsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database

@@ -1,120 +1,118 @@
-"""Makes a database's tables and views be there: creates, registers, migrates; fast when nothing is missing."""
+"""Opens databases: finds or makes the place, has the tables prepared, and finds out who may read and write them."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+import os
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
-from delta.tables import DeltaTable
-from pyspark.errors import PySparkException
-
-from patternlake.delta_tables import migrations
+from patternlake.delta_tables import direct_writer, migrations
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
+from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import identifier, literal
-from patternlake.delta_tables.table import Table
+from patternlake.delta_tables.table import log_name
+from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.database import Database
+    from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
-_THREADS = 8
-_VIEWS_PROPERTY = "patternlake.views"
+_CACHE = TableCache(64 << 20)
+# The version of the protocol that says no more than which tables are for appends only, and which values are allowed.
+_WRITER_VERSION = 2
 
 
-def prepare(database: Database, *, managed: bool) -> bool:
-    """Create or register what is missing in the session's catalog.
+def open_database(spark: SparkSession, name: str = "patternlake", location: str | None = None) -> Database:
+    """Open a database; create, register or migrate what needs it.
+
+    Idempotent, and a matter of a few catalog look-ups when everything is there.
 
     Parameters
     ----------
-    database
-        Named and placed, not yet usable.
-    managed
-        Whether new tables go where the catalog puts them instead of under the database's location.
-
-    Returns
-    -------
-    bool
-        Whether there was no database, and an empty one was made.
+    spark
+        A Delta-ready session.
+    name
+        Name under which tables and views are registered.
+    location
+        Folder or object-store path; relative paths are relative to the working directory. None: the catalog's
+        own place.
 
     Raises
     ------
+    ArgumentError
+        The name is not one that Spark's catalog takes.
     StateError
-        The database is newer than the code, or not PatternLake's.
+        The session is one of Spark Connect; or the database is newer than the code, is not PatternLake's, or is
+        registered at another location.
     """
-    present = _registered(database)
-    carrier = TABLES[migrations.CARRIER]
-    others = [table for table in TABLES.values() if table is not carrier]
-    carried = carrier.log in present or _register(database, carrier)
-    if carried:
-        version = migrations.version_of(database)
-        if version != migrations.SCHEMA_VERSION:
-            migrations.check(database, version)
-            _each([partial(_ensure, database, table, managed, {}) for table in others if table.log not in present])
-            migrations.migrate(database, version)
-    _each([partial(_ensure, database, table, managed, {}) for table in others if table.log not in present])
-    if not carried:
-        # Last: the version says that all tables were made.
-        _ensure(database, carrier, managed, {migrations.PROPERTY: str(migrations.SCHEMA_VERSION)})
-    _views(database, present)
-    return not carried
-
-
-def _registered(database: Database) -> set[str]:
-    rows = database.spark.sql(f"SHOW TABLES IN {identifier(database.name)}").collect()
-    return {row.tableName for row in rows}
-
-
-def _register(database: Database, table: Table) -> bool:
-    """Register a Delta table that stands under the location already; False if none does."""
-    place = database.folder(table.log)
-    if not DeltaTable.isDeltaTable(database.spark, place):
-        return False
-    name = database.log(table.name)
-    database.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION {literal(place)}")
-    return True
-
-
-def _ensure(database: Database, table: Table, managed: bool, properties: dict[str, str]) -> None:
-    if _register(database, table):
-        return
-    place = None if managed else database.folder(table.log)
-    logger.info("creating table %s of database %s", table.log, database.name)
-    try:
-        database.spark.sql(table.create_text(database.log(table.name), place, properties))
-    except PySparkException:
-        # Another session may have created it in the meantime.
-        if not _register(database, table):
-            raise
-
-
-def _views(database: Database, present: set[str]) -> None:
-    """Create the views, unless the catalog has them as this code defines them."""
-    texts = {table.name: table.view(database.log) for table in TABLES.values() if table.view is not None}
-    mark = hashlib.sha256("\n".join(texts.values()).encode()).hexdigest()
-    last = migrations.CARRIER
-    if texts.keys() <= present:
-        rows = database.spark.sql(f"SHOW TBLPROPERTIES {identifier(database.name, last)}").collect()
-        if any(row.key == _VIEWS_PROPERTY and row.value == mark for row in rows):
-            return
-
-    def create(name: str) -> None:
-        database.spark.sql(
-            f"CREATE OR REPLACE VIEW {identifier(database.name, name)} COMMENT {literal(TABLES[name].comment)} "
-            f"TBLPROPERTIES ({literal(_VIEWS_PROPERTY)} = {literal(mark)}) AS {texts[name]}"
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise StateError(
+            "this is a session of Spark Connect, and PatternLake needs a classic one: its jobs and functions work "
+            "in the driver's own process. Start one there with patternlake.session(), or with "
+            "SparkSession.builder without remote() and without SPARK_REMOTE"
         )
+    if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+        raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
+    quoted = identifier(name)
+    if location is not None:
+        place = location if _has_scheme(location) else os.path.abspath(location)
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted} LOCATION {literal(place)}")
+    else:
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted}")
+    rows = spark.sql(f"DESCRIBE DATABASE {quoted}").collect()
+    registered = next(row.info_value for row in rows if row.info_name == "Location")
+    # Spark writes a location as a URI.
+    spellings = (registered, unquote(registered))
+    if location is None:
+        place = spellings[1]
+    elif _plain(place) not in map(_plain, spellings):
+        raise StateError(
+            f"the database '{name}' is registered in this session at {registered}, not at {place}; "
+            "give the same location or another name"
+        )
+    database = Database(spark, name, place.rstrip("/"))
+    # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
+    with database.apart() as own:
+        made = prepare(own, managed=location is None)
+    on_disk = _on_disk(registered, database.location)
+    direct = None if on_disk is None else _directly(on_disk)
+    return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
 
-    _each([partial(create, name) for name in texts if name != last])
-    # Last: its mark says that all views were made.
-    create(last)
+
+def _has_scheme(location: str) -> bool:
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location) is not None
 
 
-def _each(tasks: Iterable[Callable[[], object]]) -> None:
-    """Run tasks in threads, each of which mostly waits for the catalog or for storage."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for future in [pool.submit(task) for task in tasks]:
-            future.result()
+def _on_disk(registered: str, location: str) -> str | None:
+    """The path of a location that Spark has registered, where it is a folder whose commits can be made without Spark.
+
+    Without a scheme of its own a location may lie in any file system, so what is registered decides.
+    """
+    if not registered.startswith("file:"):
+        return None
+    path = _plain(unquote(location) if location.startswith("file:") else location)
+    tables = f"{path}/{log_name(migrations.CARRIER)}"
+    return path if os.path.isdir(tables) and direct_writer.possible(tables) else None
+
+
+def _directly(folder: str) -> DirectReader | None:
+    """What reads the tables under a folder; None where one of them has been given features that need Spark."""
+    reader = DirectReader(folder, _CACHE)
+    try:
+        versions = {name: reader.writer_version(name) for name in TABLES}
+    except UnreadableError as error:
+        logger.info("%s; Spark reads and writes", error)
+        return None
+    return reader if all(versions[name] <= _WRITER_VERSION for name in TABLES if TABLES[name].direct) else None
+
+
+def _plain(location: str) -> str:
+    """Write a location without what different spellings of the same place differ in."""
+    return re.sub(r"^file:/*", "/", location).rstrip("/")

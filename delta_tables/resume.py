@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.intents import Intent
 from patternlake.delta_tables.object_state import ObjectState
-from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.tables.intents import Intent
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import StateError
 

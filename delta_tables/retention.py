@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ArgumentError, StateError
 

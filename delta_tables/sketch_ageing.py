@@ -9,12 +9,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import timestamps, writes
-from patternlake.delta_tables.sketch_nodes import TABLE
+from patternlake.delta_tables.tables.sketch_nodes import TABLE
 from patternlake.delta_tables.visibility import visible
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.publications import Publication
+    from patternlake.delta_tables.tables.publications import Publication
 
 _PER_NODE = ("node", "pos_lo", "pos_hi", "time_lo", "time_hi", "ones", "distinct", "topmost")
 _KEPT = "filter(sequence(0, size(topmost) - 1), i -> topmost[i])"

@@ -17,6 +17,11 @@ LogName = Callable[[str], str]
 """Maps a table's plain name to the quoted name of its Delta table."""
 
 
+def log_name(table: str) -> str:
+    """Name of the Delta table behind a table, given its plain name."""
+    return f"{table}_log"
+
+
 @dataclass(frozen=True)
 class Column:
     """One column: its name, its Spark type as DDL, and what it means."""
@@ -72,7 +77,7 @@ class Table:
     @property
     def log(self) -> str:
         """Name of the Delta table."""
-        return f"{self.name}_log"
+        return log_name(self.name)
 
     @property
     def column_names(self) -> tuple[str, ...]:

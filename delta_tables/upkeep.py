@@ -61,7 +61,7 @@ def tidy(database: Database, streams: Collection[int]) -> None:
         unneeded = old and database.direct.unneeded(table.name)
         if crowded or unneeded:
             logger.info("table %s: crowded partitions %s, files to remove: %s", table.log, crowded, unneeded)
-        folder = database.direct_folder(table.name)
+        folder = database.direct_folder(table)
         if folder is not None:
             writes.tidy_directly(folder, merging=bool(crowded), removing=unneeded)
             continue

@@ -8,8 +8,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from patternlake.delta_tables.publications import Publication
     from patternlake.delta_tables.table import Table
+    from patternlake.delta_tables.tables.publications import Publication
 
 
 def of_object(table: Table, stream_id: int, object_id: int) -> Column:

@@ -25,7 +25,7 @@ from rich.text import Text
 from sky import FRONTS, FrontQuestion, Weather
 
 import patternlake
-from patternlake.jobs.local_spark import spark_output
+from patternlake.jobs.command_line.local_spark import spark_output
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

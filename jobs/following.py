@@ -12,8 +12,8 @@ from patternlake.delta_tables import documents, phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.resume import wrote_nothing
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
 

@@ -10,11 +10,12 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.jobs import side_by_side as sides
-from patternlake.jobs.configuration import Configuration
-from patternlake.jobs.configuration_values import suggest
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.messages import message
-from patternlake.jobs.progress import LoggedProgress, Progress
+from patternlake.jobs.progress.reporting import LoggedProgress, Progress
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 
@@ -60,7 +61,7 @@ class Step:
 
 
 def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
-    from patternlake.jobs.ingest import ingest
+    from patternlake.jobs.ingest.job import ingest
 
     stream = configuration.streams[name]
     warned = configuration.quarantine_warning if stream.quarantine_warning is None else stream.quarantine_warning
@@ -68,44 +69,44 @@ def _ingest(database: Database, name: str, configuration: Configuration, rebuild
 
 
 def _sketch(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
-    from patternlake.jobs.sketch import sketch
+    from patternlake.jobs.sketch.job import sketch
 
     return sketch(database, name, configuration.sketches[name], rebuild=rebuild)
 
 
 def _trends(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
-    from patternlake.jobs.trends import trends
+    from patternlake.jobs.trends.job import trends
 
     return trends(database, name, configuration.trends[name], rebuild=rebuild)
 
 
 def _groups(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
-    from patternlake.jobs.groups import groups
+    from patternlake.jobs.groups.job import groups
 
     return groups(database, name, configuration.groups[name], rebuild=rebuild)
 
 
 def _predict(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
-    from patternlake.jobs.predict import predict
+    from patternlake.jobs.predict.job import predict
 
     return predict(database, name, configuration.subscriptions_to(name), rebuild=rebuild)
 
 
 def _evaluate(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
-    from patternlake.jobs.evaluate import evaluate
+    from patternlake.jobs.evaluate.job import evaluate
 
     assert configuration.evaluate is not None
     return evaluate(database, name, configuration.subscriptions_to(name), configuration.evaluate, rebuild=rebuild)
 
 
 def _maintain(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
-    from patternlake.jobs.maintain import maintain
+    from patternlake.jobs.maintain.job import maintain
 
     return maintain(database, name, configuration)
 
 
 def _tidied(database: Database, names: Sequence[str]) -> None:
-    from patternlake.jobs.maintain import tidied
+    from patternlake.jobs.maintain.job import tidied
 
     tidied(database, names)
 
@@ -252,7 +253,7 @@ def run(
     sides.check(side_by_side)
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
-    database = Database.open(spark, loaded.database, loaded.location)
+    database = open_database(spark, loaded.database, loaded.location)
     return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress, side_by_side=side_by_side))
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables import documents, timestamps
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.publications import current
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible_text
 from patternlake.jobs.running import JOBS
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
     from patternlake.delta_tables.database import Database
-    from patternlake.jobs.configuration import Configuration
+    from patternlake.jobs.configuration.file import Configuration
 
 logger = logging.getLogger(__name__)
 

@@ -127,7 +127,8 @@ def _reader(database: Database, direct: DirectReader | None) -> StateReader:
         return direct
 
     def through_spark() -> SparkReader:
-        return SparkReader(in_own_session(database))
+        own = in_own_session(database)
+        return SparkReader(own.spark, own.log)
 
     return through_spark() if direct is None or wanted == "spark" else _Fallback(direct, through_spark)
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import (
     cet_count,
@@ -23,7 +23,7 @@ from patternlake.sql_ext import (
     predict_match,
     workers,
 )
-from patternlake.sql_ext.session import FUNCTION_SETTINGS
+from patternlake.sql_ext.settings import FUNCTION_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ def enable(
     UserWarning
         There was no database and an empty one was made; or the functions answered from another one until now.
     """
-    db = Database.open(spark, database, location)
+    db = open_database(spark, database, location)
     workers.check(spark)
     if db.made and not create:
         _warn(

@@ -87,7 +87,7 @@ class Lake:
 
     def frame(self, table: str, where: Sequence[Condition]) -> DataFrame:
         """Rows of a table, for Spark's tasks to read."""
-        return chosen(self.database, table, where)
+        return chosen(self.database.table(table), where)
 
     def local(self, rows: pa.Table, schema: str) -> DataFrame:
         """Rows that are here already, with columns of these types, as DDL."""

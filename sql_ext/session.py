@@ -9,41 +9,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from patternlake.sql_ext import quiet_start
+from patternlake.sql_ext.settings import SESSION_SETTINGS
 from patternlake.udfs.errors import StateError
-from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-FUNCTION_SETTINGS = {
-    # Delta's parser hands on no parameters (delta-io/delta#7640), so that they must be bound after parsing.
-    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
-    # Rows that the driver hands to Spark are part of the plan up to this size. Measured: 14 MB of them are read four
-    # times as fast in tasks; few are read without any.
-    "spark.sql.execution.arrow.localRelationThreshold": "1MB",
-}
-"""What functions need of the session that asks."""
-
-# Each setting with the reason that it is not Spark's default.
-_SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Arrow-fed Python functions over a Parquet scan can hang with columnar input (SPARK-58241).
-    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
-    **RECORD_BATCHES,
-    # The same answers on every machine, whatever its clock's zone.
-    "spark.sql.session.timeZone": "UTC",
-    # State tables are small: Delta's default of 50 tasks per snapshot costs more than the snapshot.
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.shuffle.partitions": "8",
-    **FUNCTION_SETTINGS,
-    # Workers are forked from a process that has loaded the kernels.
-    "spark.python.daemon.module": "patternlake.sql_ext.worker_daemon",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
 
 # pyspark writes a JSON document with Java's stack to standard error, beside raising, for each error of these kinds.
 _ECHOES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -100,7 +72,7 @@ def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("patternlake").master(master)
-    defaults = {"spark.driver.memory": os.environ.get("PATTERNLAKE_DRIVER_MEMORY", "4g"), **_SETTINGS}
+    defaults = {"spark.driver.memory": os.environ.get("PATTERNLAKE_DRIVER_MEMORY", "4g"), **SESSION_SETTINGS}
     for key, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(key, value)
     builder = configure_spark_with_delta_pip(builder)

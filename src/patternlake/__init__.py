@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from patternlake.jobs.configuration import Configuration
-    from patternlake.jobs.progress import Progress
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.progress.reporting import Progress
     from patternlake.jobs.summary import Summary
     from patternlake.sql_ext.cet_count import cet_count
     from patternlake.sql_ext.cet_trends import cet_trends
@@ -207,7 +207,7 @@ def _placed(database: str | PathLike[str] | Configuration, location: str | None)
     """Name and location of a database that is named, or configured."""
     if isinstance(database, str) and not database.lower().endswith((".yaml", ".yml")):
         return database, location
-    from patternlake.jobs.configuration import Configuration
+    from patternlake.jobs.configuration.file import Configuration
     from patternlake.udfs.errors import ArgumentError
 
     loaded = database if isinstance(database, Configuration) else Configuration.load(database)

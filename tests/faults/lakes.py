@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.jobs import running
 from patternlake.jobs.messages import message
 from patternlake.jobs.summary import Summary
@@ -182,7 +183,7 @@ class Lake:
 
     @cached_property
     def db(self) -> Database:
-        return Database.open(self.spark, self.name, str(self.folder / "lake"))
+        return open_database(self.spark, self.name, str(self.folder / "lake"))
 
     def run(self, job: str, *, rebuild: bool = False) -> Summary:
         (summary,) = running.run(self.spark, self.conf, job, rebuild=rebuild)

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from patternlake.jobs import command_line
+from patternlake.jobs.command_line import commands
 from tests.faults.interrupted import Writes
 
 
@@ -37,7 +37,7 @@ def main() -> None:
     stop, deed, *arguments = sys.argv[1:]
     met = Writes(stop, kill if deed == "kill" else lambda: meet(Path(deed)))
     with met.watched():
-        command_line.main(arguments)
+        commands.main(arguments)
 
 
 if __name__ == "__main__":

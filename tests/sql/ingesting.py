@@ -10,8 +10,8 @@ import yaml
 
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.stream_names import candidates
-from patternlake.jobs.configuration import Configuration, StreamConfiguration
-from patternlake.jobs.ingest import ingest
+from patternlake.jobs.configuration.file import Configuration, StreamConfiguration
+from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:

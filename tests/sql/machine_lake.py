@@ -10,7 +10,7 @@ import yaml
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, value_text
 
 from patternlake.delta_tables.quoting import literal
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 
 
 class MachineStream(Stream):

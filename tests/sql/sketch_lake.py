@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 
 import patternlake
 from patternlake.delta_tables.quoting import literal
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
 from patternlake.jobs.running import run
 from patternlake.jobs.summary import Summary

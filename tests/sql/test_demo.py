@@ -23,7 +23,7 @@ from naive.flight_patterns import Flight, everything, given_up, nothing_between
 from naive.group_cases import is_named
 
 import patternlake
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,14 +15,14 @@ from pydantic import BaseModel
 
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
-from patternlake.jobs.columns import REASONS
-from patternlake.jobs.configuration import AgeRule, Attribute, Configuration, SketchConfiguration, Source
-from patternlake.jobs.configuration_groups import GroupConfiguration
-from patternlake.jobs.configuration_streams import StreamConfiguration
-from patternlake.jobs.configuration_subscriptions import EvaluationConfiguration, SubscriptionConfiguration
-from patternlake.jobs.configuration_trends import TrendConfiguration
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.configuration.file import AgeRule, Attribute, Configuration, SketchConfiguration, Source
+from patternlake.jobs.configuration.groups import GroupConfiguration
+from patternlake.jobs.configuration.streams import StreamConfiguration
+from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration, SubscriptionConfiguration
+from patternlake.jobs.configuration.trends import TrendConfiguration
 from patternlake.jobs.messages import message
+from patternlake.jobs.sources.columns import REASONS
 from patternlake.udfs import errors
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 from patternlake.udfs.language.query.engines import ENGINES
@@ -265,7 +265,7 @@ def test_the_page_of_the_tables_has_every_column_of_a_delta_table(name: str) -> 
 
 @pytest.mark.parametrize("name", [name for name, table in TABLES.items() if table.view])
 def test_the_page_of_the_tables_has_every_column_of_a_view(letters: SparkSession, name: str) -> None:
-    view = letters.table(Database.open(letters, DATABASE).view(name))
+    view = letters.table(open_database(letters, DATABASE).view(name))
     assert _columns(name, "view") == {column: _type(kind) for column, kind in view.dtypes}
 
 

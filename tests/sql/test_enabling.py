@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import patternlake
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.sql_ext import workers
 from patternlake.udfs.errors import ArgumentError, ConfigurationError, StateError
 

@@ -10,9 +10,10 @@ import pytest
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.jobs.configuration import GroupConfiguration, SubscriptionConfiguration
-from patternlake.jobs.groups import groups
-from patternlake.jobs.predict import predict
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.configuration.file import GroupConfiguration, SubscriptionConfiguration
+from patternlake.jobs.groups.job import groups
+from patternlake.jobs.predict.job import predict
 from patternlake.udfs.errors import StateError
 from tests.sql.ingesting import Lake
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database.open(spark, "given_up", str(tmp_path_factory.mktemp("lake")))
+    return open_database(spark, "given_up", str(tmp_path_factory.mktemp("lake")))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from naive.group_cases import random_stream
 from sql.group_lake import FIGURE_1, GroupStream, shown
 from sql.sketch_lake import DATABASE, E, SketchLake, by_tasks, call, letters, shared
 
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 
 if TYPE_CHECKING:

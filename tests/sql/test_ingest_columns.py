@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from patternlake.jobs.columns import EventColumns
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.sources.columns import EventColumns
 from patternlake.udfs.errors import ConfigurationError, SourceError
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import pytest
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.events import TABLE as EVENTS
-from patternlake.delta_tables.publications import PublicationsReader
+from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.tables.events import TABLE as EVENTS
+from patternlake.delta_tables.tables.publications import PublicationsReader
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database.open(spark, "ingest_events", str(tmp_path_factory.mktemp("lake")))
+    return open_database(spark, "ingest_events", str(tmp_path_factory.mktemp("lake")))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from patternlake.jobs import ordering
+from patternlake.jobs.ingest import ordering
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

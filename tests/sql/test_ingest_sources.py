@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from tests.sql.ingesting import Lake
 
@@ -28,7 +29,7 @@ XES = """<?xml version="1.0" encoding="UTF-8"?>
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database.open(spark, "ingest_sources", str(tmp_path_factory.mktemp("lake")))
+    return open_database(spark, "ingest_sources", str(tmp_path_factory.mktemp("lake")))
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import pytest
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.publications import PublicationsReader
-from patternlake.jobs import ingest as ingesting
+from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.jobs.ingest import job as ingesting
 from patternlake.udfs.errors import SourceError, StateError
 from tests.sql.ingesting import Lake
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database.open(spark, "ingest_state", str(tmp_path_factory.mktemp("lake")))
+    return open_database(spark, "ingest_state", str(tmp_path_factory.mktemp("lake")))
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from patternlake.delta_tables import writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.writes import append
 from patternlake.jobs import running
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.summary import Summary
 from tests.faults.lakes import all_texts
 
@@ -90,7 +91,7 @@ class World:
         return Configuration.from_text(CONFIGURATION.format(name=name), folder=self.folder)
 
     def database(self, name: str) -> Database:
-        return Database.open(self.spark, name, str(self.folder / name))
+        return open_database(self.spark, name, str(self.folder / name))
 
     def run(self, name: str, job: str = running.ALL, *, side_by_side: int) -> list[Summary]:
         return running.run(self.spark, self.configuration(name), job, side_by_side=side_by_side)

@@ -14,8 +14,9 @@ from sql.trend_lake import TrendLake
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.object_numbers import STREAM, ObjectNumbers
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.stream_names import CANDIDATES, candidates
+from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ FIRST = 1306201125  # of 31 bits of the CRC-32 of both
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database.open(spark, "object_numbers", str(tmp_path_factory.mktemp("numbers")))
+    return open_database(spark, "object_numbers", str(tmp_path_factory.mktemp("numbers")))
 
 
 def _begin(lake: Database, job: str, object: str, stream: str, batch: int = 1, base: int = 1) -> Batch:
@@ -129,7 +130,7 @@ def test_twins_of_streams_and_of_trend_queries_answer_apart(
 def test_a_database_of_version_3_keeps_its_numbers(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    database = Database.open(spark, "state_version_3", str(tmp_path / "version_3"))
+    database = open_database(spark, "state_version_3", str(tmp_path / "version_3"))
     name = database.log
     for job, object, stream in (
         ("ingest", "s", "s"),
@@ -143,7 +144,7 @@ def test_a_database_of_version_3_keeps_its_numbers(
         spark.sql(f"ALTER TABLE {name(table)} DROP COLUMN object_id")
     spark.sql(f"DELETE FROM {name('object_numbers')}")
     spark.sql(f"ALTER TABLE {name(migrations.CARRIER)} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '3')")
-    Database.open(spark, database.name, database.location)
+    open_database(spark, database.name, database.location)
     (s,), (t,) = candidates("s")[:1], candidates("t")[:1]
     for table in ("publications", "intents"):
         found = {row["object"]: row.object_id for row in database.table(table).collect()}

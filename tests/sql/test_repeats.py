@@ -10,7 +10,8 @@ import pytest
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.ingest import ingest
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.ingest.job import ingest
 from patternlake.udfs.errors import ConfigurationError, StateError
 from tests.sql.ingesting import Lake
 
@@ -22,7 +23,7 @@ ID = {"event_id": "x", "allowed_lateness": "1 day"}
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database.open(spark, "repeats", str(tmp_path_factory.mktemp("lake")))
+    return open_database(spark, "repeats", str(tmp_path_factory.mktemp("lake")))
 
 
 @pytest.fixture

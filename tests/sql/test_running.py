@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 import patternlake
 from patternlake.delta_tables.database import Database
-from patternlake.jobs import answers, command_line, local_spark, running
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs import running
+from patternlake.jobs.command_line import answers, commands, local_spark
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, ConfigurationError, PatternSyntaxError, StateError
@@ -76,12 +77,12 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     for name in local_spark._ECHOES:
         monkeypatch.setattr(logging.getLogger(name), "disabled", True)
     monkeypatch.setattr(local_spark, "spark_for", session)
-    monkeypatch.setattr(command_line.signal, "signal", lambda *given: None)
+    monkeypatch.setattr(commands.signal, "signal", lambda *given: None)
 
 
 def command(*arguments: str) -> int:
     try:
-        command_line.main(arguments)
+        commands.main(arguments)
     except SystemExit as end:
         return int(end.code or 0)
     return 0

@@ -14,10 +14,10 @@ import yaml
 from pyspark.sql import SparkSession
 
 import patternlake
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.sessions import made_within, own_session
-from patternlake.jobs import ingest as ingest_module
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.ingest import job as ingest_module
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def test_streams_of_two_zones_are_taken_in_by_two_threads_of_one_session(world: 
     section = {"time": "at", "name": "what", "key": "who", "allowed_lateness": "none"}
     streams = {name: {**section, "timezone": zone} for name, zone in zones.items()}
     configuration = world.load(world.configuration("two_zones", **streams))
-    db = Database.open(session, configuration.database, configuration.location)
+    db = open_database(session, configuration.database, configuration.location)
     together = threading.Barrier(len(zones))
     failed: list[Exception] = []
 
@@ -216,7 +216,7 @@ def test_a_stream_that_is_being_taken_in_by_another_thread_is_refused_as_a_rival
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configuration = world.load(world.configuration("twice", s=STREAM))
-    db = Database.open(world.spark, configuration.database, configuration.location)
+    db = open_database(world.spark, configuration.database, configuration.location)
     begun, go = threading.Event(), threading.Event()
     batch = ingest_module._Run._batch
 

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 import patternlake
-from patternlake.jobs import progress
-from patternlake.jobs.progress import ShownProgress
+from patternlake.jobs.progress import reporting
+from patternlake.jobs.progress.reporting import ShownProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,16 +43,16 @@ def test_a_run_shows_its_phases_with_the_rows_of_each(
     spark: SparkSession, conf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    begin = progress._Work.at
+    begin = reporting._Work.at
 
-    def at(work: progress._Work, phase: str, unit: str | None) -> None:
+    def at(work: reporting._Work, phase: str, unit: str | None) -> None:
         """Note what is told at the end of a phase, once Spark has counted all of it."""
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         work.look()
         told.append(", ".join(work._at[0].parts()))
         begin(work, phase, unit)
 
-    monkeypatch.setattr(progress._Work, "at", at)
+    monkeypatch.setattr(reporting._Work, "at", at)
     before = spark.sparkContext.getJobTags()
     screen = Console(file=io.StringIO(), force_terminal=True, width=200)
     with ShownProgress(screen, spark) as shown:

@@ -26,7 +26,7 @@ from sql.sketch_lake import (
 )
 
 from patternlake.delta_tables import writes
-from patternlake.jobs import maintain as maintaining
+from patternlake.jobs.maintain import job as maintaining
 from patternlake.udfs.errors import SizingError, StateError
 
 if TYPE_CHECKING:

@@ -13,14 +13,17 @@ from delta.exceptions import ConcurrentAppendException, ConcurrentTransactionExc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import stream_names, streams, writes
+from patternlake.delta_tables import stream_names, writes
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.event_statistics import ATTRIBUTES
-from patternlake.delta_tables.intents import IntentsReader
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.registration import register
+from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
+from patternlake.delta_tables.tables.intents import TABLE as INTENTS
+from patternlake.delta_tables.tables.intents import IntentsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.udfs.errors import ArgumentError, ConcurrentRunError, StateError
 
 _NAMES = (f"stream{number}" for number in itertools.count())
@@ -28,7 +31,7 @@ _NAMES = (f"stream{number}" for number in itertools.count())
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database.open(spark, "state_batches", str(tmp_path_factory.mktemp("batches")))
+    return open_database(spark, "state_batches", str(tmp_path_factory.mktemp("batches")))
 
 
 @pytest.fixture
@@ -115,7 +118,8 @@ def test_of_two_live_runs_one_publishes_and_the_other_stops(lake: Database, name
 
 def test_the_same_holds_where_spark_makes_all_commits(lake: Database, name: str) -> None:
     apart = replace(lake, folder_on_disk=None, direct=None)
-    assert (lake.direct_folder("intents"), apart.direct_folder("intents")) == (f"{lake.location}/intents_log", None)
+    assert lake.direct_folder(INTENTS) == f"{lake.location}/intents_log"
+    assert apart.direct_folder(INTENTS) is None
     dead, batch = _begin(apart, name), _begin(apart, name)
     assert (dead.adopted, batch.adopted) == (False, True)
     assert load_object_state(apart, "ingest", name, name) == load_object_state(lake, "ingest", name, name)
@@ -285,7 +289,7 @@ def test_rows_that_lack_a_column_are_refused_by_its_name(lake: Database, name: s
 )
 def test_any_name_works(lake: Database, name: str) -> None:
     batch = _begin(lake, name)
-    streams.StreamsWriter(lake).register(batch, types={"it's": "int"}, timezone="UTC")
+    register(batch, types={"it's": "int"}, timezone="UTC")
     batch.append("event_statistics", _statistics(batch, name))
     published = _publish(batch)
     assert PublicationsReader(lake).latest("ingest", name) == published
@@ -301,10 +305,9 @@ def test_an_empty_or_overlong_name_is_refused(lake: Database, name: str) -> None
 
 
 def test_a_stream_is_written_again_only_where_it_changes(lake: Database, name: str) -> None:
-    writer = streams.StreamsWriter(lake)
     for number, types in enumerate([{"x": "int"}, {"x": "int"}, {"x": "double"}], start=1):
         batch = _begin(lake, name, batch_id=number, configuration={"attributes": types})
-        writer.register(batch, types=types, timezone="UTC")
+        register(batch, types=types, timezone="UTC")
         _publish(batch)
     rows = lake.table("streams").where(F.col("name") == name).orderBy("batch_id").collect()
     assert [(row.batch_id, row.types) for row in rows] == [(1, {"x": "int"}), (3, {"x": "double"})]

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
 from patternlake.udfs.errors import ArgumentError, StateError
 
@@ -17,7 +18,7 @@ from patternlake.udfs.errors import ArgumentError, StateError
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
     """A database in a folder whose name needs quoting."""
-    return Database.open(spark, "state_databases", str(tmp_path_factory.mktemp("a lake's; folder é")))
+    return open_database(spark, "state_databases", str(tmp_path_factory.mktemp("a lake's; folder é")))
 
 
 def _names(database: Database) -> set[str]:
@@ -44,7 +45,7 @@ def test_tables_have_comments_and_partitions(lake: Database) -> None:
 
 def test_opening_again_changes_nothing(lake: Database) -> None:
     before = lake.spark.sql(f"DESCRIBE HISTORY {lake.log('publications')}").count()
-    again = Database.open(lake.spark, lake.name, lake.location)
+    again = open_database(lake.spark, lake.name, lake.location)
     assert again == lake
     assert lake.spark.sql(f"DESCRIBE HISTORY {lake.log('publications')}").count() == before
 
@@ -54,59 +55,59 @@ def test_a_new_session_registers_the_tables_that_stand_at_the_location(lake: Dat
     for name in _names(lake):
         kind = "TABLE" if name.endswith("_log") else "VIEW"
         lake.spark.sql(f"DROP {kind} {identifier(lake.name, name)}")
-    assert Database.open(lake.spark, lake.name, lake.location) == lake
+    assert open_database(lake.spark, lake.name, lake.location) == lake
     assert lake.table("publications").count() == 0
     assert lake.spark.sql(f"DESCRIBE HISTORY {lake.log('publications')}").count() == 1
 
 
 def test_a_missing_table_is_made_again(lake: Database) -> None:
     lake.spark.sql(f"DROP VIEW {lake.view('quarantine')}")
-    Database.open(lake.spark, lake.name, lake.location)
+    open_database(lake.spark, lake.name, lake.location)
     assert lake.spark.table(lake.view("quarantine")).count() == 0
 
 
 def test_another_location_under_the_same_name_is_refused(lake: Database, tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"is registered in this session at .*not at"):
-        Database.open(lake.spark, lake.name, str(tmp_path / "elsewhere"))
+        open_database(lake.spark, lake.name, str(tmp_path / "elsewhere"))
 
 
 def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
-    database = Database.open(spark, "state_of_catalog")
+    database = open_database(spark, "state_of_catalog")
     assert "state_of_catalog" in database.location
-    assert Database.open(spark, "state_of_catalog") == database
+    assert open_database(spark, "state_of_catalog") == database
     _forget(database)
 
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
     with pytest.raises(StateError, match="has schema version 6, but this PatternLake knows versions up to 0"):
-        Database.open(lake.spark, lake.name, lake.location)
+        open_database(lake.spark, lake.name, lake.location)
 
 
 def test_an_older_database_is_migrated_step_by_step(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = str(tmp_path / "older")
-    older = Database.open(spark, "state_older", place)
+    older = open_database(spark, "state_older", place)
     done: list[int] = []
     later = [migrations.SCHEMA_VERSION + 1, migrations.SCHEMA_VERSION + 2]
     monkeypatch.setattr(migrations, "MIGRATIONS", {v: lambda _, v=v: done.append(v) for v in later})
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", later[-1])
-    Database.open(spark, "state_older", place)
+    open_database(spark, "state_older", place)
     assert done == later
     assert migrations.version_of(older) == later[-1]
-    Database.open(spark, "state_older", place)
+    open_database(spark, "state_older", place)
     assert done == later
 
 
 def test_events_of_version_1_are_put_into_smaller_blocks(spark: SparkSession, tmp_path: Path) -> None:
-    database = Database.open(spark, "state_version_1", str(tmp_path / "version_1"))
+    database = open_database(spark, "state_version_1", str(tmp_path / "version_1"))
     positions = [1, 1 << 17, (1 << 17) + 1, 1 << 20, (1 << 20) + 1]
     values = ", ".join(f"(1, {(position - 1) >> 20}, {position}, 'a')" for position in positions)
     spark.sql(f"INSERT INTO {database.log('events')} (stream_id, block, position, name) VALUES {values}")
     publications = database.log(migrations.CARRIER)
     spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '1')")
-    Database.open(spark, database.name, database.location)
+    open_database(spark, database.name, database.location)
     rows = database.table("events").orderBy("position").select("position", "block").collect()
     assert [tuple(row) for row in rows] == list(zip(positions, [0, 0, 1, 7, 8], strict=True))
     assert migrations.version_of(database) == migrations.SCHEMA_VERSION
@@ -114,26 +115,26 @@ def test_events_of_version_1_are_put_into_smaller_blocks(spark: SparkSession, tm
 
 
 def test_statistics_of_version_2_get_room_for_attributes(spark: SparkSession, tmp_path: Path) -> None:
-    database = Database.open(spark, "state_version_2", str(tmp_path / "version_2"))
+    database = open_database(spark, "state_version_2", str(tmp_path / "version_2"))
     statistics = database.log("event_statistics")
     spark.sql(f"ALTER TABLE {statistics} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     spark.sql(f"ALTER TABLE {statistics} DROP COLUMN attributes")
     publications = database.log(migrations.CARRIER)
     spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '2')")
-    Database.open(spark, database.name, database.location)
+    open_database(spark, database.name, database.location)
     assert "attributes" in database.table("event_statistics").columns
     assert spark.table(database.view("event_statistics")).columns[-1] == "attributes"
     _forget(database)
 
 
 def test_events_of_version_3_get_room_for_ids(spark: SparkSession, tmp_path: Path) -> None:
-    database = Database.open(spark, "state_version_3", str(tmp_path / "version_3"))
+    database = open_database(spark, "state_version_3", str(tmp_path / "version_3"))
     events = database.log("events")
     spark.sql(f"ALTER TABLE {events} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     spark.sql(f"ALTER TABLE {events} DROP COLUMN event_id")
     publications = database.log(migrations.CARRIER)
     spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '3')")
-    Database.open(spark, database.name, database.location)
+    open_database(spark, database.name, database.location)
     assert "event_id" in database.table("events").columns
     assert spark.table(database.view("events")).columns[-1] == "event_id"
     _forget(database)
@@ -142,10 +143,10 @@ def test_events_of_version_3_get_room_for_ids(spark: SparkSession, tmp_path: Pat
 def test_a_foreign_table_is_not_taken_for_a_database(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(1).write.format("delta").save(str(tmp_path / "foreign" / "publications_log"))
     with pytest.raises(StateError, match=r"carries no patternlake\.schema_version"):
-        Database.open(spark, "state_foreign", str(tmp_path / "foreign"))
+        open_database(spark, "state_foreign", str(tmp_path / "foreign"))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a`b", "a.b"])
 def test_a_name_that_the_catalog_would_not_take_is_refused(spark: SparkSession, name: str) -> None:
     with pytest.raises(ArgumentError, match="may hold letters, digits and _ only"):
-        Database.open(spark, name)
+        open_database(spark, name)

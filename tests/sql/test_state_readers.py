@@ -15,11 +15,12 @@ from patternlake.delta_tables import retention, timestamps
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.event_statistics import EventStatisticsReader
-from patternlake.delta_tables.events import EventsReader
-from patternlake.delta_tables.publications import Publication, PublicationsReader
-from patternlake.delta_tables.sketch_nodes import SketchNodesReader
-from patternlake.jobs.attribute_counts import describe
+from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.tables.sketch_nodes import SketchNodesReader
+from patternlake.jobs.maintain.attribute_counts import describe
 from patternlake.udfs.blocks import BLOCK_BITS, block_of
 from patternlake.udfs.errors import ArgumentError, StateError
 
@@ -29,7 +30,7 @@ _NOON = datetime(2013, 1, 1, 12, tzinfo=timezone.utc)
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return Database.open(spark, "state_readers", str(tmp_path_factory.mktemp("readers")))
+    return open_database(spark, "state_readers", str(tmp_path_factory.mktemp("readers")))
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from sql.sketch_lake import E
 from sql.trend_lake import TrendLake, TrendStream
 
 from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.database import Database
-from patternlake.jobs import trends
-from patternlake.jobs.configuration import TrendConfiguration
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.configuration.file import TrendConfiguration
+from patternlake.jobs.trends import job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +39,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trend
 def by_spark() -> Iterator[None]:
     """The job as it works where only Spark can read the location."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trends, "dealt_panes", lambda *_: None)
+        patch.setattr(job, "dealt_panes", lambda *_: None)
         yield
 
 
@@ -57,8 +57,8 @@ def shown(lake: TrendLake) -> dict[str, list[str]]:
 
 def built(lake: TrendLake, stream: TrendStream, query: str) -> None:
     """Bring a query of the stream up to date that its configuration does not name."""
-    db = Database.open(lake.spark, lake.database, lake.location)
-    trends.trends(db, query, TrendConfiguration(stream=stream.name, query=stream.queries[query.removesuffix("_too")]))
+    db = open_database(lake.spark, lake.database, lake.location)
+    job.trends(db, query, TrendConfiguration(stream=stream.name, query=stream.queries[query.removesuffix("_too")]))
 
 
 def test_both_ways_write_the_same_graph_for_late_events_counted_panes_and_partitions(lake: TrendLake) -> None:

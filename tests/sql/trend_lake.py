@@ -13,7 +13,7 @@ from sql.sketch_lake import E, call, moment
 
 import patternlake
 from patternlake.delta_tables.quoting import literal
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
 from patternlake.jobs.summary import Summary
 

@@ -19,9 +19,10 @@ import pytest
 from rich.console import Console
 
 import patternlake
-from patternlake.jobs import command_line, local_spark, running
-from patternlake.jobs.configuration import Configuration
-from patternlake.jobs.progress import ShownProgress
+from patternlake.jobs import running
+from patternlake.jobs.command_line import commands, local_spark
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.progress.reporting import ShownProgress
 from patternlake.jobs.running import JOBS
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
@@ -64,15 +65,15 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         monkeypatch.setitem(running.JOBS, name, running.Job(job.objects, doing(name), job.maintains))
     monkeypatch.setattr(local_spark, "spark_for", session)
     one_core = SimpleNamespace(spark=SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
-    monkeypatch.setattr("patternlake.delta_tables.database.Database.open", lambda *given: one_core)
-    monkeypatch.setattr(command_line.signal, "signal", lambda *given: None)
+    monkeypatch.setattr("patternlake.delta_tables.opening.open_database", lambda *given: one_core)
+    monkeypatch.setattr(commands.signal, "signal", lambda *given: None)
     return done
 
 
 def command(*arguments: str) -> int:
     """Exit code of a command."""
     try:
-        command_line.main(arguments)
+        commands.main(arguments)
     except SystemExit as end:
         return int(end.code or 0)
     return 0
@@ -231,7 +232,7 @@ def test_watch_rebuilds_once_repeats_and_ends_in_a_pause_with_exit_code_0(
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(command_line, "sleep", sleep)
+    monkeypatch.setattr(commands, "sleep", sleep)
     arguments = ("run", "sketch", "--conf", str(conf), "--watch", "7", "--rebuild")
     assert command(*arguments) == 0
     assert work == [("sketch", "flights", True), ("sketch", "flights", False), ("sketch", "flights", False)]
@@ -253,7 +254,7 @@ def test_watch_reports_objects_without_news_in_the_first_round_only(
         left.pop()
 
     monkeypatch.setitem(running.JOBS, "sketch", running.Job(lambda configuration: ["flights"], idle))
-    monkeypatch.setattr(command_line, "sleep", sleep)
+    monkeypatch.setattr(commands, "sleep", sleep)
     assert command("run", "sketch", "--conf", str(conf), "--watch", "1") == 0
     assert [json.loads(line)["batches"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
 
@@ -270,7 +271,7 @@ def test_later_rounds_of_a_watch_maintain_only_what_is_new(
         left.pop()
 
     monkeypatch.setitem(running.JOBS, "ingest", running.Job(lambda configuration: configuration.streams, idle))
-    monkeypatch.setattr(command_line, "sleep", sleep)
+    monkeypatch.setattr(commands, "sleep", sleep)
     assert command("run", "all", "--conf", str(conf), "--watch", "1") == 0
     maintained = [name for job, name, _ in work if job == "maintain"]
     assert maintained == ["flights", "sky", "flights"]
@@ -364,8 +365,8 @@ def test_the_packages_warnings_reach_standard_error_and_no_handler_is_left(
     conf: Path, work: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def warn(database: Any, name: str, configuration: Configuration, rebuild: bool) -> Summary:
-        logging.getLogger("patternlake.jobs.sketch").warning("sketch %r takes more than memory", name)
-        logging.getLogger("patternlake.jobs.sketch").info("not told")
+        logging.getLogger("patternlake.jobs.sketch.job").warning("sketch %r takes more than memory", name)
+        logging.getLogger("patternlake.jobs.sketch.job").info("not told")
         return Summary("sketch", name, 0, 1, 0, 0, 0, 0.0)
 
     before = logging.getLogger("patternlake").handlers[:]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.udfs.errors import ConfigurationError
 
 FULL = """

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.udfs.errors import ConfigurationError
 
 STREAM = "streams: {s: {source: {format: json, path: a}, time: t, name: n}}\n"

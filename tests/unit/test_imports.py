@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+JOBS = ("ingest", "sketch", "trends", "groups", "predict", "evaluate", "maintain")
 ENGINES = ("sketch", "kleene", "trends", "groups", "machines")
 MAY_IMPORT = {
     "udfs": {"udfs"},
@@ -26,11 +27,16 @@ def imported(file: Path) -> Iterator[str]:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        yield from (name for name in names if name.startswith("patternlake."))
+        yield from (name for name in names if name.split(".")[0] == "patternlake")
 
 
 def files(folder: str) -> list[Path]:
     return sorted(path for path in (ROOT / folder).rglob("*.py"))
+
+
+def module(path: Path) -> str:
+    """The dotted name of a file of the package."""
+    return ".".join(("patternlake", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
@@ -39,7 +45,7 @@ def test_imports_run_from_functions_and_jobs_to_tables_to_kernels(folder: str) -
         f"{path.relative_to(ROOT)}: {name}"
         for path in files(folder)
         for name in imported(path)
-        if name.split(".")[1] not in MAY_IMPORT[folder]
+        if name != "patternlake" and name.split(".")[1] not in MAY_IMPORT[folder]
     }
     assert wrong == set()
 
@@ -56,6 +62,18 @@ def test_no_engine_imports_another(engine: str) -> None:
     assert wrong == set()
 
 
+@pytest.mark.parametrize("job", JOBS)
+def test_no_job_imports_another(job: str) -> None:
+    others = {f"patternlake.jobs.{other}" for other in JOBS if other != job}
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files(f"jobs/{job}")
+        for name in imported(path)
+        if ".".join(name.split(".")[:3]) in others
+    }
+    assert wrong == set()
+
+
 def test_kernels_start_no_spark() -> None:
     """They get arrays and give arrays; only the types of Spark's columns are known to some."""
     wrong = {
@@ -65,6 +83,23 @@ def test_kernels_start_no_spark() -> None:
         if "pyspark" in path.read_text()
     }
     assert wrong == set()
+
+
+def test_no_module_comes_back_to_itself_through_its_imports() -> None:
+    """Imports for types alone and those within functions count: whoever follows them gets to an end."""
+    paths = {module(path): path for folder in MAY_IMPORT for path in files(folder)}
+    paths["patternlake"] = ROOT / "src" / "patternlake" / "__init__.py"
+    imports = {name: {other for other in imported(path) if other in paths} - {name} for name, path in paths.items()}
+
+    def followed(name: str) -> set[str]:
+        found: set[str] = set()
+        ahead = set(imports[name])
+        while ahead:
+            found |= ahead
+            ahead = {further for each in ahead for further in imports[each]} - found
+        return found
+
+    assert {name for name in imports if name in followed(name)} == set()
 
 
 SHARED = ("query", "request", "events", "result")

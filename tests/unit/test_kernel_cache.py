@@ -18,7 +18,7 @@ from patternlake import udfs
 CALL = """
 import json
 import numpy as np
-from patternlake.udfs.sketch.bloom import count_ones
+from patternlake.udfs.sketch.kernels.bloom import count_ones
 ones = int(count_ones(np.array([7], np.uint8)))
 print(json.dumps([ones, count_ones.stats.cache_path, sum(count_ones.stats.cache_hits.values())]))
 """

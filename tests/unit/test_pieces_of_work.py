@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from patternlake.jobs import running, side_by_side
-from patternlake.jobs.configuration import Configuration
+from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import Step
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, StateError

@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from patternlake.delta_tables import phases
-from patternlake.jobs.progress import ShownProgress
-from patternlake.jobs.progress_lines import Phase, clock, line
-from patternlake.jobs.spark_stages import Pass, Stage, current_pass
+from patternlake.jobs.progress.lines import Phase, clock, line
+from patternlake.jobs.progress.reporting import ShownProgress
+from patternlake.jobs.progress.stages import Pass, Stage, current_pass
 from patternlake.jobs.summary import Summary
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from patternlake.jobs import shell
+from patternlake.jobs.command_line import shell
 
 pty = pytest.importorskip("pty", reason="a pseudo-terminal needs a system that has them")
 termios = pytest.importorskip("termios", reason="a pseudo-terminal needs a system that has them")

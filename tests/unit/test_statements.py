@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.jobs.statements import Statements
+from patternlake.jobs.command_line.statements import Statements
 
 
 def cut(*lines: str) -> tuple[list[str], str]:

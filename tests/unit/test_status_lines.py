@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from patternlake.jobs import answers, status_lines
+from patternlake.jobs.command_line import answers, status_lines
 from patternlake.jobs.status import ObjectStatus, dictionary_bytes
 
 

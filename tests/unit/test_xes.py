@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternlake.jobs.xes import columns, events
+from patternlake.jobs.sources.xes import columns, events
 from patternlake.udfs.errors import SourceError
 
 SHOP = """<?xml version="1.0" encoding="UTF-8"?>

@@ -55,7 +55,7 @@ from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.request import parse_request, request_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
-from patternlake.udfs.sketch.sizing.sizes import plan
+from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.trends.graph_rows import graph_rows
 from patternlake.udfs.trends.request import TrendsRequest
@@ -100,7 +100,7 @@ def ask_sketch(rng: random.Random) -> None:
     table = pa.Table.from_pylist(rows, SKETCHED)
     structure = rng.choice(["leveled", "uniform"])
     keyed = rng.random() < 0.7
-    planned = plan(structure, expected_events=24, memory=1 << 16, leaf_events=1, fpq=0.05, height=3)
+    planned = planning.plan(structure, expected_events=24, memory=1 << 16, leaf_events=1, fpq=0.05, height=3)
     nodes = pa.Table.from_batches(segment_rows(table, SegmentPlan(planned, 0, keyed, 1, 0, 1, 0)))
     configuration = {"stream": SKETCH_STREAM, "structure": structure, "fanout": 2, "events_per_leaf": 1}
     dropped = [{"level": None, "before_segment": 1, "until": None}] if rng.random() < 0.2 else []

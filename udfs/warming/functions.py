@@ -23,7 +23,7 @@ from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.request import parse_request, request_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
-from patternlake.udfs.sketch.sizing.sizes import plan
+from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import graph_rows
@@ -43,7 +43,7 @@ _EVERY_WINDOW = 2**60
 
 def warm_sketch_questions() -> None:
     """`match_seq` and `match_exists`: of all events, of one key and of every key, from nodes and exactly."""
-    planned = plan("leveled", expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
+    planned = planning.plan("leveled", expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
     rows = [{**row, "position": at, "tokens": [row["name"]]} for at, row in enumerate(some_events(1), start=1)]
     events = pa.Table.from_pylist(rows, pa.schema([*EVENT_FIELDS, ("tokens", pa.list_(pa.string()))]))
     segments = SegmentPlan(planned, 0, True, expressions=1, number=0, stream_id=1, batch_id=0)

@@ -16,7 +16,7 @@ from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.trials import Trials, told_by
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.sketch.batch import SegmentPlan, segment_rows
-from patternlake.udfs.sketch.sizing.sizes import plan
+from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, TYPES, some_events
 
 
@@ -33,7 +33,7 @@ def warm_sketch() -> None:
     """The job `sketch`: some segments of either structure, with and without keys."""
     schema = pa.schema([*EVENT_FIELDS[:2], ("key", pa.string()), ("tokens", pa.list_(pa.string()))])
     for structure, keyed in (("leveled", True), ("leveled", False), ("uniform", False)):
-        planned = plan(structure, expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
+        planned = planning.plan(structure, expected_events=100, memory=1 << 20, leaf_events=2, fpq=0.01, height=3)
         rows = [{**row, "position": at, "tokens": [row["name"]]} for at, row in enumerate(some_events(1), start=1)]
         segments = SegmentPlan(planned, 0, keyed, expressions=1, number=0, stream_id=1, batch_id=0)
         list(segment_rows(pa.Table.from_pylist(rows, schema), segments))

@@ -12,7 +12,8 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.kernels.build import build_segment
 from patternlake.udfs.sketch.kernels.hashing import hash_tokens
 from patternlake.udfs.sketch.kernels.probe import any_false, false_positive_rate, probe
-from patternlake.udfs.sketch.sizing.sizes import Sizing, plan
+from patternlake.udfs.sketch.sizing.planning import plan
+from patternlake.udfs.sketch.sizing.sizes import Sizing
 
 
 def distinct_everywhere(leaf_events: int, leaves: int, fpq: float) -> tuple[Sizing, np.ndarray]:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from patternlake.udfs.errors import ArgumentError, SizingError
 from patternlake.udfs.sketch.sizing.filter_size import filter_rate
 from patternlake.udfs.sketch.sizing.heaps import expected_distinct, fit_heaps
-from patternlake.udfs.sketch.sizing.sizes import KeyList, Level, Sizing, plan, refit
+from patternlake.udfs.sketch.sizing.planning import plan, refit
+from patternlake.udfs.sketch.sizing.sizes import KeyList, Level, Sizing
 
 THESIS = {"expected_events": 1_000_000, "memory": 2 * 10**9, "leaf_events": 100, "fpq": 1e-4}
 

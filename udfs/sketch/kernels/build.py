@@ -145,7 +145,7 @@ def build_segment(
 
 
 def mean_distinct(nodes: Sequence[LevelNodes]) -> list[float]:
-    """Mean distinct tokens per node of each level, 0 for a level without nodes; what `sizes.refit` takes."""
+    """Mean distinct tokens per node of each level, 0 for a level without nodes; what `planning.refit` takes."""
     return [float(level.distinct.mean()) if len(level) else 0.0 for level in nodes]
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from patternlake.udfs.sketch.sizing.sizes import Sizing
+from patternlake.udfs.sketch.sizing.sizes import Sizing
 
 _HIGHEST_RATE = 0.999
 _PRECISION = 1e-4

@@ -1,0 +1,120 @@
+"""Makes a database's tables and views be there: creates, registers, migrates; fast when nothing is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
+
+from patternlake.delta_tables import migrations
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.table import Table
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.database import Database
+
+logger = logging.getLogger(__name__)
+
+_THREADS = 8
+_VIEWS_PROPERTY = "patternlake.views"
+
+
+def prepare(database: Database, *, managed: bool) -> bool:
+    """Create or register what is missing in the session's catalog.
+
+    Parameters
+    ----------
+    database
+        Named and placed, not yet usable.
+    managed
+        Whether new tables go where the catalog puts them instead of under the database's location.
+
+    Returns
+    -------
+    bool
+        Whether there was no database, and an empty one was made.
+
+    Raises
+    ------
+    StateError
+        The database is newer than the code, or not PatternLake's.
+    """
+    present = _registered(database)
+    carrier = TABLES[migrations.CARRIER]
+    others = [table for table in TABLES.values() if table is not carrier]
+    carried = carrier.log in present or _register(database, carrier)
+    if carried:
+        version = migrations.version_of(database)
+        if version != migrations.SCHEMA_VERSION:
+            migrations.check(database, version)
+            _each([partial(_ensure, database, table, managed, {}) for table in others if table.log not in present])
+            migrations.migrate(database, version)
+    _each([partial(_ensure, database, table, managed, {}) for table in others if table.log not in present])
+    if not carried:
+        # Last: the version says that all tables were made.
+        _ensure(database, carrier, managed, {migrations.PROPERTY: str(migrations.SCHEMA_VERSION)})
+    _views(database, present)
+    return not carried
+
+
+def _registered(database: Database) -> set[str]:
+    rows = database.spark.sql(f"SHOW TABLES IN {identifier(database.name)}").collect()
+    return {row.tableName for row in rows}
+
+
+def _register(database: Database, table: Table) -> bool:
+    """Register a Delta table that stands under the location already; False if none does."""
+    place = database.folder(table.log)
+    if not DeltaTable.isDeltaTable(database.spark, place):
+        return False
+    name = database.log(table.name)
+    database.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION {literal(place)}")
+    return True
+
+
+def _ensure(database: Database, table: Table, managed: bool, properties: dict[str, str]) -> None:
+    if _register(database, table):
+        return
+    place = None if managed else database.folder(table.log)
+    logger.info("creating table %s of database %s", table.log, database.name)
+    try:
+        database.spark.sql(table.create_text(database.log(table.name), place, properties))
+    except PySparkException:
+        # Another session may have created it in the meantime.
+        if not _register(database, table):
+            raise
+
+
+def _views(database: Database, present: set[str]) -> None:
+    """Create the views, unless the catalog has them as this code defines them."""
+    texts = {table.name: table.view(database.log) for table in TABLES.values() if table.view is not None}
+    mark = hashlib.sha256("\n".join(texts.values()).encode()).hexdigest()
+    last = migrations.CARRIER
+    if texts.keys() <= present:
+        rows = database.spark.sql(f"SHOW TBLPROPERTIES {identifier(database.name, last)}").collect()
+        if any(row.key == _VIEWS_PROPERTY and row.value == mark for row in rows):
+            return
+
+    def create(name: str) -> None:
+        database.spark.sql(
+            f"CREATE OR REPLACE VIEW {identifier(database.name, name)} COMMENT {literal(TABLES[name].comment)} "
+            f"TBLPROPERTIES ({literal(_VIEWS_PROPERTY)} = {literal(mark)}) AS {texts[name]}"
+        )
+
+    _each([partial(create, name) for name in texts if name != last])
+    # Last: its mark says that all views were made.
+    create(last)
+
+
+def _each(tasks: Iterable[Callable[[], object]]) -> None:
+    """Run tasks in threads, each of which mostly waits for the catalog or for storage."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for future in [pool.submit(task) for task in tasks]:
+            future.result()

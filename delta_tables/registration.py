@@ -1,0 +1,38 @@
+"""Registers a stream as part of an ingest batch: a row of the table `streams` where it is new or has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from patternlake.delta_tables import documents
+from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.literal_row import literal_row
+from patternlake.delta_tables.tables.streams import TABLE
+
+
+def register(batch: Batch, *, types: Mapping[str, str], timezone: str) -> None:
+    """Write the stream of a batch, with the batch's configuration, where it is new or differs.
+
+    Parameters
+    ----------
+    batch
+        The ingest batch.
+    types
+        Attribute to Spark type.
+    timezone
+        Zone in which the source's times are read.
+    """
+    before = batch.previous
+    rebuilt = batch.base_batch == batch.batch_id
+    if before is not None and not rebuilt and before.configuration_hash == batch.intent.configuration_hash:
+        return
+    values = {
+        "stream_id": batch.stream_id,
+        "batch_id": batch.batch_id,
+        "base_batch": batch.base_batch,
+        "name": batch.stream,
+        "timezone": timezone,
+        "types": dict(types),
+        "configuration": documents.to_text(batch.configuration),
+    }
+    batch.append(TABLE.name, literal_row(batch.database.spark, TABLE, values))

@@ -1,0 +1,112 @@
+"""Table `event_statistics`: how often each event name occurs, by batch; the planner of exact patterns reads it.
+
+`ingest` counts the events of each batch. `maintain` adds rows without events of their own, which tell how the values of
+attributes lie over all events so far.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables import writes
+from patternlake.delta_tables.state_reader import Condition, written_in
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible, visible_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+
+ATTRIBUTES = (
+    "ARRAY<STRUCT<attribute: STRING, events: BIGINT, known: BIGINT, distinct: BIGINT, quantiles: ARRAY<DOUBLE>>>"
+)
+"""Events, values that are not NULL, about how many different ones, and of numbers values at equal steps."""
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT p.stream, s.name, sum(s.events) AS events,
+  min(s.first_time) AS first_time, max(s.last_time) AS last_time, max_by(s.attributes, s.batch_id)
+    FILTER (WHERE s.attributes IS NOT NULL) AS attributes
+FROM {log("event_statistics")} s JOIN ({current(log, "ingest")}) p ON {visible_text(TABLE, "s", "p")}
+GROUP BY p.stream, s.name"""
+
+
+TABLE = Table(
+    name="event_statistics",
+    comment="Number and span of the events of each name, one row per batch.",
+    columns=(
+        Column("stream_id", "INT", "number of the stream"),
+        Column("batch_id", "BIGINT", "the batch that was counted"),
+        Column("name", "STRING", "event name"),
+        Column("events", "BIGINT", "events of this name in the batch"),
+        Column("first_time", "TIMESTAMP", "least event time"),
+        Column("last_time", "TIMESTAMP", "greatest event time"),
+        Column("attributes", ATTRIBUTES, "by attribute, over all events so far; NULL in rows of ingest"),
+    ),
+    keys=("stream_id", "batch_id", "name"),
+    view=_view,
+    job="ingest",
+    partitions=("stream_id",),
+)
+
+
+class EventStatisticsWriter:
+    """Writes what `maintain` finds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def describe(self, publication: Publication, attributes: DataFrame) -> None:
+        """Tell how attributes lie as of an ingest publication; what was told of it before is replaced.
+
+        Parameters
+        ----------
+        publication
+            Of the stream's `ingest`.
+        attributes
+            ``name``, ``attributes``.
+        """
+        nothing = F.lit(None).cast("timestamp")
+        rows = attributes.select(
+            F.lit(publication.stream_id).cast("int").alias("stream_id"),
+            F.lit(publication.batch_id).cast("bigint").alias("batch_id"),
+            "name",
+            F.lit(0).cast("bigint").alias("events"),
+            nothing.alias("first_time"),
+            nothing.alias("last_time"),
+            F.col("attributes").cast(ATTRIBUTES).alias("attributes"),
+        )
+        mine = f"stream_id = {publication.stream_id} AND batch_id = {publication.batch_id} AND attributes IS NOT NULL"
+        writes.replace(self._database.log(TABLE.name), rows, mine)
+
+
+class EventStatisticsReader:
+    """Reads the counts of event names."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def totals(self, publication: Publication) -> DataFrame:
+        """Return name, events, first_time, last_time over all batches that an ingest publication makes visible."""
+        rows = self._database.table(TABLE.name).where(visible(TABLE, publication))
+        return rows.groupBy("name").agg(
+            F.sum("events").alias("events"),
+            F.min("first_time").alias("first_time"),
+            F.max("last_time").alias("last_time"),
+        )
+
+    def described(self, publication: Publication) -> int:
+        """How many events the last description of attributes was made of that a publication makes visible."""
+        where = [Condition("stream_id", "=", publication.stream_id), Condition("events", "=", 0)]
+        where += written_in(publication.base_batch, publication.batch_id)
+        rows = self._database.state.rows(TABLE.name, ("batch_id", "attributes"), where).drop_null()
+        latest = rows.filter(pc.equal(rows["batch_id"], pc.max(rows["batch_id"])))
+        # Every attribute of a name tells how many events the name has.
+        return sum(attributes[0]["events"] for attributes in latest["attributes"].to_pylist() if attributes)

@@ -1,0 +1,41 @@
+"""Table `group_matches`: the groups of every configured query. Closed ones stand for good; open ones are replaced."""
+
+from __future__ import annotations
+
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible_text
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT p.stream, p.object AS query, {shown_text("g.part")} AS partition, g.t_start, g.t_first,
+  g.t_end, g.probability, g.final, g.from_batch
+FROM {log("group_matches")} g JOIN ({current(log, "groups")}) p ON {visible_text(TABLE, "g", "p")}"""
+
+
+TABLE = Table(
+    name="group_matches",
+    comment="Groups of overlapping matches of every configured query for groups.",
+    columns=(
+        Column("group_id", "INT", "number of the query, as object_numbers gave it out"),
+        Column("stream_id", "INT", "number of the stream"),
+        Column("part", "ARRAY<STRING>", "values of the PARTITION BY columns; the stream's key without"),
+        Column("t_start", "BIGINT", "first step of the group's matches"),
+        Column("t_first", "BIGINT", "the step at which its earliest match ends"),
+        Column("t_end", "BIGINT", "last step of its matches"),
+        Column("from_batch", "BIGINT", "the batch that wrote the row"),
+        Column("to_batch", "BIGINT", "the batch that replaced the row; NULL: none did"),
+        Column(
+            "closed", "BOOLEAN", "whether the row stands for good; else the next batch of its partition replaces it"
+        ),
+        Column("final", "BOOLEAN", "whether nothing that may still come can change the row"),
+        Column("probability", "DOUBLE", "that at least one match of the group occurs"),
+    ),
+    keys=("group_id", "part", "t_first", "from_batch"),
+    view=_view,
+    job="groups",
+    object_column="group_id",
+    partitions=("group_id",),
+    properties={"delta.dataSkippingStatsColumns": "t_start,t_first,t_end,from_batch,to_batch"},
+)

@@ -1,0 +1,56 @@
+"""Table `group_state`: what the job `groups` remembers of every partition of a query between its runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible, visible_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT p.stream, p.object AS query, {shown_text("s.part")} AS partition, s.last_step,
+  s.live_starts, s.open_groups, s.state, s.from_batch
+FROM {log("group_state")} s JOIN ({current(log, "groups")}) p ON {visible_text(TABLE, "s", "p")}"""
+
+
+TABLE = Table(
+    name="group_state",
+    comment="What is remembered of every partition of a query for groups: open groups, live starts, the last step.",
+    columns=(
+        Column("group_id", "INT", "number of the query, as object_numbers gave it out"),
+        Column("stream_id", "INT", "number of the stream"),
+        Column("part", "ARRAY<STRING>", "values of the PARTITION BY columns; the stream's key without"),
+        Column("from_batch", "BIGINT", "the batch that wrote the row"),
+        Column("to_batch", "BIGINT", "the batch that replaced the row; NULL: none did"),
+        Column("last_step", "BIGINT", "greatest step seen"),
+        Column("live_starts", "BIGINT", "steps at which a match may have begun that may still be completed"),
+        Column("open_groups", "BIGINT", "groups that later steps may still change"),
+        Column("state", "BINARY", "products, groups and vectors, as the kernels write them"),
+    ),
+    keys=("group_id", "part", "from_batch"),
+    view=_view,
+    job="groups",
+    object_column="group_id",
+    partitions=("group_id",),
+    properties={"delta.dataSkippingStatsColumns": "from_batch,to_batch,last_step"},
+)
+
+
+class GroupStateReader:
+    """Reads what is remembered."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def states(self, publication: Publication) -> DataFrame:
+        """Return ``part`` and ``state`` of every partition as of a publication."""
+        return self._database.table(TABLE.name).where(visible(TABLE, publication)).select("part", "state")

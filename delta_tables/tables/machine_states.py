@@ -1,0 +1,34 @@
+"""Table `machine_states`: the states of every subscription's machines; equal ones of several have one number."""
+
+from __future__ import annotations
+
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible_text
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT p.stream, s.subscription, s.state, s.state_id, s.waits, s.completes, s.operands, s.from_batch
+FROM {log("machine_states")} s JOIN ({current(log, "predict")}) p ON {visible_text(TABLE, "s", "p")}"""
+
+
+TABLE = Table(
+    name="machine_states",
+    comment="States of the state machines of every subscription. Subscriptions that share a state have one state_id.",
+    columns=(
+        Column("stream_id", "INT", "number of the stream"),
+        Column("subscription", "STRING", "name of the subscription"),
+        Column("state_id", "STRING", "what makes the state what it is, as a digest: prefix, partition, window, decay"),
+        Column("from_batch", "BIGINT", "the batch that wrote the row"),
+        Column("to_batch", "BIGINT", "the batch that replaced the row; NULL: none did"),
+        Column("state", "STRING", "name of the state: N2, or N1(N1, N0) with those of child machines"),
+        Column("waits", "BOOLEAN", "whether it has a self link; else it lasts for one event"),
+        Column("completes", "BOOLEAN", "whether the subscription is matched"),
+        Column("operands", "ARRAY<STRING>", "operands that may be bound in it"),
+    ),
+    keys=("stream_id", "subscription", "state_id", "from_batch"),
+    view=_view,
+    job="predict",
+    partitions=("stream_id",),
+    properties={"delta.dataSkippingStatsColumns": "subscription,state_id,from_batch,to_batch"},
+)

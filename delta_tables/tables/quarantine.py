@@ -1,0 +1,50 @@
+"""Table `quarantine`: the rows of sources that could not become events, each with its reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible, visible_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT p.stream, q.reason, q.detail, q.`row`, q.origin, q.batch_id
+FROM {log("quarantine")} q JOIN ({current(log, "ingest")}) p ON {visible_text(TABLE, "q", "p")}"""
+
+
+TABLE = Table(
+    name="quarantine",
+    comment="Rows of sources that could not become events.",
+    columns=(
+        Column("stream_id", "INT", "number of the stream"),
+        Column("reason", "STRING", "short code: time, name, cast, late, probability, step, corrupt, …"),
+        Column("batch_id", "BIGINT", "the batch that met the row"),
+        Column("detail", "STRING", "what is wrong with which value"),
+        Column("origin", "STRING", "file or table that the row came from"),
+        Column("row", "STRING", "JSON: the source's row"),
+    ),
+    keys=(),
+    view=_view,
+    job="ingest",
+    partitions=("stream_id",),
+    properties={"delta.dataSkippingStatsColumns": "reason,batch_id"},
+)
+
+
+class QuarantineReader:
+    """Reads published rows of the quarantine."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def published(self, publication: Publication) -> DataFrame:
+        """Return all rows that an ingest publication makes visible."""
+        return self._database.table(TABLE.name).where(visible(TABLE, publication))

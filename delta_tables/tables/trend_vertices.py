@@ -1,0 +1,80 @@
+"""Table `trend_vertices`: event and attribute vertices of every trend query, by pane and partition.
+
+Event vertices stand on their own and are written once; attribute vertices and panes are written again whenever a batch
+adds to their pane.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible, visible_text
+from patternlake.udfs.trends.kinds import EVENT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT p.stream, p.object AS trend, v.kind, v.pane, {shown_text("v.part")} AS partition, v.key,
+  v.position, v.time, v.last_time, v.greatest_time, v.term, v.left, v.right, v.along, v.carried, v.step,
+  v.number, v.low, v.high,
+  v.holds_low, v.holds_high, v.from_batch
+FROM {log("trend_vertices")} v JOIN ({current(log, "trends")}) p ON {visible_text(TABLE, "v", "p")}"""
+
+
+TABLE = Table(
+    name="trend_vertices",
+    comment="Event vertices, attribute vertices and panes of every trend query.",
+    columns=(
+        Column("trend_id", "INT", "number of the query, as object_numbers gave it out"),
+        Column("kind", "STRING", "event, attribute or pane"),
+        Column("stream_id", "INT", "number of the stream"),
+        Column("pane", "BIGINT", "number of the pane; 0 without WITHIN"),
+        Column("part", "ARRAY<STRING>", "values of the PARTITION BY columns; empty without"),
+        Column("from_batch", "BIGINT", "the batch that wrote the row"),
+        Column("to_batch", "BIGINT", "the batch that replaced the row; NULL: none did"),
+        Column("position", "BIGINT", "event: its position; pane: its first position"),
+        Column("time", "TIMESTAMP", "event: its time; pane: the time of its first event"),
+        Column("last_time", "TIMESTAMP", "pane: the time of its last event"),
+        Column("greatest_time", "TIMESTAMP", "pane: the greatest time of its events"),
+        Column("term", "INT", "event: number of the pattern's term that takes it, from 0"),
+        Column("key", "STRING", "event: the stream's key"),
+        Column("left", "ARRAY<STRING>", "event: for each comparison the value of the later side"),
+        Column("right", "ARRAY<STRING>", "event: for each comparison the value of the earlier side"),
+        Column("along", "ARRAY<STRING>", "event: the values that are equal along a trend"),
+        Column("carried", "ARRAY<STRING>", "event: further values that pairs are judged by"),
+        Column("step", "INT", "attribute: number of the step between terms, from 0"),
+        Column("number", "BIGINT", "attribute: its number in its pane, partition and step, in the order of values"),
+        Column("low", "STRING", "attribute: lower end of its range; NULL: open"),
+        Column("high", "STRING", "attribute: upper end of its range; NULL: open"),
+        Column("holds_low", "BOOLEAN", "attribute: whether the range holds its lower end"),
+        Column("holds_high", "BOOLEAN", "attribute: whether the range holds its upper end"),
+    ),
+    keys=("trend_id", "kind", "pane", "part", "position", "term", "step", "number", "from_batch"),
+    view=_view,
+    job="trends",
+    object_column="trend_id",
+    partitions=("trend_id", "kind"),
+    properties={"delta.dataSkippingStatsColumns": "pane,from_batch,to_batch,position,time,key"},
+    writing={"parquet.writer.version": "v2"},
+)
+
+
+class TrendVerticesReader:
+    """Reads event vertices."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def events(self, publication: Publication) -> DataFrame:
+        """Return the event vertices that a publication makes visible."""
+        return self._database.table(TABLE.name).where(visible(TABLE, publication) & (F.col("kind") == EVENT))

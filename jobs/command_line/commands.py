@@ -1,0 +1,352 @@
+"""The command `patternlake`: jobs, status and queries from a shell or a scheduler.
+
+Results go to standard output, everything else to standard error. Exit codes: 0, done; 1, it failed, and standard
+error says why; 2, the command was not understood; 130, interrupted at work.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from patternlake.jobs.messages import message
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.running import Step
+    from patternlake.jobs.summary import Summary
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="patternlake",
+    help="Questions about order in time, over Delta tables: run jobs, see how they stand, ask.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+_UsageError: Any = typer.BadParameter.__base__
+
+
+class Format(str, Enum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+Conf = Annotated[
+    Path, typer.Option("--conf", metavar="FILE", help="The configuration, a YAML file.", show_default=False)
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log, and the full trace of an error.")]
+
+
+def _version(asked: bool) -> None:
+    """Write the version and stop."""
+    if asked:
+        import patternlake
+
+        typer.echo(patternlake.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB",
+            help="ingest, sketch, trends, groups, predict, evaluate, maintain, or all of them in this order.",
+        ),
+    ],
+    conf: Conf,
+    object: Annotated[str | None, typer.Option("--object", metavar="NAME", help="Only this object.")] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Start anew, with the configuration as it is.")] = False,
+    watch: Annotated[
+        float | None, typer.Option("--watch", metavar="SECONDS", help="Run again, with this pause, until Ctrl-C.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress on a terminal.")] = False,
+    side_by_side: Annotated[
+        int | None,
+        typer.Option(
+            "--side-by-side",
+            metavar="N",
+            help="So many jobs of different objects at once; 1: one after another. Without it: half as many as "
+            "there are cores, 4 at the most.",
+            show_default=False,
+        ),
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run a job on everything configured for it, or on one object; one line of JSON for each.
+
+    With --watch, --rebuild holds for the first round; later rounds report only what is new, and maintain only that.
+    Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run takes
+    the batch over.
+    """
+    from patternlake.jobs.command_line.local_spark import spark_for
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.running import steps
+
+    if watch is not None and not watch > 0:
+        raise typer.BadParameter(f"{watch:g} is no pause; more than 0 seconds", param_hint="'--watch'")
+    if side_by_side is not None and side_by_side < 1:
+        raise typer.BadParameter(f"{side_by_side} is no number of jobs; 1 or more", param_hint="'--side-by-side'")
+    with _failing(verbose) as console:
+        configuration = Configuration.load(conf)
+        planned = steps(configuration, job, object=object, rebuild=rebuild)
+        if not planned:
+            console.print(f"nothing is configured for {job} in {conf}", markup=False, highlight=False, soft_wrap=True)
+            return
+        with spark_for(configuration, create=True, verbose=verbose) as spark:
+            # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
+            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+            with closing(_round(spark, configuration, planned, console, side_by_side, quiet, rebuild=rebuild)) as first:
+                _write_summaries(first)
+            while watch is not None:
+                try:
+                    sleep(watch)
+                except KeyboardInterrupt:
+                    return
+                rounds = _round(spark, configuration, planned, console, side_by_side, quiet, sparing=True)
+                with closing(rounds) as later:
+                    _write_summaries(summary for summary in later if summary.batches or summary.rows_out)
+
+
+@app.command()
+def status(
+    conf: Conf,
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    verbose: Verbose = False,
+) -> None:
+    """Show how every object stands: last batch, lag behind its input, rows, quarantined rows, size."""
+    from patternlake.delta_tables import timestamps
+    from patternlake.delta_tables.opening import open_database
+    from patternlake.jobs.command_line import status_lines
+    from patternlake.jobs.command_line.local_spark import spark_for
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.status import status as look
+
+    with _failing(verbose):
+        configuration = Configuration.load(conf)
+        with spark_for(configuration, verbose=verbose) as spark:
+            database = open_database(spark, configuration.database, configuration.location)
+            found = look(database, configuration)
+        if format is Format.JSON:
+            _write(json.dumps(asdict(each), default=datetime.isoformat, ensure_ascii=False) for each in found)
+        elif format is Format.CSV:
+            _write(status_lines.as_csv(found))
+        else:
+            _write(status_lines.as_table(found, timestamps.now()))
+
+
+@app.command()
+def sql(
+    conf: Conf,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUERY]",
+            help="A SQL statement; - reads one from standard input. Without it: a shell, or, where standard input is "
+            "no terminal, all statements that stand there, each ended by a semicolon.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[
+        Format, typer.Option("--format", help="A table of at most 1000 rows; csv and json write all rows.")
+    ] = Format.TABLE,
+    verbose: Verbose = False,
+) -> None:
+    """Run SQL with the functions enabled, in the configured database: one statement, or many with one start of Spark.
+
+    In a shell, and of statements from standard input, one that fails is told, and the next one is run; the exit code is
+    1 then, but for a shell's.
+    """
+    from patternlake.jobs.command_line import shell
+    from patternlake.jobs.command_line.local_spark import spark_for
+    from patternlake.jobs.configuration.file import Configuration
+
+    text = sys.stdin.read() if query == "-" else query
+    if text is not None and not text.strip():
+        raise typer.BadParameter("the statement is empty", param_hint="'QUERY'")
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    with _failing(verbose) as console:
+        configuration = Configuration.load(conf)
+        if text is None and at_terminal:
+            _tell(console, "Spark starts …")
+        with spark_for(configuration, verbose=verbose) as spark:
+            spark.catalog.setCurrentDatabase(configuration.database)
+            if text is not None:
+                _answer(spark, text, format, console)
+                return
+            if at_terminal:
+                shell.converse(
+                    lambda statement: _answered(spark, statement, format, console, verbose),
+                    lambda line: _tell(console, line),
+                )
+                return
+            told = [_answered(spark, statement, format, console, verbose) for statement in shell.read(sys.stdin)]
+    if not all(told):
+        raise typer.Exit(1)
+
+
+def _answered(spark: SparkSession, statement: str, format: Format, console: Console, verbose: bool) -> bool:
+    """Answer a statement, or tell its error; whether it was answered."""
+    try:
+        _answer(spark, statement, format, console)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if verbose:
+            traceback.print_exception(error)
+        typer.echo(message(error), err=True)
+        return False
+    return True
+
+
+def _answer(spark: SparkSession, statement: str, format: Format, console: Console) -> None:
+    from patternlake.jobs.command_line import answers
+
+    answer = spark.sql(statement)
+    if format is Format.TABLE:
+        lines, more = answers.as_table(answer)
+        _write(lines)
+        if more:
+            _tell(console, f"only the first {answers.TABLE_ROWS} rows; --format csv or json writes all")
+    else:
+        _write(answers.as_csv(answer) if format is Format.CSV else answers.as_json(answer))
+
+
+def _tell(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; returns if all went well.
+
+    Raises
+    ------
+    SystemExit
+        With the exit code, if it is not 0: some schedulers take any exit, that with 0 too, for a failure.
+    """
+    code = _code(list(sys.argv[1:] if arguments is None else arguments))
+    if code:
+        sys.exit(code)
+
+
+def main_of(job: str) -> None:
+    """Run ``patternlake run <job>`` with the process' arguments: for ``python -m patternlake.jobs.<job>``."""
+    main(["run", job, *sys.argv[1:]])
+
+
+def _code(arguments: list[str]) -> int:
+    try:
+        result = typer.main.get_command(app).main(arguments, prog_name="patternlake", standalone_mode=False)
+    except _UsageError as error:
+        path = "patternlake" if error.ctx is None else error.ctx.command_path
+        typer.echo(f"{error.format_message().rstrip('.')}; see {path} --help", err=True)
+        return 2
+    except BrokenPipeError:
+        # Whoever read standard output has enough; what Python still holds goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _failing(verbose: bool) -> Iterator[Console]:
+    """Turn errors into text on standard error and exit code 1; give the console that writes there."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    package = logging.getLogger("patternlake")
+    handler = _ConsoleHandler(console)
+    level = package.level
+    package.addHandler(handler)
+    package.setLevel(logging.INFO if verbose else logging.WARNING)
+    try:
+        yield console
+    except KeyboardInterrupt:
+        typer.echo("interrupted; nothing half-done is seen, run it again to go on", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if verbose:
+            traceback.print_exception(error)
+        typer.echo(message(error), err=True)
+        raise typer.Exit(1) from None
+    finally:
+        package.removeHandler(handler)
+        package.setLevel(level)
+
+
+class _ConsoleHandler(logging.Handler):
+    """Writes the package's log above a progress line that is being shown."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        told = f"{record.levelname.lower()}: {record.getMessage()}"
+        self._console.print(told, markup=False, highlight=False, soft_wrap=True)
+
+
+def _round(
+    spark: SparkSession,
+    configuration: Configuration,
+    planned: Iterable[Step],
+    console: Console,
+    side_by_side: int | None,
+    quiet: bool,
+    **how: bool,
+) -> Generator[Summary, None, None]:
+    from patternlake.delta_tables.opening import open_database
+    from patternlake.jobs.progress.reporting import ShownProgress
+    from patternlake.jobs.running import perform
+
+    # Rich takes FORCE_COLOR, which logs of builds are often written with, for a terminal.
+    quiet = quiet or not sys.stderr.isatty()
+    with ShownProgress(console, spark, quiet=quiet) as progress:
+        database = open_database(spark, configuration.database, configuration.location)
+        yield from perform(database, configuration, planned, progress=progress, side_by_side=side_by_side, **how)
+
+
+def _write_summaries(summaries: Iterable[Summary]) -> None:
+    _write(
+        json.dumps({**asdict(summary), "seconds": round(summary.seconds, 3)}, ensure_ascii=False)
+        for summary in summaries
+    )
+
+
+def _write(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)

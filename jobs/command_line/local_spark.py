@@ -1,0 +1,116 @@
+"""The session that a command works with: the platform's where there is one, else a quiet local one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.sessions import temporary_settings
+from patternlake.udfs.errors import StateError
+from patternlake.udfs.record_batches import SETTINGS as RECORD_BATCHES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from patternlake.jobs.configuration.file import Configuration
+
+# pyspark writes a JSON document to standard error, beside raising, for each error of these kinds.
+_ECHOES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+# Set by spark-submit, and by Databricks: a session with its own settings is there or can be had.
+_PLATFORM = ("PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")
+_MASTER = "PATTERNLAKE_MASTER"
+
+
+@contextmanager
+def spark_for(configuration: Configuration, *, create: bool = False, verbose: bool = False) -> Iterator[SparkSession]:
+    """Give a session with the functions enabled; a local one is stopped afterwards.
+
+    Under spark-submit and on Databricks it is the platform's session. Otherwise a local one is started, with the
+    master that the environment variable PATTERNLAKE_MASTER names, or ``local[*]``; what Spark says while it starts
+    and works goes to a file instead of the terminal, and is kept only if it does not start.
+
+    Parameters
+    ----------
+    configuration
+        Names the database and its location.
+    create
+        Make an empty database without a warning where there is none.
+    verbose
+        Let Spark's own log through.
+
+    Raises
+    ------
+    StateError
+        Spark did not start; the message names the file with its log.
+    """
+    import patternlake
+
+    if not verbose:
+        hush()
+    if any(os.environ.get(name) for name in _PLATFORM):
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.builder.getOrCreate()
+        with temporary_settings(spark, RECORD_BATCHES):
+            yield patternlake.enable(spark, configuration, create=create)
+        return
+    master = os.environ.get(_MASTER, "local[*]")
+    with spark_output(verbose):
+        spark = patternlake.session(configuration.location, master, database=configuration.database, create=create)
+    spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def hush() -> None:
+    """Keep what other libraries log and warn about off standard error, in a process that is one command."""
+    for name in (*_ECHOES, "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # With no handler at all Python would write their warnings to standard error.
+    logging.getLogger().addHandler(logging.NullHandler())
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+
+
+@contextmanager
+def spark_output(verbose: bool) -> Iterator[None]:
+    """Start processes whose output goes to a file, however long they live; it is kept if Spark does not start."""
+    if verbose:
+        yield
+        return
+    handle, path = tempfile.mkstemp(prefix="patternlake-spark-", suffix=".log")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    kept = False
+    try:
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        yield
+    except StateError as error:
+        if not _running():
+            kept = True
+            raise StateError(f"{error} All that Spark said: {path}") from error
+        raise
+    finally:
+        if not kept:
+            Path(path).unlink(missing_ok=True)
+        for descriptor, original in enumerate(saved, start=1):
+            os.dup2(original, descriptor)
+            os.close(original)
+        os.close(handle)
+
+
+def _running() -> bool:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None

@@ -1,0 +1,272 @@
+"""The one configuration file: YAML, checked on load, every problem in one line that starts with its key's path."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import yaml
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+
+from patternlake.jobs.configuration import values
+from patternlake.jobs.configuration.groups import GroupConfiguration
+from patternlake.jobs.configuration.sketches import AgeRule, SketchConfiguration
+from patternlake.jobs.configuration.streams import (
+    QUARANTINE_WARNING,
+    Attribute,
+    ObjectName,
+    Section,
+    Source,
+    StreamConfiguration,
+    Text,
+    problem,
+)
+from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration, SubscriptionConfiguration
+from patternlake.jobs.configuration.trends import TrendConfiguration
+from patternlake.udfs.errors import ConfigurationError
+
+__all__ = [
+    "AgeRule",
+    "Attribute",
+    "Configuration",
+    "EvaluationConfiguration",
+    "GroupConfiguration",
+    "SketchConfiguration",
+    "Source",
+    "StreamConfiguration",
+    "SubscriptionConfiguration",
+    "TrendConfiguration",
+]
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _database(name: str) -> str:
+    if not _DATABASE.fullmatch(name) or len(name) > values.NAME_LENGTH:
+        raise ValueError(f"{name!r} is not a database's name; letters, digits and _ make one, no digit first")
+    return name
+
+
+class Configuration(Section):
+    """What one file configures. Relative paths have been made absolute, from the file's folder."""
+
+    database: Annotated[str, AfterValidator(_database)] = "patternlake"
+    location: Text | None = None
+    streams: dict[ObjectName, StreamConfiguration] = Field(default_factory=dict)
+    sketches: dict[ObjectName, SketchConfiguration] = Field(default_factory=dict)
+    trends: dict[ObjectName, TrendConfiguration] = Field(default_factory=dict)
+    groups: dict[ObjectName, GroupConfiguration] = Field(default_factory=dict)
+    subscriptions: dict[ObjectName, SubscriptionConfiguration] = Field(default_factory=dict)
+    evaluate: EvaluationConfiguration | None = None
+    quarantine_warning: float = Field(default=QUARANTINE_WARNING, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _streams_exist(self) -> Configuration:
+        for name in self.sketches:
+            if name not in self.streams:
+                known = ", ".join(map(repr, self.streams)) or "none"
+                hint = values.suggest(name, self.streams)
+                raise problem(
+                    f"no stream {name!r}{hint}; a sketch is named after its stream: {known}", "sketches", name
+                )
+        for section in ("trends", "groups", "subscriptions"):
+            self._check_queries(section)
+        return self
+
+    def subscriptions_to(self, stream: str) -> dict[str, SubscriptionConfiguration]:
+        """The subscriptions to a stream, by name."""
+        return {name: each for name, each in self.subscriptions.items() if each.stream == stream}
+
+    @property
+    def watched(self) -> list[str]:
+        """The streams that have, or had, subscriptions: all, where the section is there."""
+        return list(self.streams) if "subscriptions" in self.model_fields_set else []
+
+    @property
+    def subscribed(self) -> list[str]:
+        """The streams that have subscriptions."""
+        return list(dict.fromkeys(each.stream for each in self.subscriptions.values()))
+
+    def feeds_on_itself(self, stream: str) -> bool:
+        """Whether a stream reads, or may read, a table of the database itself."""
+        source = self.streams[stream].source
+        if source.table is not None:
+            database = source.table.replace("`", "").lower().split(".")[-2:-1]
+            # Without a database's name it is a table of the current one, which may be this.
+            return database in ([], [self.database.lower()])
+        inside = self.location is not None and f"{source.path}/".startswith(f"{self.location.rstrip('/')}/")
+        return source.kind == "delta" and inside
+
+    def _check_queries(self, section: str) -> None:
+        queries: dict[str, TrendConfiguration | GroupConfiguration | SubscriptionConfiguration] = getattr(self, section)
+        for name, query in queries.items():
+            if query.stream not in self.streams:
+                known = ", ".join(map(repr, self.streams)) or "none"
+                hint = values.suggest(query.stream, self.streams)
+                raise problem(f"no stream {query.stream!r}{hint}; streams are {known}", section, name, "stream")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Configuration:
+        """Read and check a file.
+
+        Raises
+        ------
+        ConfigurationError
+            The file is missing, is not YAML (file and line named), or has problems: one line for each.
+        """
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise ConfigurationError(f"{path}: there is no such configuration file") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+        return cls.from_text(text, file=str(path), folder=file.resolve().parent)
+
+    @classmethod
+    def from_text(cls, text: str, *, file: str = "configuration", folder: str | Path = ".") -> Configuration:
+        """Check a file's text; `folder` is what relative paths are relative to."""
+        try:
+            tree = yaml.load(text, Loader=_Loader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+            raise ConfigurationError(f"{file}{place}: not YAML: {error.problem or error.context}") from None
+        except yaml.YAMLError as error:
+            raise ConfigurationError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+        if not isinstance(tree, dict):
+            raise ConfigurationError(f"{file}: has no sections; expected {', '.join(cls.model_fields)}")
+        try:
+            return cls.model_validate(_absolute(tree, Path(folder).resolve()))
+        except ValidationError as error:
+            lines = dict.fromkeys(_line(cls, dict(found)) for found in error.errors())
+            raise ConfigurationError("\n".join(lines)) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML whose mappings have text keys, each once; what only looks like a day or a time is text."""
+
+    def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
+        try:
+            return super().construct_yaml_timestamp(node)
+        except (ValueError, OverflowError):
+            return node.value
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key!r} is not text; quote it", problem_mark=key_node.start_mark
+                )
+            if key in seen:
+                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)
+
+
+def _absolute(tree: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The tree with its paths absolute, where there is text to do it with."""
+
+    def resolved(path: Any) -> Any:
+        if not isinstance(path, str) or not path.strip() or _URI.match(path) or path.startswith("/"):
+            return path
+        return str(folder / path.strip())
+
+    tree = dict(tree)
+    if "location" in tree:
+        tree["location"] = resolved(tree["location"])
+    if isinstance(tree.get("streams"), dict):
+        tree["streams"] = {
+            name: stream | {"source": stream["source"] | {"path": resolved(stream["source"]["path"])}}
+            if isinstance(stream, dict) and isinstance(stream.get("source"), dict) and "path" in stream["source"]
+            else stream
+            for name, stream in tree["streams"].items()
+        }
+    return tree
+
+
+_KINDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a section of keys and values",
+    "model_type": "a section of keys and values",
+    "model_attributes_type": "a section of keys and values",
+}
+_BOUNDS = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
+}
+
+
+def _line(root: type[BaseModel], found: Mapping[str, Any]) -> str:
+    """One of pydantic's errors as one line: path of the key, value, what would be right."""
+    kind, context, value = found["type"], found.get("ctx", {}), found["input"]
+    places = [str(place) for place in found["loc"] if place != "[key]"]
+    path = ".".join(places + list(context.get("key", ())))
+    if kind == "extra_forbidden":
+        known = _keys(root, places[:-1])
+        return f"{path}: unknown key{values.suggest(places[-1], known)}; known: {', '.join(known)}"
+    if kind == "missing":
+        return f"{path}: missing"
+    if kind == "problem":
+        return f"{path}: {context['message']}"
+    if kind == "value_error":
+        return f"{path}: {context['error']}"
+    shown = _shown(value)
+    if kind in _KINDS:
+        return f"{path}: {shown} is not {_KINDS[kind]}"
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        return f"{path}: {shown} is out of range; {words} {context[name]}"
+    if kind == "too_short":
+        return f"{path}: {shown} has too few entries; at least {context['min_length']}"
+    return f"{path}: {shown}: {found['msg']}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "empty"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def _keys(root: type[BaseModel], places: list[str]) -> list[str]:
+    """The keys known at a path, found by walking the models' annotations."""
+    node: Any = root
+    for place in places:
+        if isinstance(node, type) and issubclass(node, BaseModel):
+            by_key = {field.alias or name: field.annotation for name, field in node.model_fields.items()}
+            node = _inner(by_key[place])
+        else:
+            node = _inner(get_args(node)[-1])
+    return [field.alias or name for name, field in node.model_fields.items()]
+
+
+def _inner(annotation: Any) -> Any:
+    """An annotation without Annotated and without the None of an optional key."""
+    while True:
+        if get_origin(annotation) is Annotated:
+            annotation = get_args(annotation)[0]
+        elif get_origin(annotation) in (typing.Union, type(int | None)):
+            annotation = next(part for part in get_args(annotation) if part is not type(None))
+        else:
+            return annotation

@@ -1,0 +1,172 @@
+"""The job `evaluate`: how good the forecasts of a stream's subscriptions are, on events that they were not trained on.
+
+Machines are trained on one range of events and judged on another, each from nothing; the job `predict` and its counts
+have no part in it. Every batch judges anew; there is none once both ranges are settled.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs.configuration.file import EvaluationConfiguration, SubscriptionConfiguration
+from patternlake.jobs.contexts import in_own_session
+from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.machines.forecasts.trials import BINS, TRIAL_SCHEMA, Trials, told_by, verdicts
+from patternlake.udfs.machines.from_config import Group, groups_of, types_of
+from patternlake.udfs.machines.state import totals_of
+
+logger = logging.getLogger(__name__)
+
+JOB = "evaluate"
+TABLE = "forecast_evaluation"
+_COLUMNS = (
+    "subscription string, lookahead int, kind string, low double, high double, forecasts bigint, hits bigint, "
+    "all_hits bigint, mean_probability double, brier double"
+)
+
+
+@in_own_session
+def evaluate(
+    db: Database,
+    name: str,
+    subscriptions: Mapping[str, SubscriptionConfiguration],
+    configuration: EvaluationConfiguration,
+    *,
+    rebuild: bool = False,
+) -> Summary:
+    """Judge the forecasts of the subscriptions to a stream.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    name
+        The stream.
+    subscriptions
+        All subscriptions to it, by name.
+    configuration
+        Ranges of events, lookaheads and thresholds.
+    rebuild
+        Start anew.
+
+    Raises
+    ------
+    PatternLakeError
+        A subscription does not compile; the stream has no published events, or its events never settle.
+    """
+    asked = {each: one.meaning for each, one in sorted(subscriptions.items())}
+    meaning = {"judged": {"subscriptions": asked, **configuration.meaning}}
+
+    def begin(first: bool) -> Work | None:
+        if not rebuild and _settled(db, name, meaning["judged"]):
+            return None
+        return next_batch(
+            db,
+            JOB,
+            name,
+            name,
+            meaning,
+            rebuild=rebuild and first,
+            check=lambda stream, _: check(asked, stream),
+            catalogue="judged",
+        )
+
+    return followed(JOB, name, begin, lambda work: _Judge(db, work).build())
+
+
+def _settled(db: Database, name: str, judged: Mapping[str, Any]) -> bool:
+    """Whether nothing that may still come changes what was published: both ranges lie below the watermark."""
+    found = PublicationsReader(db).latest_of([(JOB, name), ("ingest", name)])
+    last, stream = found[JOB, name], found["ingest", name]
+    if last is None or stream is None or last.watermark is None or last.configuration["judged"] != judged:
+        return False
+    end = max(datetime.fromisoformat(judged[part][1]) for part in ("train", "test"))
+    return last.source["ingest_base"] == stream.base_batch and last.watermark > end
+
+
+class _Judge:
+    """Builds one batch."""
+
+    def __init__(self, db: Database, work: Work) -> None:
+        self.db = db
+        self.batch, self.stream, self.last = work.batch, work.stream, work.last
+        self.asked: Mapping[str, Any] = self.batch.configuration["judged"]
+        configuration = self.batch.configuration["stream"]
+        self.types = types_of(configuration)
+        self.groups: list[Group] = ordered(groups_of(self.asked["subscriptions"], configuration, apart=True))
+        self.parallelism = db.spark.sparkContext.defaultParallelism
+
+    def build(self) -> Publication:
+        """Train, test, write what came of it, publish."""
+        batch = self.batch
+        types, lookaheads, thresholds = self.types, list(self.asked["lookaheads"]), list(self.asked["thresholds"])
+        end = timestamps.to_micros(datetime.fromisoformat(self.asked["train"][1]))
+        phases.at("training machines")
+        trained = self._totals(self.asked["train"], lambda groups, _: Trials(groups, types, end))
+        told = [
+            told_by(
+                group,
+                counted,
+                max(lookaheads),
+                [float(self.asked["subscriptions"][name]["smoothing"]) for name in group.names],
+            )
+            for group, counted in zip(self.groups, trained, strict=True)
+        ]
+        phases.at("judging forecasts")
+        tested = self._totals(
+            self.asked["test"],
+            lambda groups, first: Trials(groups, types, end, lookaheads, thresholds, told[first : first + len(groups)]),
+        )
+        rows = []
+        for group, judged in zip(self.groups, tested, strict=True):
+            shape = len(group.names), len(lookaheads), len(thresholds) + BINS + 1, 4
+            shaped = (np.zeros(shape) if judged is None else judged.counted).reshape(shape)
+            for name, own in zip(group.names, shaped, strict=True):
+                rows += [(name, *astuple(verdict)) for verdict in verdicts(own, lookaheads, thresholds)]
+        made = self.db.spark.createDataFrame(rows, _COLUMNS)
+        batch.append(TABLE, made.select("*", *batch.marks(TABLE)))
+        if self.last is not None:
+            batch.close_rows(TABLE, F.lit(True))
+        return batch.publish(
+            rows_in=batch.source_to - batch.source_from, rows_out=len(rows), watermark=self.stream.watermark
+        )
+
+    def _totals(self, bounds: Sequence[str], trials: Callable[[Sequence[Group], int], Trials]) -> list[Any]:
+        """What `Trials` makes of a range of events, of all tasks together."""
+        begin, end = (timestamps.to_micros(datetime.fromisoformat(moment)) for moment in bounds)
+        time = F.unix_micros("time")
+        settled = F.lit(None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark))
+        events = EventsReader(self.db).published(self.stream)
+        events = events.where((time >= F.lit(begin)) & (time < F.lit(end)) & (time <= settled))
+        totals: list[Any] = [None] * len(self.groups)
+        offset = 0
+        for columns, groups in by_partition(self.groups).items():
+
+            def found(
+                batches: Iterator[pa.RecordBatch], groups: Sequence[Group] = groups, first: int = offset
+            ) -> Iterator[pa.RecordBatch]:
+                yield from trials(groups, first).rows(batches)
+
+            rows = event_rows(events, columns, groups, self.types).repartition(self.parallelism, "part")
+            sorted_rows = rows.sortWithinPartitions("part", "time", "position")
+            for row in sorted_rows.mapInArrow(found, from_arrow_schema(TRIAL_SCHEMA)).toLocalIterator():
+                own = totals_of(row.asDict())
+                place = offset + row["group"]
+                totals[place] = own if totals[place] is None else totals[place] + own
+            offset += len(groups)
+        return totals

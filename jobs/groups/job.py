@@ -1,0 +1,156 @@
+"""The job `groups`: new events of a probabilistic stream close groups of a query, and open or extend others.
+
+Partitions go on from what is remembered of them; those without new events are left as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from patternlake.delta_tables import phases
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.group_state import GroupStateReader
+from patternlake.delta_tables.tables.publications import Publication
+from patternlake.jobs.configuration.file import GroupConfiguration
+from patternlake.jobs.contexts import in_own_session, kept
+from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.errors import ConfigurationError
+from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
+from patternlake.udfs.groups.events import COLUMNS
+from patternlake.udfs.groups.from_config import query_of, types_of, unfit
+from patternlake.udfs.groups.kernels.groups import Groups
+from patternlake.udfs.language.query.names import key_word
+
+logger = logging.getLogger(__name__)
+
+JOB = "groups"
+STATES, MATCHES = "group_state", "group_matches"
+
+_TASK_EVENTS = 500_000
+"""Events that one task takes in, about; a partition is never divided, but streams through its task."""
+
+
+@in_own_session
+def groups(db: Database, name: str, configuration: GroupConfiguration, *, rebuild: bool = False) -> Summary:
+    """Bring the groups of a query up to its stream's last published event.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    name
+        The query.
+    configuration
+        Its section under `groups`.
+    rebuild
+        Start anew, with the query as it is now.
+
+    Raises
+    ------
+    PatternLakeError
+        The query does not compile; the stream has no probabilities or no published events; or the query has changed
+        since the last batch.
+    """
+
+    def begin(first: bool) -> Work | None:
+        return next_batch(
+            db,
+            JOB,
+            name,
+            configuration.stream,
+            configuration.meaning,
+            rebuild=rebuild and first,
+            check=lambda stream, _: _check(name, configuration, stream),
+        )
+
+    return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
+
+
+def _check(name: str, configuration: GroupConfiguration, stream: Publication) -> None:
+    wrong = unfit(configuration.stream, stream.configuration)
+    if wrong is not None:
+        raise ConfigurationError(f"groups.{name}: {wrong}")
+    query = query_of({**configuration.meaning, "stream": stream.configuration})
+    # Too large an automaton is refused here.
+    _ = Groups(query).automaton
+    if query.partition and "key" not in query.partition and stream.configuration["key"] is not None:
+        shown = ", ".join(query.partition)
+        raise ConfigurationError(
+            f"groups.{name}: PARTITION BY {shown}: steps arrive in order within the stream's key only; "
+            f"add {key_word(stream.configuration['key'])} to it, or ask match_groups without configuring the query"
+        )
+
+
+class _Builder:
+    """Builds one batch."""
+
+    def __init__(self, db: Database, work: Work) -> None:
+        self.db = db
+        self.batch, self.stream, self.last = work.batch, work.stream, work.last
+        self.query = query_of(self.batch.configuration)
+        self.parallelism = db.spark.sparkContext.defaultParallelism
+
+    def build(self) -> Publication:
+        """Write groups and states, close those that they replace, publish."""
+        batch = self.batch
+        phases.at("finding groups")
+        with kept(self._found()) as found:
+            counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+            batch.append(MATCHES, self._matches(found))
+            batch.append(STATES, self._states(found))
+        if self.last is not None:
+            advanced = batch.written(STATES).select("part")
+            batch.close_partitions(MATCHES, advanced, "NOT t.closed")
+            batch.close_partitions(STATES, advanced)
+        return batch.publish(
+            rows_in=batch.source_to - batch.source_from,
+            rows_out=counts.get(CLOSED, 0) + counts.get(OPEN, 0),
+            watermark=self.stream.watermark,
+            state={"partitions": counts.get(REMEMBERED, 0)},
+        )
+
+    def _found(self) -> DataFrame:
+        """What `Batches` makes of new events and of what is remembered of their partitions."""
+        configuration = dict(self.batch.configuration)
+        part = F.array(*map(self._value, self.query.partition or ("key",))).cast("array<string>")
+        events = EventsReader(self.db).published(self.stream).where(F.col("position") > self.batch.source_from)
+        rows = events.select(part.alias("part"), F.lit(None).cast("binary").alias(STATE), *COLUMNS)
+        if self.last is not None:
+            states = GroupStateReader(self.db).states(self.last)
+            advanced = rows.select("part").distinct().withColumnRenamed("part", "advanced")
+            states = states.join(advanced, F.col("part").eqNullSafe(F.col("advanced")), "left_semi")
+            rows = rows.unionByName(states, allowMissingColumns=True)
+        new = self.batch.source_to - self.batch.source_from
+        tasks = max(self.parallelism, -(-new // _TASK_EVENTS))
+
+        def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            engine = Groups(query_of(configuration))
+            yield from Batches(engine, types_of(configuration["stream"])).rows(batches)
+
+        ordered = rows.repartition(tasks, "part").sortWithinPartitions(
+            "part", F.col(STATE).isNull(), "step", "position"
+        )
+        return ordered.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
+
+    def _value(self, column: str) -> Column:
+        """The text of a column of PARTITION BY."""
+        if column in self.batch.configuration["stream"]["attributes"]:
+            return F.try_element_at("attributes", F.lit(column))
+        return F.col(column).cast("string")
+
+    def _matches(self, found: DataFrame) -> DataFrame:
+        rows = found.where(F.col("kind") != REMEMBERED).withColumn("closed", F.col("kind") == CLOSED)
+        columns = ("part", "t_start", "t_first", "t_end", "probability", "final", "closed")
+        return rows.select(*columns, *self.batch.marks(MATCHES))
+
+    def _states(self, found: DataFrame) -> DataFrame:
+        columns = ("part", "last_step", "live_starts", "open_groups", STATE)
+        return found.where(F.col("kind") == REMEMBERED).select(*columns, *self.batch.marks(STATES))

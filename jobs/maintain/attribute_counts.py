@@ -1,0 +1,93 @@
+"""How the values of a stream's attributes lie, by event name: what the planner of exact patterns wants to know.
+
+One pass over all published events: no sample, and no value leaves its task but as part of a summary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader, EventStatisticsWriter
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.udfs.language.predicate.columns import value_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+STEPS = 20
+"""Quantiles are this many equal steps apart."""
+GROWTH = 1.1
+"""A stream is described anew once it has so many times the events that it had."""
+ACCURACY = 1000
+"""The rank of a quantile errs by one part in so many."""
+
+
+def describe(db: Database, publication: Publication, types: Mapping[str, str]) -> None:
+    """Write how attributes lie as of an ingest publication, where that was not told of nearly as many events.
+
+    All events are read, so a stream that grows by little batches is not described with each of them.
+
+    Parameters
+    ----------
+    db
+        The database.
+    publication
+        The latest of the stream's `ingest`.
+    types
+        Spark type of each attribute.
+    """
+    known = EventStatisticsReader(db).described(publication)
+    if publication.source_to <= known * GROWTH:
+        return
+    events = EventsReader(db).published(publication)
+    EventStatisticsWriter(db).describe(publication, counted(events, types))
+
+
+def counted(events: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    """Summaries of all attributes, and of the key, by name.
+
+    Parameters
+    ----------
+    events
+        Rows of `events`.
+    types
+        Spark type of each attribute.
+
+    Returns
+    -------
+    DataFrame
+        ``name``, ``attributes`` (as `event_statistics` has it).
+    """
+    columns = [_summary(F.col("key"), "key", "string")]
+    columns += [_summary(F.try_element_at("attributes", F.lit(name)), name, type_) for name, type_ in types.items()]
+    return events.groupBy("name").agg(F.array(*columns).alias("attributes"))
+
+
+def _summary(value: Column, name: str, spark_type: str) -> Column:
+    """One attribute as a struct."""
+    return F.struct(
+        F.lit(name).alias("attribute"),
+        F.count("*").alias("events"),
+        F.count(value).alias("known"),
+        F.approx_count_distinct(value).alias("distinct"),
+        _quantiles(value, value_type(spark_type) or "").alias("quantiles"),
+    )
+
+
+def _quantiles(value: Column, type_: str) -> Column:
+    """Values at equal steps; NULL for what is no number. Moments count microseconds, as predicates do."""
+    if type_ in ("bigint", "double"):
+        number = F.when(~F.isnan(value.cast("double")), value.cast("double"))
+    elif type_ in ("timestamp", "date"):
+        number = F.unix_micros(value.cast("timestamp")).cast("double")
+    else:
+        return F.lit(None).cast("array<double>")
+    shares = F.array(*[F.lit(step / STEPS) for step in range(STEPS + 1)])
+    return F.percentile_approx(number, shares, ACCURACY)

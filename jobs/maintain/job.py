@@ -1,0 +1,185 @@
+"""The job `maintain`: ageing of a sketch, forgetting what no askable moment needs, what planners know, small files."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.object_state import load_object_state
+from patternlake.delta_tables.retention import forget
+from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
+from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.delta_tables.upkeep import tidy
+from patternlake.jobs.configuration.file import AgeRule, Configuration
+from patternlake.jobs.contexts import in_own_session
+from patternlake.jobs.maintain.attribute_counts import describe
+from patternlake.jobs.summary import Summary
+
+logger = logging.getLogger(__name__)
+
+JOB = "maintain"
+
+AGEING = "ageing"
+"""Marks the source of a sketch's batch that builds nothing."""
+
+HISTORY = timedelta(days=30)
+"""How far back `as_of` can ask: rows that only earlier moments need are removed."""
+
+
+@in_own_session
+def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
+    """Age the sketch of stream `name`, move its horizons, and describe its attributes.
+
+    Safe to run at any time and beside the other jobs. Everything that readers may still ask for stays: a horizon is
+    recorded before the rows behind it go, and ageing is published before nodes are removed. The tables' files are
+    looked after by `tidied`, once for all streams.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    name
+        The stream.
+    configuration
+        The whole configuration; the ageing rules stand under `sketches`.
+    """
+    started = time.monotonic()
+    removed = 0
+    phases.at("ageing the sketch")
+    if name in configuration.sketches:
+        removed = _age(db, name, configuration.sketches[name].age)
+    horizon = timestamps.now() - HISTORY
+    kept = [("ingest", name), ("sketch", name), ("predict", name), ("evaluate", name)]
+    kept += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
+    kept += [("groups", query) for query, each in configuration.groups.items() if each.stream == name]
+    phases.at("forgetting")
+    for job, object in kept:
+        forget(db, job=job, object=object, horizon=horizon)
+    reader = PublicationsReader(db)
+    stream = reader.latest("ingest", name)
+    if stream is not None:
+        phases.at("describing attributes")
+        types = {attribute: each["type"] for attribute, each in stream.configuration["attributes"].items()}
+        describe(db, stream, types)
+    return Summary(JOB, name, None, 0, 0, removed, 0, time.monotonic() - started)
+
+
+@in_own_session
+def tidied(db: Database, names: Sequence[str]) -> None:
+    """Merge small files and remove unneeded ones, of all tables; of partitions by stream, those of some streams.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    names
+        The streams.
+    """
+    found = PublicationsReader(db).latest_of([("ingest", name) for name in names])
+    tidy(db, {publication.stream_id for publication in found.values() if publication is not None})
+
+
+def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
+    """Apply the rules to finished segments; the number of segments that lost nodes."""
+    last = PublicationsReader(db).latest("sketch", name)
+    if last is None or not rules:
+        return 0
+    if last.watermark is None:
+        logger.warning("sketch %r is not aged: its stream has no watermark (allowed_lateness: none)", name)
+        return 0
+    floors = floors_after(rules, last.watermark, segment_ends(db, last), last.state.get("floors", []))
+    before = {_as_floor(floor) for floor in last.state.get("floors", [])}
+    if {_as_floor(floor) for floor in floors} != before:
+        object_state = load_object_state(db, "sketch", name, name)
+        batch = Batch.begin(
+            db,
+            job="sketch",
+            object=name,
+            stream=name,
+            batch_id=object_state.next_batch,
+            base_batch=last.base_batch,
+            source={**last.source, AGEING: True},
+            source_from=last.source_to,
+            source_to=last.source_to,
+            configuration=last.configuration,
+            object_state=object_state,
+        )
+        # The job `sketch` may be at work, or may have died: it must finish its batch first.
+        unchanged = batch.previous is not None and batch.previous.batch_id == last.batch_id
+        if not unchanged or not batch.source.get(AGEING):
+            logger.warning("sketch %r has an unfinished batch %d; it is aged after that", name, batch.batch_id)
+            return 0
+        batch.publish(rows_in=0, rows_out=0, watermark=last.watermark, state={**last.state, "floors": floors})
+    top = len(last.state["plans"][0]["sizing"]["levels"]) - 1
+    begin = 0
+    # Later rules reach fewer segments and remove more of them.
+    for floor in reversed(floors):
+        end = int(floor["before_segment"])
+        if floor["level"] is None:
+            drop_segments(db, last, begin, end)
+        else:
+            keep_topmost(db, last, begin, end, min(int(floor["level"]), top))
+        begin = max(begin, end)
+    return begin
+
+
+def floors_after(
+    rules: Sequence[AgeRule],
+    watermark: datetime,
+    ends: Sequence[tuple[int, datetime]],
+    known: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Which segments are old enough for which rule.
+
+    Parameters
+    ----------
+    rules
+        In the order of their ages.
+    watermark
+        What ages are measured against.
+    ends
+        (segment, greatest event time) of the finished segments, ascending.
+    known
+        The floors so far: what was removed stays removed, whatever the rules say now.
+
+    Returns
+    -------
+    One entry per rule that applies: all segments below ``before_segment`` have no nodes under ``level``; None: none at
+    all, and ``until`` is their greatest event time in microseconds, None where it is not known.
+    """
+    found: dict[int | None, int] = {floor["level"]: int(floor["before_segment"]) for floor in known}
+    for rule in rules:
+        before = 0
+        for segment, end in ends:
+            if segment != before or end > watermark - rule.after:
+                break
+            before = segment + 1
+        level = None if rule.drop else rule.keep_level
+        if before:
+            found[level] = max(before, found.get(level, 0))
+    ordered = sorted(found.items(), key=lambda entry: (entry[0] is None, entry[0] or 0))
+    floors: list[dict[str, Any]] = [{"level": level, "before_segment": before} for level, before in ordered]
+    for floor in floors:
+        if floor["level"] is None:
+            floor["until"] = _until(int(floor["before_segment"]), ends, known)
+    return floors
+
+
+def _until(before: int, ends: Sequence[tuple[int, datetime]], known: Sequence[Mapping[str, Any]]) -> int | None:
+    """The greatest event time of the segments below `before`: of those that are gone already, and of those that go."""
+    gone = [floor for floor in known if floor["level"] is None]
+    if any(floor.get("until") is None for floor in gone):
+        return None
+    already = max((int(floor["before_segment"]) for floor in gone), default=0)
+    going = [timestamps.to_micros(end) for segment, end in ends if already <= segment < before]
+    return max([*(int(floor["until"]) for floor in gone), *going])
+
+
+def _as_floor(floor: Mapping[str, Any]) -> tuple[int | None, int]:
+    return floor["level"], int(floor["before_segment"])

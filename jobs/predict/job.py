@@ -1,0 +1,270 @@
+"""The job `predict`: new events of a stream go through the machines of its subscriptions, and train them.
+
+Subscriptions are a catalogue: those that are new take the stream's events from the first one on, those that are gone
+are seen no more, the others go on from their live partial matches. Events are taken once their time is at or below the
+watermark, in the order of (time, position).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.machine_instances import MachineInstancesReader
+from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS, MachineTransitionsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs.configuration.file import SubscriptionConfiguration
+from patternlake.jobs.contexts import in_own_session, kept
+from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
+from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.machines.batch import Batches
+from patternlake.udfs.machines.from_config import Group, groups_of, types_of
+from patternlake.udfs.machines.request import COUNTING
+from patternlake.udfs.machines.state import (
+    BATCH_SCHEMA,
+    COUNTS,
+    INSTANCE,
+    INSTANCE_COLUMNS,
+    MATCH,
+    TOTALS_COLUMNS,
+    totals_of,
+)
+
+logger = logging.getLogger(__name__)
+
+JOB = "predict"
+SUBSCRIPTIONS, STATES, MOVES = "subscriptions", "machine_states", "machine_transitions"
+INSTANCES, MATCHES = "machine_instances", "subscription_matches"
+
+_TASK_EVENTS = 500_000
+"""Events that one task takes in, about; a partition is never divided, but streams through its task."""
+
+
+@in_own_session
+def predict(
+    db: Database, name: str, subscriptions: Mapping[str, SubscriptionConfiguration], *, rebuild: bool = False
+) -> Summary:
+    """Bring the subscriptions to a stream up to its last published event that is settled.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    name
+        The stream.
+    subscriptions
+        All subscriptions to it, by name.
+    rebuild
+        Start anew.
+
+    Raises
+    ------
+    PatternLakeError
+        A subscription does not compile; the stream has no published events, or its events never settle.
+    """
+    if not subscriptions and PublicationsReader(db).latest(JOB, name) is None:
+        return Summary(JOB, name, None, 0, 0, 0, 0, 0.0)
+    meaning = {"subscriptions": {each: one.meaning for each, one in sorted(subscriptions.items())}}
+
+    def begin(first: bool) -> Work | None:
+        return next_batch(
+            db,
+            JOB,
+            name,
+            name,
+            meaning,
+            rebuild=rebuild and first,
+            check=lambda stream, _: check(meaning["subscriptions"], stream),
+            catalogue="subscriptions",
+        )
+
+    return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Events that some subscriptions take in this batch.
+
+    Attributes
+    ----------
+    groups
+        The subscriptions.
+    begun
+        They go on from what is remembered, with new events; False: they take all events.
+    known
+        Ids of states whose instances other passes keep.
+    """
+
+    groups: Sequence[Group]
+    begun: bool
+    known: frozenset[str] = frozenset()
+
+
+class _Builder:
+    """Builds one batch."""
+
+    def __init__(self, db: Database, work: Work) -> None:
+        self.db = db
+        self.batch, self.stream, self.last = work.batch, work.stream, work.last
+        configuration = self.batch.configuration["stream"]
+        self.types = types_of(configuration)
+        self.now: dict[str, Any] = dict(self.batch.configuration["subscriptions"])
+        self.before: dict[str, Any] = {} if self.last is None else dict(self.last.configuration["subscriptions"])
+        same = {name for name in self.now if name in self.before and _same(self.now[name], self.before[name])}
+        if self.last is not None and self.last.state.get("counting") != COUNTING:
+            same = set()
+        self.same = sorted(same)
+        old = ordered(groups_of({name: self.now[name] for name in self.same}, configuration))
+        new = ordered(groups_of({name: self.now[name] for name in sorted(self.now.keys() - same)}, configuration))
+        self.known = frozenset(state for group in old for state in group.compiled.graph.ids)
+        self.passes = [Pass(old, begun=True), Pass(new, begun=False, known=self.known)]
+        self.groups = [*old, *new]
+        self.parallelism = db.spark.sparkContext.defaultParallelism
+        self.watermark = None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark)
+
+    def build(self) -> Publication:
+        """Write what new events amount to, the catalogue, close what that replaces, publish."""
+        batch, spark = self.batch, self.db.spark
+        phases.at("running machines")
+        with kept(self._found()) as found:
+            counted = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+            phases.at("training machines")
+            totals = self._totals(found)
+            # Made before the first write: values that no table takes leave nothing behind.
+            moves = move_rows(spark, self._former_moves(), self.groups, totals)
+            changed = [name for name in self.now if self.before.get(name) != self.now[name]]
+            catalogue = subscription_rows(spark, {name: self.now[name] for name in changed}, self.groups)
+            if counted.get(MATCH):
+                batch.append(MATCHES, self._matches(found))
+            batch.append(INSTANCES, self._instances(found))
+        batch.append(MOVES, moves.select("*", *batch.marks(MOVES)))
+        new = self.passes[1].groups
+        if changed:
+            batch.append(SUBSCRIPTIONS, catalogue.select("*", *batch.marks(SUBSCRIPTIONS)))
+        if new:
+            batch.append(STATES, state_rows(spark, new).select("*", *batch.marks(STATES)))
+        if self.last is not None:
+            self._close(changed)
+        return batch.publish(
+            rows_in=batch.source_to - batch.source_from,
+            rows_out=counted.get(MATCH, 0),
+            watermark=self.stream.watermark,
+            state={"subscriptions": len(self.now), "instances": counted.get(INSTANCE, 0), "counting": COUNTING},
+        )
+
+    def _close(self, changed: Sequence[str]) -> None:
+        batch = self.batch
+        for columns, groups in by_partition(self.passes[0].groups).items():
+            roots = [group.compiled.graph.ids[0] for group in groups]
+            advanced = batch.written(INSTANCES).where(F.col("state_id").isin(roots)).select("part").distinct()
+            batch.close_partitions(INSTANCES, advanced, f"t.partitioned_by = {literal(_joined(columns))}")
+        batch.close_rows(MOVES, F.lit(True))
+        gone = sorted(self.before.keys() - set(self.same))
+        if gone:
+            former = groups_of({name: self.before[name] for name in self.before}, self.batch.configuration["stream"])
+            states = {state for group in former for state in group.compiled.graph.ids}
+            batch.close_rows(INSTANCES, F.col("state_id").isin(sorted(states - self.known)))
+            batch.close_rows(MATCHES, F.col("subscription").isin(gone))
+            batch.close_rows(STATES, F.col("subscription").isin(gone))
+        outdated = sorted({*gone, *changed} & self.before.keys())
+        if outdated:
+            batch.close_rows(SUBSCRIPTIONS, F.col("subscription").isin(outdated))
+
+    def _found(self) -> DataFrame:
+        """What `Batches` makes of the events of both passes."""
+        frames = []
+        number = 0
+        for each in self.passes:
+            for columns, groups in by_partition(each.groups).items():
+                rows = self._rows(each, columns, groups)
+                frames.append(
+                    rows.withColumn("partitioned_by", F.lit(_joined(columns))).withColumn(
+                        "group", F.col("group") + F.lit(number)
+                    )
+                )
+                number += len(groups)
+        if not frames:
+            empty = from_arrow_schema(BATCH_SCHEMA).add("partitioned_by", "string")
+            return self.db.spark.createDataFrame([], empty)
+        return reduce(DataFrame.unionByName, frames)
+
+    def _rows(self, each: Pass, columns: tuple[str, ...], groups: Sequence[Group]) -> DataFrame:
+        """What the subscriptions of a pass with one PARTITION BY make of their events."""
+        types, now, known = self.types, self.watermark or 0, each.known
+        events = EventsReader(self.db).published(self.stream).where(F.unix_micros("time") <= F.lit(self.watermark))
+        amount = self.batch.source_to
+        if each.begun and self.last is not None:
+            late = None if self.last.watermark is None else timestamps.to_micros(self.last.watermark)
+            unsettled = F.lit(True) if late is None else F.unix_micros("time") > F.lit(late)
+            events = events.where((F.col("position") > self.last.source_to) | unsettled)
+            amount -= self.last.source_to
+        rows = event_rows(events, columns, groups, types)
+        remembered = MachineInstancesReader(self.db)
+        blank = self.db.table(INSTANCES).select("part", *INSTANCE_COLUMNS).limit(0)
+        if each.begun and self.last is not None:
+            advanced = rows.select(F.col("part").alias("advanced")).distinct()
+            states = remembered.instances(self.last, _joined(columns)).select("part", *INSTANCE_COLUMNS)
+            blank = states.join(advanced, F.col("part").eqNullSafe(F.col("advanced")), "left_semi")
+        rows = rows.unionByName(blank, allowMissingColumns=True)
+        tasks = max(self.parallelism, -(-amount // _TASK_EVENTS))
+
+        def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from Batches(groups, types, now, known).rows(batches)
+
+        ordered = rows.repartition(tasks, "part").sortWithinPartitions(
+            "part", F.col("state_id").isNull(), "time", "position"
+        )
+        return ordered.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
+
+    def _totals(self, found: DataFrame) -> list[Any]:
+        """`Machines.totals` of every group, of all tasks together."""
+        totals: list[Any] = [None] * len(self.groups)
+        for row in found.where(F.col("kind") == COUNTS).select("group", *TOTALS_COLUMNS).toLocalIterator():
+            own = totals_of(row.asDict())
+            totals[row["group"]] = own if totals[row["group"]] is None else totals[row["group"]] + own
+        return totals
+
+    def _former_moves(self) -> dict[MoveKey, float]:
+        """The counts so far of the subscriptions that go on, as old as they are now."""
+        if self.last is None or not self.same:
+            return {}
+        rows = MachineTransitionsReader(self.db).moves(self.last).where(F.col("subscription").isin(self.same))
+        days = 0.0
+        if self.last.watermark is not None and self.stream.watermark is not None:
+            days = (self.stream.watermark - self.last.watermark).total_seconds() / 86_400
+        lasting = {name: (1.0 - self.now[name]["decay"]) ** days for name in self.same}
+        return {
+            (row.subscription, *(row[column] for column in MOVE_COLUMNS)): row.moves * lasting[row.subscription]
+            for row in rows.collect()
+        }
+
+    def _matches(self, found: DataFrame) -> DataFrame:
+        columns = ("subscription", "last_time", "first_position", "last_position", "first_time", "part", "bindings")
+        return found.where(F.col("kind") == MATCH).select(*columns, *self.batch.marks(MATCHES))
+
+    def _instances(self, found: DataFrame) -> DataFrame:
+        rows = found.where(F.col("kind") == INSTANCE).select("partitioned_by", "part", *INSTANCE_COLUMNS, "age")
+        return rows.select("*", *self.batch.marks(INSTANCES))
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two subscriptions have the same machines and counts."""
+    return all(one[key] == other[key] for key in ("query", "params", "decay"))
+
+
+def _joined(columns: Sequence[str]) -> str:
+    return ",".join(columns)

@@ -1,0 +1,260 @@
+"""The job `sketch`: new events of a stream become finished segments and one open segment of its sketch tree.
+
+Segments are built in parallel, each from its own events alone, so that any cut of the input into batches leaves the
+same trees; only the open segment is built again as it grows.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables import phases
+from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.publications import Publication
+from patternlake.jobs.configuration.file import SketchConfiguration
+from patternlake.jobs.contexts import in_own_session
+from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.sketch.planning import denser, first_plan, tokens
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.sketch.batch import ROW_SCHEMA, SegmentPlan, segment_rows
+from patternlake.udfs.sketch.sizing.sizes import Sizing
+
+logger = logging.getLogger(__name__)
+
+JOB = "sketch"
+TABLE = "sketch_nodes"
+
+_FREE = ("memory", "expected_events")
+"""What may change from batch to batch: segments of both kinds fit together."""
+
+_TASK_EVENTS = 1_600_000
+"""Events that one task holds at most; more segments in a task mean fewer, larger files."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sizing and the first segment that is built with it."""
+
+    from_segment: int
+    sizing: Sizing
+
+
+@in_own_session
+def sketch(db: Database, name: str, configuration: SketchConfiguration, *, rebuild: bool = False) -> Summary:
+    """Bring the sketch of stream `name` up to the stream's last published event.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    name
+        The stream; it must have been ingested.
+    configuration
+        Its section under `sketches`.
+    rebuild
+        Build all segments anew, with the configuration as it is now.
+
+    Raises
+    ------
+    StateError
+        The stream has no published events, or the configuration has changed in a way that needs a rebuild.
+    SizingError
+        The memory does not allow what was asked.
+    """
+    sizing: Sizing | None = None
+
+    def size(stream: Publication, last: Publication | None) -> None:
+        nonlocal sizing
+        sizing = _first_sizing(db, stream, configuration, last)
+
+    def begin(first: bool) -> Work | None:
+        return next_batch(db, JOB, name, name, configuration.meaning, rebuild=rebuild and first, check=size, free=_FREE)
+
+    return followed(JOB, name, begin, lambda work: _run(db, work, sizing, configuration))
+
+
+def _first_sizing(
+    db: Database, stream: Publication, configuration: SketchConfiguration, last: Publication | None
+) -> Sizing | None:
+    """Size the first segment; None once it is finished.
+
+    Until then its sizes follow its events, so that cuts of the input don't show.
+    """
+    phases.at("sizing")
+    plans, expected = ([], None) if last is None else _state(last)
+    if plans and last is not None and (last.source_to or 0) >= plans[0].sizing.segment_events:
+        return None
+    return first_plan(
+        EventsReader(db).published(stream),
+        configuration,
+        _expected(configuration, expected, stream.source_to),
+        _expressions(stream),
+        plans[0].sizing.height if plans else None,
+    )
+
+
+def _run(db: Database, work: Work, sizing: Sizing | None, configuration: SketchConfiguration) -> Publication:
+    """Build and publish a batch; `sizing` is the plan of the first segment where a batch of this run's own needs it."""
+    batch, stream, name = work.batch, work.stream, work.batch.object
+    if batch.source.get("ageing") and batch.previous is not None:
+        # Maintenance died before it published. It has removed nothing yet, and will come again.
+        before = batch.previous
+        return batch.publish(rows_in=0, rows_out=0, watermark=before.watermark, state=dict(before.state))
+    plans, expected = ([], None) if work.last is None else _state(work.last)
+    if batch.adopted:
+        sizing = _first_sizing(db, stream, configuration, work.last)
+    plans = plans if sizing is None else [Plan(0, sizing)]
+    builder = _Builder(batch, EventsReader(db).published(stream), stream, configuration, plans, expected)
+    state = builder.build()
+    if work.last is not None:
+        state["floors"] = work.last.state.get("floors", [])
+    if state["bytes"] > configuration.memory:
+        logger.warning(
+            "sketch %r takes %d bytes, more than memory: %d, because the stream has outgrown expected_events: %d",
+            name,
+            state["bytes"],
+            configuration.memory,
+            state["expected_events"],
+        )
+    return batch.publish(
+        rows_in=builder.total - builder.known,
+        rows_out=builder.segments - builder.first_segment,
+        watermark=stream.watermark,
+        state=state,
+    )
+
+
+class _Builder:
+    """Builds the segments of one batch, re-fitting the sizes where a finished segment is denser than planned."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        events: DataFrame,
+        stream: Publication,
+        configuration: SketchConfiguration,
+        plans: list[Plan],
+        expected_events: int | None,
+    ) -> None:
+        self.batch = batch
+        self.events = events
+        self.stream = stream
+        self.configuration = configuration
+        self.plans = plans
+        self.known = batch.source_from or 0
+        self.total = batch.source_to or 0
+        self.expressions = _expressions(stream)
+        self.expected_events = _expected(configuration, expected_events, self.total)
+        self.first_segment = self.known // plans[0].sizing.segment_events
+        self.segments = 0
+
+    def build(self) -> dict[str, Any]:
+        """Write the nodes of all segments that the batch touches; the state to publish."""
+        size = self.plans[0].sizing.segment_events
+        self.segments = -(-self.total // size)
+        finished = self.total // size
+        begin = self.first_segment
+        while begin < self.segments:
+            number = len(self.plans) - 1
+            self.batch.append(TABLE, self._rows(begin, number), part=str(number))
+            phases.at("measuring sketch_nodes")
+            found = denser(self._measured(number, begin, finished), self.plans[number].sizing)
+            if found is None:
+                break
+            segment, sizing = found
+            logger.info("sketch %r: segment %d is denser than planned, sizes re-fitted", self.batch.object, segment)
+            self.batch.discard(TABLE, (F.col("segment") > segment) & (F.col("plan") == number))
+            self.plans.append(Plan(segment + 1, sizing))
+            begin = segment + 1
+        if self.batch.base_batch != self.batch.batch_id:
+            self.batch.close_rows(TABLE, F.col("segment") >= self.first_segment)
+        return {
+            "events": self.total,
+            "segments": self.segments,
+            "expected_events": self.expected_events,
+            "plans": [
+                {"from_segment": plan.from_segment, "sizing": json.loads(plan.sizing.to_json())} for plan in self.plans
+            ],
+            "bytes": sum(self.plans[self._plan_of(segment)].sizing.segment_bytes for segment in range(self.segments)),
+        }
+
+    def _plan_of(self, segment: int) -> int:
+        return max(number for number, plan in enumerate(self.plans) if plan.from_segment <= segment)
+
+    def _rows(self, begin: int, number: int) -> DataFrame:
+        """The node rows of all segments from `begin` on, built with plan `number`."""
+        sizing = self.plans[number].sizing
+        size = sizing.segment_events
+        plan = SegmentPlan(
+            sizing,
+            self.configuration.seed,
+            self.configuration.keyed,
+            self.expressions,
+            number,
+            self.stream.stream_id,
+            self.batch.batch_id,
+        )
+        cores = self.events.sparkSession.sparkContext.defaultParallelism
+        count = self.segments - begin
+        per_task = max(1, min(_TASK_EVENTS // size, -(-count // cores)))
+        tasks = -(-count // per_task)
+        task = F.expr(f"CAST(((position - 1) DIV {size} - {begin}) DIV {per_task} AS INT)")
+        events = self.events.where(F.col("position") > begin * size).select(
+            "position",
+            "time",
+            tokens(),
+            F.col("key") if self.configuration.keyed else F.lit(None).cast("string").alias("key"),
+        )
+
+        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            held = list(batches)
+            if held:
+                yield from segment_rows(pa.Table.from_batches(held), plan)
+
+        return events.repartitionById(tasks, task).mapInArrow(rows, _spark_schema())
+
+    def _measured(self, number: int, begin: int, finished: int) -> list[tuple[int, dict[int, float]]]:
+        """Mean distinct tokens per node by level, for the finished segments of this plan, in their order."""
+        rows = (
+            self.batch.written(TABLE)
+            .where((F.col("plan") == number) & F.col("segment").between(begin, finished - 1) & (F.size("distinct") > 0))
+            .groupBy("segment", "level")
+            .agg(F.max(F.expr("aggregate(distinct, 0D, (s, x) -> s + x) / size(distinct)")).alias("mean"))
+            .collect()  # one row per segment and level of this batch
+        )
+        by_segment: dict[int, dict[int, float]] = {}
+        for row in rows:
+            by_segment.setdefault(row["segment"], {})[row["level"]] = row["mean"]
+        return sorted(by_segment.items())
+
+
+def _expressions(stream: Publication) -> int:
+    return len(stream.configuration.get("tokens") or [None])
+
+
+def _expected(configuration: SketchConfiguration, before: int | None, events: int) -> int:
+    """N: as configured, else as at the first build, else ten times the events there are."""
+    return configuration.expected_events or before or 10 * events
+
+
+def _spark_schema() -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(ROW_SCHEMA)
+
+
+def _state(last: Publication) -> tuple[list[Plan], int]:
+    plans = [
+        Plan(entry["from_segment"], Sizing.from_json(json.dumps(entry["sizing"]))) for entry in last.state["plans"]
+    ]
+    return plans, int(last.state["expected_events"])

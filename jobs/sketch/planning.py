@@ -1,0 +1,128 @@
+"""Sizes of a sketch's filters: fitted to the first events, re-fitted where a finished segment is denser."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from patternlake.jobs.configuration.file import SketchConfiguration
+from patternlake.udfs.sketch.batch import token_columns
+from patternlake.udfs.sketch.kernels.build import build_segment, mean_distinct
+from patternlake.udfs.sketch.sizing.heaps import fit_heaps
+from patternlake.udfs.sketch.sizing.planning import plan, refit
+from patternlake.udfs.sketch.sizing.sizes import KeyList, Sizing
+from patternlake.udfs.sketch.tokens import tokenise
+
+SAMPLE_EVENTS = 102_400
+"""Events that the number of levels is chosen from, at most: a full segment of the default shape."""
+
+MARGIN = 1.1
+"""A segment counts as denser than planned, and is planned for anew, with this factor of room."""
+
+
+def first_plan(
+    events: DataFrame, configuration: SketchConfiguration, expected_events: int, expressions: int, height: int | None
+) -> Sizing:
+    """Fit the first plan to the events of the first segment.
+
+    Parameters
+    ----------
+    events
+        The stream's events; only the first `SAMPLE_EVENTS` are read.
+    configuration
+        The sketch's section.
+    expected_events
+        N.
+    expressions
+        Number of token expressions.
+    height
+        The number of levels where an earlier batch has chosen it.
+
+    Raises
+    ------
+    SizingError
+        The memory does not allow the wanted rate.
+    """
+    sample = (events.where(F.col("position") <= SAMPLE_EVENTS).select("position", "key", tokens()).toArrow()).sort_by(
+        "position"
+    )
+    chosen = _fitted(sample, configuration, expected_events, expressions, height or configuration.levels)
+    first = sample.slice(0, chosen.segment_events)
+    fitted = _fitted(first, configuration, expected_events, expressions, chosen.height)
+    # Heaps' law is a straight line in logarithms, and few streams are: what the first segment really holds corrects it.
+    again = denser([(0, _distinct(first, configuration, expressions, fitted))], fitted)
+    return fitted if again is None else again[1]
+
+
+def tokens() -> Column:
+    """The tokens of an event as a list.
+
+    Measured: a column of NULL lists takes Spark six times as long to hand to Python as one of lists.
+    """
+    return F.coalesce("tokens", F.array("name")).alias("tokens")
+
+
+def denser(measured: list[tuple[int, dict[int, float]]], sizing: Sizing) -> tuple[int, Sizing] | None:
+    """The first finished segment that is denser than planned, and the sizes for all later ones.
+
+    Parameters
+    ----------
+    measured
+        (segment, level → mean distinct tokens per node), in the order of the segments.
+    sizing
+        The plan that they were built with.
+    """
+    for segment, levels in measured:
+        found = [levels.get(level, 0.0) for level in range(sizing.height)]
+        planned = [level.expected for level in sizing.levels]
+        if any(value > MARGIN * sizes for value, sizes in zip(found, planned, strict=True)):
+            fresh = refit(sizing, [MARGIN * value for value in found])
+            if fresh != sizing:
+                return segment, fresh
+    return None
+
+
+def _fitted(
+    sample: pa.Table, configuration: SketchConfiguration, expected_events: int, expressions: int, height: int | None
+) -> Sizing:
+    keys = sample["key"].combine_chunks() if configuration.keyed else None
+    codes = tokenise(token_columns(sample, expressions), keys, configuration.seed).codes
+    law = (
+        {}
+        if configuration.structure == "uniform"
+        else dict(zip(("heaps_k", "heaps_beta"), fit_heaps(codes), strict=True))
+    )
+    return plan(
+        configuration.structure,
+        expected_events=expected_events,
+        memory=configuration.memory,
+        leaf_events=configuration.events_per_leaf,
+        fpq=configuration.fpq,
+        query_length=configuration.query_length,
+        height=height,
+        fanout=configuration.fanout,
+        expansion=codes.shape[1],
+        keys=None if keys is None else _key_list(keys),
+        **law,
+    )
+
+
+def _distinct(
+    events: pa.Table, configuration: SketchConfiguration, expressions: int, sizing: Sizing
+) -> dict[int, float]:
+    """Mean distinct tokens per node of the first segment, by level."""
+    keys = events["key"].combine_chunks() if configuration.keyed else None
+    found = tokenise(token_columns(events, expressions), keys, configuration.seed)
+    positions = events["position"].to_numpy()
+    nodes = build_segment(sizing, 1, positions, positions, found.codes, found.hashes)
+    return dict(enumerate(mean_distinct(nodes)))
+
+
+def _key_list(keys: pa.Array) -> KeyList:
+    encoded = keys.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    heaps_k, heaps_beta = fit_heaps(codes)
+    lengths = [len(key.encode()) for key in encoded.dictionary.to_pylist()]
+    return KeyList(heaps_k, heaps_beta, float(np.mean(lengths)) if lengths else 0.0)

@@ -1,0 +1,408 @@
+"""The stream's SQL expressions over a source's columns, turned into checked event columns.
+
+Of every source row come: the event's columns, a hash of the row for the order inside a batch, and for a bad row the
+reason, the details and the row itself as JSON, for quarantine.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from patternlake.jobs.configuration.streams import StreamConfiguration
+from patternlake.jobs.configuration.values import suggest
+from patternlake.jobs.sources.repeatability import moving_part
+from patternlake.udfs.blocks import BLOCK_BITS
+from patternlake.udfs.errors import ConfigurationError, SourceError
+
+logger = logging.getLogger(__name__)
+
+ORIGIN = "__origin"
+_READ = ("time", "name", "step", "probability")
+CORRUPT = "_corrupt_record"
+
+# The first of these that applies is a quarantined row's reason; all that apply stand in its detail.
+REASONS = (
+    *("file", "corrupt", "time", "name", "cast", "step", "probability", "late", "repeat", "closed", "sum", "companion"),
+)
+
+# Python, Arrow's readers and SQL's DATE know no others.
+_YEARS = (1, 9999)
+FIRST_MICROS, LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
+_OUTSIDE = "lies outside the years 1 to 9999; is it in milliseconds or microseconds where seconds are read?"
+_SHOWN = 100
+"""So many characters of a value stand in a detail; the row has all of them."""
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """A stream's expressions, checked against the columns of its source.
+
+    Parameters
+    ----------
+    name
+        The stream's name, for messages.
+    stream
+        Its configuration.
+    """
+
+    name: str
+    stream: StreamConfiguration
+
+    @property
+    def attributes(self) -> list[str]:
+        """Columns of `prepared` that hold the attributes' texts, in the order of the configuration."""
+        return [f"a{index}" for index in range(len(self.stream.attributes))]
+
+    @property
+    def tokens(self) -> list[str]:
+        """Columns of `prepared` that hold the tokens; none where the name is the only token."""
+        texts = self.stream.tokens
+        return [] if texts is None or texts == ["name"] else [f"k{index}" for index in range(len(texts))]
+
+    def check(self, source: DataFrame) -> None:
+        """Analyse every expression on its own.
+
+        Raises
+        ------
+        ConfigurationError
+            One line per expression that does not parse, refers to no column, is not deterministic, gives other than
+            one value per row, or has a type that cannot be used; each with its key.
+        SourceError
+            Two columns of the source have one name.
+        """
+        _check_names(source, self.name)
+        problems: list[str] = []
+        types: dict[str, T.DataType] = {}
+        for key, text in self._expressions():
+            found = _examine(source, text)
+            if isinstance(found, str):
+                problems.append(f"streams.{self.name}.{key}: {found}")
+            else:
+                types[key] = found
+        problems += [f"streams.{self.name}.{key}: {text}" for key, text in _types_that_fail(types)]
+        if not problems and self.tokens:
+            frame = self._in_scope(self._raw(source))
+            for index, text in enumerate(self.stream.tokens or ()):
+                found = _examine(frame, text)
+                if isinstance(found, str):
+                    problems.append(f"streams.{self.name}.tokens.{index}: {found}")
+                elif not _is_atomic(found):
+                    problems.append(f"streams.{self.name}.tokens.{index}: is {found.simpleString()}; tokens are text")
+        if not problems:
+            try:
+                self.prepared(source.withColumn(ORIGIN, F.lit("")), watermark=None)
+            except AnalysisException as error:
+                problems.append(f"streams.{self.name}.attributes: {_first_line(error)}")
+        if problems:
+            raise ConfigurationError("\n".join(problems))
+
+    def prepared(self, source: DataFrame, *, watermark: int | None) -> DataFrame:
+        """One row per source row: event columns, and what is wrong with it.
+
+        Parameters
+        ----------
+        source
+            The source's columns, with `ORIGIN`, and `CORRUPT` where its format has it.
+        watermark
+            Microseconds since the epoch; an event before it is late. None: no event is.
+
+        Returns
+        -------
+        DataFrame
+            ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``, and ``event_id`` where
+            the stream has one. Reason and detail are NULL for a good row; row and origin too, unless a later look at a
+            whole step, or at repeats, can still turn it down.
+        """
+        columns = [column for column in source.columns if column != ORIGIN]
+        # Under names of their own, since an attribute hides the source's column of its name.
+        own = {column: f"__s{index}" for index, column in enumerate(columns)}
+        fields = {field.name: field.dataType for field in source.schema.fields}
+        raw = self._raw(source).select(
+            "*",
+            *[_quoted(column).alias(name) for column, name in own.items()],
+            F.xxhash64(*[_hashable(column, fields[column]) for column in columns]).alias("__hash"),
+        )
+        scope = self._in_scope(raw, keep=["__hash", ORIGIN, *columns, *own.values(), *self._raw_names()])
+        shown = _as_json({column: name for column, name in own.items() if column != CORRUPT})
+        if CORRUPT in own:
+            shown = F.when(F.col(own[CORRUPT]).isNull(), shown).otherwise(_as_json(own))
+        tokens = [F.expr(text).cast("string") for text in (self.stream.tokens or ())] if self.tokens else []
+        wrong = self._problems(own.get(CORRUPT), watermark, {key: self._read(source, key, own) for key in _READ})
+        reason = F.coalesce(*[F.when(condition, F.lit(code)) for code, condition, _ in wrong])
+        detail = F.concat_ws("; ", *[F.when(condition, message) for _, condition, message in wrong])
+        looked_at_later = self.stream.probabilistic or self.stream.event_id is not None
+        rows = scope.select(
+            *[F.col(name) for name in ("time", "step", "key", "name", "probability")],
+            *[
+                _as_text(_quoted(attribute), kind).alias(column)
+                for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
+            ],
+            *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
+            *([] if self.stream.event_id is None else [F.col("__event_id").cast("string").alias("event_id")]),
+            F.col("__hash").alias("hash"),
+            reason.alias("reason"),
+            F.when(reason.isNotNull(), detail).alias("detail"),
+            *[
+                # A later look at a whole step, or at what has the same id, may still turn a good row down.
+                (value if looked_at_later else F.when(reason.isNotNull(), value)).alias(column)
+                for column, value in (("row", shown), ("origin", F.col(ORIGIN)))
+            ],
+        )
+        return rows
+
+    def events(self, numbered: DataFrame, stream_id: int, batch_id: int) -> DataFrame:
+        """Rows of the events table, of prepared rows with their position."""
+        attributes: list[Column] = []
+        for attribute, column in zip(self.stream.attributes, self.attributes, strict=True):
+            attributes += [F.lit(attribute), F.col(column)]
+        return numbered.select(
+            F.lit(stream_id).cast("int").alias("stream_id"),
+            F.shiftright(F.col("position") - 1, BLOCK_BITS).cast("int").alias("block"),
+            "position",
+            "time",
+            "step",
+            "key",
+            "name",
+            "probability",
+            (F.create_map(*attributes) if attributes else F.create_map().cast("map<string,string>")).alias(
+                "attributes"
+            ),
+            (F.array(*map(F.col, self.tokens)) if self.tokens else F.lit(None).cast("array<string>")).alias("tokens"),
+            F.lit(batch_id).cast("bigint").alias("batch_id"),
+            (F.lit(None).cast("string") if self.stream.event_id is None else F.col("event_id")).alias("event_id"),
+        )
+
+    def _expressions(self) -> list[tuple[str, str]]:
+        stream = self.stream
+        fixed = [(key, getattr(stream, key)) for key in ("time", "name", "key", "event_id", "step", "probability")]
+        return [(key, text) for key, text in fixed if text is not None] + [
+            (f"attributes.{attribute}", stream.expression(attribute)) for attribute in stream.attributes
+        ]
+
+    def _raw_names(self) -> list[str]:
+        more = ["__step", "__probability"] if self.stream.probabilistic else []
+        more += [] if self.stream.event_id is None else ["__event_id"]
+        return ["__time", "__name", *more] + [f"__a{index}" for index in range(len(self.stream.attributes))]
+
+    def _raw(self, source: DataFrame) -> DataFrame:
+        """The source's columns and the values of the expressions as they are, before they are cast."""
+        stream = self.stream
+        key = F.lit(None) if stream.key is None else F.expr(stream.key)
+        columns = [_tried(source, stream.time).alias("__time"), F.expr(stream.name).alias("__name"), key.alias("__key")]
+        if stream.step is not None and stream.probability is not None:
+            columns += [F.expr(stream.step).alias("__step"), F.expr(stream.probability).alias("__probability")]
+        if stream.event_id is not None:
+            columns.append(F.expr(stream.event_id).alias("__event_id"))
+        columns += [
+            F.expr(stream.expression(attribute)).alias(f"__a{index}")
+            for index, attribute in enumerate(stream.attributes)
+        ]
+        return source.select("*", *columns)
+
+    def _in_scope(self, raw: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
+        """What a token's expression sees: the event's columns, then the source's columns that they do not hide."""
+        stream = self.stream
+        typed: dict[str, Column] = {
+            "time": F.col("__time").try_cast("timestamp"),
+            "name": F.col("__name").cast("string"),
+            "key": F.col("__key").cast("string"),
+            "step": _whole(F.col("__step")) if stream.step is not None else F.lit(None).cast("bigint"),
+            "probability": (
+                F.col("__probability").try_cast("double")
+                if stream.probability is not None
+                else F.lit(None).cast("double")
+            ),
+        }
+        for index, (attribute, kind) in enumerate(stream.types.items()):
+            typed[attribute] = F.col(f"__a{index}").try_cast(kind)
+        hidden = {column.lower() for column in typed}
+        kept = [column for column in keep if column.lower() not in hidden] if keep else []
+        rest = kept or [c for c in raw.columns if c.lower() not in hidden and not c.startswith("__")]
+        return raw.select(*[column.alias(name) for name, column in typed.items()], *[_quoted(name) for name in rest])
+
+    def _read(self, source: DataFrame, key: str, own: dict[str, str]) -> Column:
+        """What an expression reads, for a message: `` (at: '31.12.2023')``; nothing where it reads no column."""
+        text = getattr(self.stream, key)
+        names = [] if text is None else _columns_read(source, text)
+        shown = [F.concat(F.lit(f"{name}: "), _shown(F.col(own[name]))) for name in names if name in own]
+        return F.concat(F.lit(" ("), F.concat_ws(", ", *shown), F.lit(")")) if shown else F.lit("")
+
+    def _problems(
+        self, corrupt: str | None, watermark: int | None, read: dict[str, Column]
+    ) -> list[tuple[str, Column, Column]]:
+        """Reason, condition and message of everything that can be wrong with one row, in the order of `REASONS`."""
+        found: list[tuple[str, Column, Column]] = []
+        if corrupt is not None:
+            found.append(("corrupt", F.col(corrupt).isNotNull(), F.lit("the record could not be read")))
+        found.append(("time", F.col("time").isNull(), _not_a("time", F.col("__time"), "a timestamp", read["time"])))
+        outside = ~F.unix_micros("time").between(FIRST_MICROS, LAST_MICROS)
+        told = F.concat(F.lit("time: "), _shown(F.col("__time")), read["time"], F.lit(f" {_OUTSIDE}"))
+        found.append(("time", F.coalesce(outside, F.lit(False)), told))
+        found.append(("name", F.col("name").isNull(), F.concat(F.lit("name: is NULL"), read["name"])))
+        for index, (attribute, kind) in enumerate(self.stream.types.items()):
+            value = F.col(f"__a{index}")
+            failed = value.isNotNull() & _quoted(attribute).isNull()
+            found.append(("cast", failed, _not_a(attribute, value, f"of type {kind}")))
+            if kind in ("date", "timestamp", "timestamp_ntz"):
+                far = ~F.year(_quoted(attribute)).between(*_YEARS)
+                told = F.concat(F.lit(f"{attribute}: "), _shown(value), F.lit(f" {_OUTSIDE}"))
+                found.append(("cast", F.coalesce(far, F.lit(False)), told))
+        if self.stream.probabilistic:
+            share = F.col("probability")
+            outside = share.isNull() | F.isnan(share) | (share < 0) | (share > 1)
+            found.append(
+                ("step", F.col("step").isNull(), _not_a("step", F.col("__step"), "a whole number", read["step"]))
+            )
+            told = _not_a("probability", F.col("__probability"), "between 0 and 1", read["probability"])
+            found.append(("probability", outside, told))
+        if watermark is not None:
+            bound = F.timestamp_micros(F.lit(watermark).cast("bigint"))
+            found.append(
+                ("late", F.col("time") < bound, F.concat(F.lit("late: before the watermark "), bound.cast("string")))
+            )
+        return found
+
+
+def _quoted(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _as_json(columns: dict[str, str]) -> Column:
+    """A row as JSON, of columns under other names."""
+    return F.to_json(
+        F.struct(*[F.col(own).alias(name) for name, own in columns.items()]), {"ignoreNullFields": "false"}
+    )
+
+
+def _not_a(what: str, value: Column, right: str, read: Column | None = None) -> Column:
+    given = F.concat(F.lit(f"{what}: "), _shown(value), F.lit(f" is not {right}"))
+    missing = F.lit(f"{what}: is NULL")
+    return F.when(value.isNotNull(), given).otherwise(missing if read is None else F.concat(missing, read))
+
+
+def _shown(value: Column) -> Column:
+    """A value in quotes, cut where it is long; the word NULL for none."""
+    text = value.cast("string")
+    short = F.when(F.length(text) > _SHOWN, F.concat(F.substring(text, 1, _SHOWN), F.lit("…"))).otherwise(text)
+    return F.coalesce(F.concat(F.lit("'"), short, F.lit("'")), F.lit("NULL"))
+
+
+def _tried(source: DataFrame, text: str) -> Column:
+    """An expression whose errors are NULL: timestamp_seconds overflows with ANSI mode off, too."""
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    session: Any = source.sparkSession
+    sql = session._jvm.org.apache.spark.sql
+    parsed = session._jsparkSession.sessionState().sqlParser().parseExpression(text)
+    while parsed.getClass().getSimpleName() == "Alias":
+        parsed = parsed.child()
+    return ClassicColumn(sql.classic.ExpressionUtils.column(sql.catalyst.expressions.TryEval(parsed)))
+
+
+def _columns_read(source: DataFrame, text: str) -> list[str]:
+    """The source's columns that an expression reads, in their order."""
+    plan = source.select(F.expr(text))._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
+    read = plan.references().toSeq()
+    names = {read.apply(number).name() for number in range(read.size())}
+    return [column for column in source.columns if column in names]
+
+
+def _whole(value: Column) -> Column:
+    """A whole number as BIGINT; NULL for fractions and for text that is no number."""
+    exact = value.try_cast("decimal(38,10)")
+    return F.when(exact == F.floor(exact), exact.try_cast("bigint"))
+
+
+def _as_text(value: Column, kind: str) -> Column:
+    """Text that casts back to the same value in every session: a moment carries its offset."""
+    if kind == "timestamp":
+        return F.date_format(value, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
+    return value.cast("string")
+
+
+def _hashable(name: str, kind: T.DataType) -> Column:
+    text = kind.simpleString()
+    return F.to_json(F.struct(_quoted(name))) if "map<" in text or "variant" in text else _quoted(name)
+
+
+def _is_atomic(kind: T.DataType) -> bool:
+    return not isinstance(kind, T.ArrayType | T.MapType | T.StructType) and kind.typeName() != "variant"
+
+
+def _types_that_fail(types: dict[str, T.DataType]) -> list[tuple[str, str]]:
+    found = []
+    for key, kind in types.items():
+        allowed: tuple[type[T.DataType], ...]
+        if key == "time":
+            allowed = (T.TimestampType, T.TimestampNTZType, T.DateType, T.StringType, T.NullType)
+            if not isinstance(kind, allowed):
+                right = "a timestamp, a date or text; of seconds make one with timestamp_seconds(…)"
+                found.append((key, f"is {kind.simpleString()}; the time of an event is {right}"))
+        elif key in ("step", "probability"):
+            allowed = (T.NumericType, T.StringType, T.NullType)
+            if not isinstance(kind, allowed):
+                found.append((key, f"is {kind.simpleString()}; expected a number"))
+        elif not _is_atomic(kind):
+            found.append((key, f"is {kind.simpleString()}; expected a single value"))
+    return found
+
+
+def _check_names(source: DataFrame, stream: str) -> None:
+    seen: dict[str, str] = {}
+    for column in source.columns:
+        twin = seen.setdefault(column.lower(), column)
+        if twin is not column:
+            raise SourceError(
+                f"stream {stream!r}: two columns of the source are called {twin!r} and {column!r}; SQL tells none apart"
+            )
+
+
+def _examine(source: DataFrame, text: str) -> T.DataType | str:
+    """The type of an expression, or what is wrong with it."""
+    try:
+        frame = source.select(F.expr(text))
+        kind = frame.schema.fields[0].dataType
+        if len(frame.schema.fields) != 1:
+            return f"{text!r} gives {len(frame.schema.fields)} columns; expected one value"
+    except ParseException as error:
+        return f"{text!r} is not SQL: {_first_line(error)}"
+    except AnalysisException as error:
+        return _unresolved(error, source.columns) or f"{text!r}: {_first_line(error)}"
+    moving = moving_part(frame, text)
+    if moving is not None:
+        return f"{moving} gives another value when a batch is replayed; only deterministic expressions are allowed"
+    return _unfit(frame) or kind
+
+
+def _unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
+    if not (error.getCondition() or "").startswith(("UNRESOLVED_COLUMN", "MISSING_COLUMN")):
+        return None
+    name = (error.getMessageParameters() or {}).get("objectName", "?").replace("`", "")
+    there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN))
+    return f"no column {name!r} in the source{suggest(name, columns)}; columns: {there}"
+
+
+def _unfit(frame: DataFrame) -> str | None:
+    """What keeps an analysed expression from being one repeatable value per row."""
+    plan = frame._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
+    if not plan.deterministic():
+        return "is not deterministic; a replayed batch would give other values"
+    alone = plan.subqueries().isEmpty()
+    while plan.nodeName() == "Project":
+        plan = plan.child()
+    if not alone or not plan.children().isEmpty():
+        return "must give one value per row: no aggregates, windows, subqueries or functions that make rows"
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,402 @@
+"""The sources that a stream can have, each as a streaming data frame of rows with their origin."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from patternlake.jobs.configuration.streams import StreamConfiguration
+from patternlake.jobs.sources.bad_files import broken, without_columns
+from patternlake.jobs.sources.columns import CORRUPT, ORIGIN
+from patternlake.jobs.sources.errors import BadFileError, explained, first_line
+from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+logger = logging.getLogger(__name__)
+
+# Spark forgets files older than this beside the newest one, and would read them again or not at all.
+_ANY_AGE = "365000d"
+# Of JSON and XES without schema, this much is looked at for the names of columns.
+_SAMPLE_ROWS = 100_000
+_SAMPLE_FILES = 1000
+_LISTING = ("pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore")
+_ARROW_ROWS = 2000
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
+_LAST_LETTER = re.compile(r"(\w)([^\w/]*/*)$")
+# Content is declared because the format wants it, and never read.
+_BINARY = {"path": "STRING", "modificationTime": "TIMESTAMP", "length": "BIGINT", "content": "BINARY"}
+
+
+class Source:
+    """The source of one stream.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    name, stream
+        The stream's name and configuration.
+    """
+
+    def __init__(self, spark: SparkSession, name: str, stream: StreamConfiguration) -> None:
+        self._spark = spark
+        self._name = name
+        self._stream = stream
+        self._source = stream.source
+        self.kind = stream.source.kind
+
+    @property
+    def shown(self) -> str:
+        """Where rows come from, for messages."""
+        return self._source.table or self._source.path or ""
+
+    def schema(self) -> T.StructType | None:
+        """The columns, as configured or as found in what is there now; None where there is nothing yet.
+
+        Raises
+        ------
+        ConfigurationError
+            The configured schema is not DDL.
+        SourceError
+            The source is missing or cannot be read.
+        """
+        try:
+            self._refuse_array()
+            found = self._found() if self._stream.ddl is None else self._configured(self._stream.ddl)
+        except AnalysisException as error:
+            condition = error.getCondition() or ""
+            if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
+                return None
+            raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
+        except Exception as error:
+            known = self.explained(error)
+            if not isinstance(known, BadFileError) or self._source.on_bad_file == "fail":
+                raise (known or error) from None
+            found = self._found_in_good_files()
+        return found if found is not None and found.fields else None
+
+    def explained(self, error: BaseException, columns: Sequence[str] = ()) -> PatternLakeError | None:
+        """An error of reading as one of ours, which names the file or the version; see `source_errors.explained`."""
+        return explained(error, stream=self._name, source=self.shown, columns=columns, header=self.header)
+
+    def rows(self, schema: T.StructType, *, before: str | None = None) -> DataFrame:
+        """The streaming data frame; for XES, of files (see `expanded`).
+
+        Parameters
+        ----------
+        schema
+            The columns, as `schema` gave them when the stream was first read.
+        before
+            `shown` of the last batch, None before the first.
+
+        Raises
+        ------
+        SourceError
+            The source cannot be read.
+        StateError
+            The path is another than before, and its folders carry columns.
+        """
+        try:
+            if self.kind == "delta":
+                return self._delta()
+            self._refuse_one_file()
+            path = self._path(before)
+            if self.kind == "xes":
+                reader = (
+                    self._spark.readStream.format("binaryFile")
+                    .schema(", ".join(" ".join(column) for column in _BINARY.items()))
+                    .options(**self._options((*_LISTING, "maxfilespertrigger")))
+                )
+                return (
+                    reader.option("maxFileAge", _ANY_AGE).load(path).select(F.col("_metadata.file_path").alias(ORIGIN))
+                )
+            reader = self._spark.readStream.format(self.kind).options(**self._read_options()).schema(self._full(schema))
+            return reader.option("maxFileAge", _ANY_AGE).load(path).withColumn(ORIGIN, F.col("_metadata.file_path"))
+        except AnalysisException as error:
+            raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
+
+    def _path(self, before: str | None) -> str:
+        """The path for Spark, which when it starts looks at the last batch's files again and wants them below it.
+
+        A pattern has no folder that files must be below, so a path that has changed is written as one.
+        """
+        path = self._source.path or ""
+        if before in (None, path) or _PATTERN.search(path):
+            return path
+        folders = self._folder_columns()
+        if folders:
+            raise StateError(
+                f"stream {self._name!r}: the source moved from {before} to {path}, whose folders carry the columns "
+                f"{', '.join(folders)}; run the job with --rebuild"
+            )
+        return _LAST_LETTER.sub(r"[\g<1>]\g<2>", path, count=1)
+
+    def _refuse_one_file(self) -> None:
+        """A stream reads a folder: Spark would fail at a path that is a file."""
+        machine = self._spark._jvm
+        assert machine is not None
+        path = machine.org.apache.hadoop.fs.Path(self._source.path)
+        system = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
+        if system.exists(path) and system.getFileStatus(path).isFile():
+            folder, name = (self._source.path or "").rstrip("/").rpartition("/")[::2]
+            raise SourceError(
+                f"stream {self._name!r}: source {self.shown} is one file, and a stream reads a folder, in which new "
+                f"rows come in new files; write path: {folder or '.'}, and options: {{pathGlobFilter: {name}}} if the "
+                "folder holds other files, too"
+            )
+
+    def _refuse_array(self) -> None:
+        """Of an array over several lines, Spark would read the lines that are whole objects, and no others."""
+        if self.kind != "json" or self._source.option("multiLine").lower() == "true":
+            return
+        line = F.trim("value")
+        opening = self._lines().where(line.startswith("[") & ~line.endswith("]")).limit(1)
+        try:
+            found = opening.select("value").collect()
+        except (Py4JJavaError, PySparkException):
+            return  # A file that cannot be read is told, or left out, where its columns are looked for.
+        for row in found:
+            raise SourceError(
+                f"stream {self._name!r}: source {self.shown} holds a JSON array (a line is {row['value'][:40]!r}); "
+                "json is JSON lines, one object on each line: rewrite the file, as by jq -c '.[]'"
+            )
+
+    def _lines(self, files: Sequence[str] | None = None) -> DataFrame:
+        """The first lines of a JSON source, or of some of its files."""
+        text = self._spark.read.options(**self._options(_LISTING)).format("text")
+        return self._load(text, files).select("value").limit(_SAMPLE_ROWS)
+
+    def _folder_columns(self) -> list[str]:
+        """Columns in names of folders, such as year=2024."""
+        try:
+            files = self._spark.read.format("binaryFile").options(**self._options(_LISTING)).load(self._source.path)
+        except AnalysisException:
+            return []
+        return [column for column in files.columns if column not in _BINARY]
+
+    def expanded(self, batch: DataFrame, schema: T.StructType) -> DataFrame:
+        """The rows of a batch: those of `rows`, and of XES the events in the files."""
+        if self.kind != "xes":
+            return batch
+        columns = schema.fieldNames()
+        fields = [*schema.fields, T.StructField(ORIGIN, T.StringType())]
+
+        def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for files in batches:
+                for file in files.column(0).to_pylist():
+                    yield from _xes_rows(file, columns)
+
+        # One task per file: a file is read from its beginning to its end.
+        return batch.repartition(max(1, min(batch.count(), 1000))).mapInArrow(parse, T.StructType(fields))
+
+    def again(self, files: Sequence[str], schema: T.StructType) -> DataFrame:
+        """The same rows as those of a batch of these files, for `expanded`."""
+        if self.kind == "xes":
+            return self._spark.createDataFrame([(file,) for file in files], f"{ORIGIN} string")
+        if not files:
+            return self.empty(schema).withColumn(ORIGIN, F.lit(""))
+        reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(self._full(schema))
+        return self._load(reader, files).withColumn(ORIGIN, F.col("_metadata.file_path"))
+
+    @staticmethod
+    def doubled(files: Sequence[str]) -> bool:
+        """Whether Spark's streaming reader takes the files of a batch more than once.
+
+        Measured with 4.2.0: for each file whose name looks like a pattern, all others of its batch are read once more.
+        """
+        return any(_PATTERN.search(unquote(file)) for file in files)
+
+    def vanished_columns(self, files: Sequence[str], schema: T.StructType) -> dict[str, str]:
+        """The files that lack columns which their format would fill with NULL, and what is wrong with each."""
+        if self.kind != "parquet" or self._source.option("mergeSchema").lower() == "true":
+            return {}
+        folders = {column.lower() for column in self._folder_columns()}
+        return without_columns(self._spark, files, [name for name in schema.names if name.lower() not in folders])
+
+    def empty(self, schema: T.StructType) -> DataFrame:
+        """No rows of the source's columns."""
+        return self._spark.createDataFrame([], self._full(schema))
+
+    def modified(self) -> DataFrame | None:
+        """The files that are there: ``path`` and ``modified`` (milliseconds); None for tables or if there are none."""
+        if self.kind == "delta":
+            return None
+        try:
+            files = self._spark.read.format("binaryFile").options(**self._options(_LISTING)).load(self._source.path)
+            return files.select(
+                F.col("_metadata.file_path").alias("path"),
+                F.unix_millis(F.col("_metadata.file_modification_time")).alias("modified"),
+            )
+        except AnalysisException:
+            return None
+
+    def header(self, file: str) -> list[str]:
+        """The columns of one CSV file."""
+        options = {key: value for key, value in self._source.options.items() if key.lower() not in _LISTING}
+        return self._spark.read.options(**options).csv(_escaped(file)).columns
+
+    def _load(self, reader: DataFrameReader, files: Sequence[str] | None) -> DataFrame:
+        """What a reader makes of the source's path, or of some of its files."""
+        path = self._source.path or ""
+        if files is None:
+            return reader.load(path)
+        if not _PATTERN.search(path):
+            reader = reader.option("basePath", path)
+        return reader.load([_escaped(file) for file in files])
+
+    def _found_in_good_files(self) -> T.StructType | None:
+        """The columns, where the files that Spark looks at first are bad."""
+        there = self.modified()
+        files = [] if there is None else sorted(row["path"] for row in there.select("path").collect())
+        bad: dict[str, str] = {}
+        if self.kind in ("json", "xes"):
+            # All files have a say in the columns.
+            bad = broken(files, lambda some: self._found(some), self.explained)
+            return self._found([file for file in files if file not in bad]) if len(bad) < len(files) else None
+        for file in files:
+            if not broken([file], lambda some: self._found(some), self.explained):
+                return self._found([file])
+        return None
+
+    def _found(self, files: Sequence[str] | None = None) -> T.StructType | None:
+        reader = self._spark.read.options(**self._read_options())
+        if self.kind == "delta":
+            table = self._source.table
+            if table and self._spark.catalog.getTable(table).tableType in ("VIEW", "TEMPORARY"):
+                raise SourceError(
+                    f"stream {self._name!r}: source {table} is a view, and a stream follows the commits of a Delta "
+                    "table; name the table behind it, and put what the view computes into the stream's expressions"
+                )
+            delta = self._spark.read.format("delta")
+            return (self._spark.table(table) if table else delta.load(self._source.path)).schema
+        if self.kind in ("parquet", "csv"):
+            return self._load(reader.format(self.kind), files).schema
+        if self.kind == "json":
+            lines = self._lines(files)
+            parsed = self._spark.read.options(**self._read_options()).option("primitivesAsString", "true")
+            found = parsed.json(lines.rdd.map(lambda row: row[0])).schema
+            return T.StructType([field for field in found.fields if field.name != CORRUPT])
+        there = self.modified()
+        if there is None:
+            return None
+        if files is not None:
+            there = there.where(F.col("path").isin(list(files)))
+        names = (
+            there.select("path")
+            .orderBy("path")
+            .limit(_SAMPLE_FILES)
+            .repartition(16)
+            .mapInArrow(_xes_names, "name string, place int")
+        )
+        ordered = names.groupBy("name").agg(F.min("place").alias("place")).orderBy("place", "name").collect()
+        return T.StructType([T.StructField(row["name"], T.StringType()) for row in ordered])
+
+    def _configured(self, ddl: str) -> T.StructType:
+        try:
+            schema = T.StructType.fromDDL(ddl)
+            if not isinstance(schema, T.StructType):
+                raise ConfigurationError(
+                    f"streams.{self._name}.schema: {ddl!r} is a type; expected columns like 'a INT, b STRING'"
+                )
+        except (ParseException, PySparkException) as error:
+            raise ConfigurationError(f"streams.{self._name}.schema: {ddl!r} is not DDL: {first_line(error)}") from None
+        if CORRUPT in schema.fieldNames():
+            raise ConfigurationError(
+                f"streams.{self._name}.schema: {CORRUPT!r} is kept for records that cannot be read"
+            )
+        if self.kind == "xes" and any(not isinstance(field.dataType, T.StringType) for field in schema.fields):
+            raise ConfigurationError(
+                f"streams.{self._name}.schema: {ddl!r}: columns of xes are STRING; cast them in expressions"
+            )
+        return schema
+
+    def _full(self, schema: T.StructType) -> T.StructType:
+        """The columns and, for text formats, the one of records that cannot be read."""
+        if self.kind not in ("csv", "json"):
+            return schema
+        return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
+
+    def _delta(self) -> DataFrame:
+        options: dict[str, Any] = dict(self._source.options)
+        if not any(self._source.option(limit) for limit in ("maxFilesPerTrigger", "maxBytesPerTrigger")):
+            # Delta's own 1000 would cut a table's first snapshot in an order that says nothing about time.
+            options["maxFilesPerTrigger"] = str(2**31 - 1)
+        reader = self._spark.readStream.format("delta").options(**options)
+        table = self._source.table
+        rows = reader.table(table) if table else reader.load(self._source.path)
+        return rows.withColumn(ORIGIN, F.lit(self.shown))
+
+    def _read_options(self) -> dict[str, str]:
+        options = dict(self._source.options)
+        if self.kind in ("csv", "json"):
+            options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        if self.kind == "csv" and self._source.option("header").lower() == "true":
+            options["enforceSchema"] = "false"
+        return options
+
+    def _options(self, names: tuple[str, ...]) -> dict[str, str]:
+        return {key: value for key, value in self._source.options.items() if key.lower() in names}
+
+
+def _escaped(file: str) -> str:
+    """A file's address as a path that is no pattern."""
+    return _PATTERN.sub(r"\\\g<0>", unquote(file))
+
+
+def _xes_rows(file: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The events of one file as batches of text columns; memory for one batch."""
+    import pyarrow as pa
+
+    from patternlake.jobs.sources.xes import events
+
+    def batch(rows: list[dict[str, str | None]]) -> pa.RecordBatch:
+        arrays = [pa.array([row.get(column) for row in rows], pa.string()) for column in columns]
+        return pa.RecordBatch.from_arrays([*arrays, pa.array([file] * len(rows), pa.string())], [*columns, ORIGIN])
+
+    rows: list[dict[str, str | None]] = []
+    with _opened(file) as opened:
+        for event in events(opened, name=file):
+            rows.append(event)
+            if len(rows) == _ARROW_ROWS:
+                yield batch(rows)
+                rows = []
+    if rows:
+        yield batch(rows)
+
+
+def _xes_names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The attribute keys of each file's first events, with the place of their first appearance."""
+    from itertools import islice
+
+    import pyarrow as pa
+
+    from patternlake.jobs.sources.xes import events
+
+    for files in batches:
+        for file in files.column(0).to_pylist():
+            seen: dict[str, None] = {}
+            with _opened(file) as opened:
+                for event in islice(events(opened, name=file), _SAMPLE_ROWS):
+                    seen.update(dict.fromkeys(event))
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(list(seen), pa.string()), pa.array(range(len(seen)), pa.int32())], ["name", "place"]
+            )
+
+
+def _opened(file: str) -> Any:
+    """A file on any file system that Arrow knows, as a stream of bytes."""
+    from pyarrow import fs
+
+    system, path = fs.FileSystem.from_uri(file)
+    return system.open_input_file(path)

@@ -1,0 +1,65 @@
+"""Subscriptions as the jobs that run machines take them: checked, grouped by partition, with the events they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.tables.publications import Publication
+from patternlake.udfs.errors import ConfigurationError
+from patternlake.udfs.machines.events import EVENT_COLUMNS
+from patternlake.udfs.machines.from_config import Group, columns_read, groups_of
+
+Entries = Mapping[str, Mapping[str, Any]]
+"""By name: the meaning of a subscription, as it is configured."""
+
+
+def check(entries: Entries, stream: Publication) -> None:
+    """Refuse subscriptions that do not compile, and a stream whose events never settle.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming the subscription, or the stream.
+    """
+    groups_of(entries, stream.configuration)
+    if entries and stream.source_to and stream.watermark is None:
+        raise ConfigurationError(
+            f"subscriptions.{next(iter(entries))}.stream: events of {stream.object!r} never settle, as its "
+            "allowed_lateness is none; subscriptions take events below the watermark: give it a duration"
+        )
+
+
+def event_rows(
+    events: DataFrame, columns: Sequence[str], groups: Sequence[Group], types: Mapping[str, str]
+) -> DataFrame:
+    """Events with the values of PARTITION BY as ``part``, and no more attributes than subscriptions read."""
+
+    def value(column: str) -> Column:
+        if column in types:
+            return F.try_element_at("attributes", F.lit(column))
+        return F.col(column).cast("string")
+
+    items = [item for name in sorted(columns_read(groups) & types.keys()) for item in (F.lit(name), value(name))]
+    others = [name for name in EVENT_COLUMNS if name != "attributes"]
+    return events.select(
+        F.array(*map(value, columns)).cast("array<string>").alias("part"),
+        *others,
+        F.create_map(*items).cast("map<string,string>").alias("attributes"),
+    )
+
+
+def by_partition(groups: Sequence[Group]) -> dict[tuple[str, ...], list[Group]]:
+    """Groups by their columns of PARTITION BY."""
+    found: dict[tuple[str, ...], list[Group]] = {}
+    for group in groups:
+        found.setdefault(group.partition, []).append(group)
+    return found
+
+
+def ordered(groups: Sequence[Group]) -> list[Group]:
+    """Those with one partition side by side, as passes number them."""
+    return [group for some in by_partition(groups).values() for group in some]
