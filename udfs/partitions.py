@@ -28,6 +28,8 @@ def partitions(values: pa.Array, width: int) -> tuple[NDArray[np.int64], list[st
         What is shown of each partition, by number: its value, of several columns the values joined by a comma; they
         ascend, NULL first.
     """
+    if width == 1:
+        return _of_one_column(pc.list_flatten(values))
     codes = np.zeros(len(values), np.int64)
     for code in _codes(values, width):
         _, codes = np.unique(codes * (int(code.max(initial=-1)) + 2) + code + 1, return_inverse=True)
@@ -37,6 +39,17 @@ def partitions(values: pa.Array, width: int) -> tuple[NDArray[np.int64], list[st
     rank = np.empty(len(texts), np.int64)
     rank[order] = np.arange(len(texts))
     return rank[codes], [texts[place] for place in order]
+
+
+def _of_one_column(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
+    """As `partitions`; the distinct values alone are sorted."""
+    words = values.dictionary_encode()
+    order = pc.sort_indices(words.dictionary)  # by bytes of UTF-8, which is the order of code points
+    null = words.null_count > 0
+    rank = np.zeros(len(order) + 1, np.int64)
+    rank[order.to_numpy()] = np.arange(len(order)) + null
+    codes = rank[words.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return codes, [*([None] if null else []), *words.dictionary.take(order).to_pylist()]
 
 
 def first_rows(values: pa.Array) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
 from patternlake.udfs.machines.request import row_forecast
 from patternlake.udfs.partitions import partitions
 
@@ -65,11 +66,9 @@ def live_rows(
     part, shown = partitions(rows["part"], _width(rows["part"]))
     joins, _ = partitions(rows["joins"], _width(rows["joins"]))
     time, position = _places(rows, width)
-    bound = _bound(position)
-    group = _combined(part, state, joins, bound)
+    group = _combined(part, state, joins, _bound(position))
+    first = smallest_of_groups(group, time, position, int(group.max(initial=-1)) + 1)
     place = [column for operand in range(width) for column in (time[:, operand], position[:, operand])]
-    order = np.lexsort([*reversed(place), group])
-    first = order[np.flatnonzero(np.diff(group[order], prepend=-1))]
     ages = pc.fill_null(rows["age"], 0).to_numpy(zero_copy_only=False).astype(np.int64)
     alpha, probability = _forecast(forecasts, state[first], group, ages)
     ranked = np.lexsort([*(column[first] for column in reversed(place)), -probability, part[first]])
@@ -105,19 +104,20 @@ def _places(rows: Mapping[str, pa.Array], width: int) -> tuple[IntArray, IntArra
 
 
 def _bound(position: IntArray) -> IntArray:
-    """int64[n]: a number for each set of bound operands."""
-    if not position.size:
-        return np.zeros(len(position), np.int64)
-    packed = np.packbits(position != _NONE, axis=1)
-    _, codes = np.unique(packed, axis=0, return_inverse=True)
-    return codes.ravel().astype(np.int64)
+    """int64[n]: a number for each set of bound operands, as bits."""
+    return (position != _NONE) @ (np.int64(1) << np.arange(position.shape[1], dtype=np.int64))
 
 
 def _combined(*codes: IntArray) -> IntArray:
-    """int64[n]: a number for each combination, in their order."""
-    found = np.zeros(len(codes[0]), np.int64)
+    """int64[n]: a number for each combination, from 0 in their order."""
+    found, most = np.zeros(len(codes[0]), np.int64), 1
     for code in codes:
-        _, found = np.unique(found * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+        values = int(code.max(initial=0)) + 1
+        if most * values >= 2**62:
+            _, found = np.unique(found, return_inverse=True)
+            found, most = found.astype(np.int64), int(found.max(initial=0)) + 1
+        found, most = found * values + code, most * values
+    _, found = np.unique(found, return_inverse=True)
     return found.astype(np.int64)
 
 
@@ -125,20 +125,30 @@ def _forecast(
     forecasts: Sequence[Mapping[str, Any]], state: IntArray, group: IntArray, ages: IntArray
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """float64[groups] each, α and β: most groups share their state and ages with others."""
-    pairs = np.unique(np.stack([group, ages], axis=1), axis=0) if len(group) else np.zeros((0, 2), np.int64)
-    offsets = np.searchsorted(pairs[:, 0], np.arange(len(state) + 1))
-    made: dict[tuple[int, bytes], tuple[float, float]] = {}
+    width = int(ages.max(initial=0)) + 1
+    pairs = np.sort(group * width + ages)
+    pairs = pairs[np.diff(pairs, prepend=-1) != 0]
+    offsets = np.searchsorted(pairs, np.arange(len(state) + 1) * width)
+    told = pairs % width
     alpha, probability = np.zeros(len(state)), np.zeros(len(state))
-    for at, (number, begin, end) in enumerate(
-        zip(state.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    ):
-        mine = pairs[begin:end, 1]
-        known = (number, mine.tobytes())
-        if known not in made:
-            one = forecasts[number]
-            row = row_forecast(mine.tolist(), one["ages"], one["hazards"])
-            made[known] = row["alpha"], row["probability"]
-        alpha[at], probability[at] = made[known]
+
+    def fill(groups: IntArray, codes: IntArray) -> None:
+        """Groups whose `codes` are equal have the same state and ages."""
+        _, first, of = np.unique(codes, return_index=True, return_inverse=True)
+        made = []
+        for at in groups[first].tolist():
+            one = forecasts[int(state[at])]
+            row = row_forecast(told[offsets[at] : offsets[at + 1]].tolist(), one["ages"], one["hazards"])
+            made.append((row["alpha"], row["probability"]))
+        figures = np.array(made).reshape(-1, 2)[of]
+        alpha[groups], probability[groups] = figures[:, 0], figures[:, 1]
+
+    sizes = np.diff(offsets)
+    single, several = np.flatnonzero(sizes == 1), np.flatnonzero(sizes > 1)
+    fill(single, state[single] * width + told[offsets[single]])
+    texts = [(int(state[at]), told[offsets[at] : offsets[at + 1]].tobytes()) for at in several.tolist()]
+    number = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    fill(several, np.array([number[text] for text in texts], np.int64))
     return alpha, probability
 
 
