@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
+    from patternlake.delta_tables.batches import Batch
     from patternlake.delta_tables.publications import Publication
     from patternlake.delta_tables.table import Table
 
@@ -18,8 +19,8 @@ def of_object(table: Table, stream_id: int, object_id: int) -> Column:
     return found & (F.col(table.object_column) == F.lit(object_id)) if table.object_column else found
 
 
-def visible(table: Table, publication: Publication) -> Column:
-    """Build the condition on a table's rows that a publication makes visible, its stream included."""
+def visible(table: Table, publication: Publication | Batch) -> Column:
+    """Build the condition on a table's rows that a publication makes visible, or is going to; its stream included."""
     written = "from_batch" if table.changing else "batch_id"
     shown = of_object(table, publication.stream_id, publication.object_id)
     shown = shown & F.col(written).between(publication.base_batch, publication.batch_id)
