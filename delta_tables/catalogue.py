@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from patternlake.delta_tables.table import Table
 from patternlake.delta_tables.tables import (
+    alert_deliveries,
+    alerts,
     event_statistics,
     events,
     forecast_evaluation,
+    forecasts,
     group_matches,
     group_state,
     intents,
@@ -41,7 +44,10 @@ _MODULES = (
     machine_transitions,
     machine_instances,
     subscription_matches,
+    forecasts,
     forecast_evaluation,
+    alerts,
+    alert_deliveries,
     publications,
 )
 TABLES: dict[str, Table] = {module.TABLE.name: module.TABLE for module in _MODULES}

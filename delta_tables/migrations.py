@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -88,12 +88,20 @@ def _ages(database: Database) -> None:
             database.spark.sql(f"ALTER TABLE {database.log(name)} ADD COLUMNS ({missing})")
 
 
+def _alerts(database: Database) -> None:
+    """Version 7: `forecasts`, `alerts` and `alert_deliveries`, which are there by now; older tables stay as they are.
+
+    A PatternLake that knows no alerts would maintain such a database without them.
+    """
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
     4: _given_numbers,
     5: _event_ids,
     6: _ages,
+    7: _alerts,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

@@ -68,7 +68,7 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
     for table in TABLES.values():
         if table.job != job:
             continue
-        unneeded = F.col("from_batch" if table.changing else "batch_id") < needed.base_batch
+        unneeded = F.col("from_batch" if table.changing else "batch_id") < _oldest(table, needed)
         if table.changing:
             unneeded = unneeded | (F.col("to_batch") <= needed.batch_id)
         if not _may_hold(database, table, needed):
@@ -78,6 +78,11 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
     return latest
 
 
+def _oldest(table: Table, needed: Publication) -> int:
+    """The first batch whose rows a publication needs."""
+    return needed.batch_id if table.momentary else needed.base_batch
+
+
 def _may_hold(database: Database, table: Table, needed: Publication) -> bool:
     """Whether a table's log leaves it possible that it has rows which a publication does not need; cheap to ask."""
     if database.direct is None:
@@ -85,7 +90,7 @@ def _may_hold(database: Database, table: Table, needed: Publication) -> bool:
     mine = [Condition("stream_id", "=", needed.stream_id)]
     if table.object_column:
         mine.append(Condition(table.object_column, "=", needed.object_id))
-    unneeded = [Condition("from_batch" if table.changing else "batch_id", "<=", needed.base_batch - 1)]
+    unneeded = [Condition("from_batch" if table.changing else "batch_id", "<=", _oldest(table, needed) - 1)]
     if table.changing:
         unneeded.append(Condition("to_batch", "<=", needed.batch_id))
     return any(database.direct.size(table.name, [*mine, each]) for each in unneeded)

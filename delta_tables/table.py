@@ -57,6 +57,8 @@ class Table:
         Delta table properties beyond the common ones.
     writing
         Settings of Spark under which its files are written.
+    momentary
+        Whether the rows of a batch tell how things stood at it, and nobody needs them for a later moment.
     direct
         Whether rows are only ever appended, one at a time, and so without Spark where that is safe; see
         `direct_writer`. Nothing else may commit to the table there.
@@ -72,6 +74,7 @@ class Table:
     partitions: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
     writing: dict[str, str] = field(default_factory=dict)
+    momentary: bool = False
     direct: bool = False
 
     @property

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.table import Table
-    from patternlake.delta_tables.tables.publications import Publication
 
 
 def of_object(table: Table, stream_id: int, object_id: int) -> Column:
@@ -18,8 +17,28 @@ def of_object(table: Table, stream_id: int, object_id: int) -> Column:
     return found & (F.col(table.object_column) == F.lit(object_id)) if table.object_column else found
 
 
-def visible(table: Table, publication: Publication) -> Column:
-    """Build the condition on a table's rows that a publication makes visible, its stream included."""
+class Batches(Protocol):
+    """The batches of an object that count: a publication has them, and a batch that is going to be one."""
+
+    @property
+    def stream_id(self) -> int:
+        """Number of the stream."""
+
+    @property
+    def object_id(self) -> int:
+        """Number of the object."""
+
+    @property
+    def base_batch(self) -> int:
+        """First batch whose rows count."""
+
+    @property
+    def batch_id(self) -> int:
+        """The last one."""
+
+
+def visible(table: Table, publication: Batches) -> Column:
+    """Build the condition on a table's rows that a publication makes visible, or is going to; its stream included."""
     written = "from_batch" if table.changing else "batch_id"
     shown = of_object(table, publication.stream_id, publication.object_id)
     shown = shown & F.col(written).between(publication.base_batch, publication.batch_id)

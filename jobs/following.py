@@ -123,7 +123,7 @@ def next_batch(
     begun = object_state.pending[-1] if object_state.pending else None
     adopted = None if begun is None or rebuild or begun.source["ingest_base"] != stream.base_batch else begun
     whole: dict[str, Any] = {**meaning, "stream": dict(stream.configuration)}
-    given_up = adopted is not None and _differs(adopted.configuration, meaning) and wrote_nothing(db, adopted)
+    given_up = adopted is not None and differs(adopted.configuration, meaning) and wrote_nothing(db, adopted)
     if adopted is not None and given_up:
         told = "%s %r: batch %d was begun under another configuration, wrote nothing, and is given up"
         logger.warning(told, job, name, adopted.batch_id)
@@ -165,7 +165,7 @@ def next_batch(
     return Work(batch, read, None if batch.base_batch == batch.batch_id else batch.previous)
 
 
-def _differs(begun: Mapping[str, Any], meaning: Mapping[str, Any]) -> bool:
+def differs(begun: Mapping[str, Any], meaning: Mapping[str, Any]) -> bool:
     """Whether a batch was begun under a configuration that means something else."""
     now = documents.from_text(documents.to_text(meaning))
     return any(begun.get(key) != value for key, value in now.items())

@@ -43,6 +43,8 @@ class Job:
         What is left to do once for all objects that a run worked on, after the last of them.
     stream
         Name of the stream that an object reads; that of the object where there is no such function.
+    reads
+        Job and object whose results an object reads, where that is another one than the stream's ingest.
     """
 
     objects: Callable[[Configuration], Iterable[str]]
@@ -50,6 +52,7 @@ class Job:
     maintains: bool = True
     finish: Callable[[Database, Sequence[str]], None] | None = None
     stream: Callable[[Configuration, str], str] | None = None
+    reads: Callable[[Configuration, str], tuple[str, str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,15 @@ def _groups(database: Database, name: str, configuration: Configuration, rebuild
 def _predict(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.predict.job import predict
 
-    return predict(database, name, configuration.subscriptions_to(name), rebuild=rebuild)
+    kept = configuration.kept_forecasts
+    return predict(database, name, configuration.subscriptions_to(name), kept_forecasts=kept, rebuild=rebuild)
+
+
+def _alerts(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.alerts.job import alerts
+
+    stream = configuration.stream_of_alert(name)
+    return alerts(database, name, configuration.alerts[name], stream=stream, rebuild=rebuild)
 
 
 def _evaluate(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
@@ -119,12 +130,22 @@ def _stream_of_group(configuration: Configuration, name: str) -> str:
     return configuration.groups[name].stream
 
 
+def _stream_of_alert(configuration: Configuration, name: str) -> str:
+    return configuration.stream_of_alert(name)
+
+
+def _read_by_alert(configuration: Configuration, name: str) -> tuple[str, str]:
+    alert = configuration.alerts[name]
+    return alert.reads(configuration.stream_of_alert(name))
+
+
 JOBS: dict[str, Job] = {
     "ingest": Job(lambda configuration: configuration.streams, _ingest),
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
     "trends": Job(lambda configuration: configuration.trends, _trends, stream=_stream_of_trend),
     "groups": Job(lambda configuration: configuration.groups, _groups, stream=_stream_of_group),
     "predict": Job(lambda configuration: configuration.watched, _predict),
+    "alerts": Job(lambda configuration: configuration.alerts, _alerts, stream=_stream_of_alert, reads=_read_by_alert),
     "evaluate": Job(lambda configuration: configuration.subscribed if configuration.evaluate else (), _evaluate),
     "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False, finish=_tidied),
 }
@@ -174,7 +195,8 @@ def steps(
 def waited_for(planned: Sequence[Step], configuration: Configuration) -> list[set[int]]:
     """By step, the numbers of the steps that must have ended before it begins.
 
-    Those are the ingest of the stream that it reads, and every earlier step of an object of its name. What publishes
+    Those are the ingest of the stream that it reads, every earlier step of an object of its name, and the job whose
+    results it reads. What publishes
     no state of its own, which is maintenance, waits for everything that does. A stream that reads tables of the
     database itself waits for the streams before it, and all other jobs wait for it: they may write what it reads.
     """
@@ -186,13 +208,16 @@ def waited_for(planned: Sequence[Step], configuration: Configuration) -> list[se
             found.append({place for place, other in earlier if JOBS[other.job].maintains})
             continue
         streams = from_within | {step.object if job.stream is None else job.stream(configuration, step.object)}
+        read = None if job.reads is None else job.reads(configuration, step.object)
         if step.job == "ingest":
             streams = set(configuration.streams) if step.object in from_within else set()
         found.append(
             {
                 place
                 for place, other in earlier
-                if other.object == step.object or (other.job == "ingest" and other.object in streams)
+                if other.object == step.object
+                or (other.job == "ingest" and other.object in streams)
+                or (other.job, other.object) == read
             }
         )
     return found

@@ -13,6 +13,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible_text
+from patternlake.jobs.configuration.alerts import TABLE
 from patternlake.jobs.running import JOBS
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class ObjectStatus:
         Sketches: what a dictionary-coded log of the same events takes, that is, for each event
         ceil(log2(distinct names)) bits, for a keyed sketch ceil(log2(distinct keys)) bits more, and the names and
         keys once. Further token expressions are not counted.
+    undelivered, dead_letters
+        Alerts that are delivered outside: how many wait for it, and how many were given up. None for all others.
     """
 
     job: str
@@ -82,13 +85,15 @@ class ObjectStatus:
     state_bytes: int | None = None
     bytes_per_event: float | None = None
     dictionary_bytes_per_event: float | None = None
+    undelivered: int | None = None
+    dead_letters: int | None = None
 
 
 def status(database: Database, configuration: Configuration) -> list[ObjectStatus]:
     """Look at every object that is configured or was published, job by job.
 
-    Takes five small queries, however many objects there are. Events are counted through their files' metadata; no
-    filter and no event is read.
+    Takes a handful of small queries, however many objects there are. Events are counted through their files'
+    metadata; no filter and no event is read.
 
     Parameters
     ----------
@@ -102,6 +107,8 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
     sizes = _sizes(database)
     names = _distinct_names(database)
     sketches = _sketches(database)
+    outside = {name for name, alert in configuration.alerts.items() if alert.to != TABLE}
+    letters = _letters(database) if outside else {}
     wanted = {(name, object) for name, job in JOBS.items() if job.maintains for object in job.objects(configuration)}
     # Streams without subscriptions are only looked at for such as there were.
     wanted -= {("predict", stream) for stream in configuration.streams if stream not in configuration.subscribed}
@@ -135,12 +142,16 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
             }
         if key in sketches and row is not None and row.source_to:
             values |= _per_event(sketches[key], names.get(object), row.source_to)
+        if job == "alerts" and object in outside and row is not None:
+            values |= letters.get(object, {"undelivered": 0, "dead_letters": 0})
         found.append(ObjectStatus(**values))
     return found
 
 
 def _configured_stream(job: str, object: str, configuration: Configuration) -> str:
     """The stream that an object is to read; most bear its name."""
+    if job == "alerts" and object in configuration.alerts:
+        return configuration.stream_of_alert(object)
     query = {"trends": configuration.trends.get(object), "groups": configuration.groups.get(object)}.get(job)
     return object if query is None else query.stream
 
@@ -217,6 +228,17 @@ FROM (
   SELECT object, 0, sum(times * octet_length(key)), count(*), sum(octet_length(key)) FROM listed GROUP BY object
 ) GROUP BY object"""
     return {("sketch", row.object): row for row in database.spark.sql(text).collect()}
+
+
+def _letters(database: Database) -> dict[str, dict[str, int]]:
+    """Per alert: how many of its rows wait for delivery, and how many are dead letters."""
+    text = f"""
+SELECT alert, count_if(delivered_at IS NULL AND NOT dead_letter) AS undelivered, count_if(dead_letter) AS dead_letters
+FROM {database.view("alerts")} GROUP BY alert"""
+    return {
+        row.alert: {"undelivered": row.undelivered, "dead_letters": row.dead_letters}
+        for row in database.spark.sql(text).collect()
+    }
 
 
 def _lag(row: Row | None, stream: Row | None) -> dict[str, Any]:

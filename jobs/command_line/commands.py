@@ -83,7 +83,7 @@ def run(
         str,
         typer.Argument(
             metavar="JOB",
-            help="ingest, sketch, trends, groups, predict, evaluate, maintain, or all of them in this order.",
+            help="ingest, sketch, trends, groups, predict, alerts, evaluate, maintain, or all of them in this order.",
         ),
     ],
     conf: Conf,

@@ -27,6 +27,13 @@ def as_table(found: Sequence[ObjectStatus], now: datetime) -> Iterator[str]:
                 f"{each.job} {each.object}: batch {each.open_batch} was begun and is not published; "
                 "if no run is at work, the next one takes it over"
             )
+        if each.undelivered:
+            yield f"{each.job} {each.object}: {_counted(each.undelivered, 'alert')} waiting for delivery"
+        if each.dead_letters:
+            yield (
+                f"{each.job} {each.object}: {_counted(each.dead_letters, 'dead letter')}; alert_deliveries says why, "
+                "and a greater dead_letter_after tries them again"
+            )
         if not each.configured:
             yield f"{each.job} {each.object}: published once, configured no more"
 
@@ -82,6 +89,10 @@ def _row(each: ObjectStatus, now: datetime) -> list[str]:
         size_text(each.bytes),
         per_event,
     ]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _lag(each: ObjectStatus, now: datetime) -> str:

@@ -13,6 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from patternlake.jobs.configuration import values
+from patternlake.jobs.configuration.alerts import FORECAST, GROUP, AlertConfiguration
 from patternlake.jobs.configuration.groups import GroupConfiguration
 from patternlake.jobs.configuration.sketches import AgeRule, SketchConfiguration
 from patternlake.jobs.configuration.streams import (
@@ -25,12 +26,13 @@ from patternlake.jobs.configuration.streams import (
     Text,
     problem,
 )
-from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration, SubscriptionConfiguration
+from patternlake.jobs.configuration.subscriptions import KEEP, EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
 from patternlake.udfs.errors import ConfigurationError
 
 __all__ = [
     "AgeRule",
+    "AlertConfiguration",
     "Attribute",
     "Configuration",
     "EvaluationConfiguration",
@@ -63,6 +65,7 @@ class Configuration(Section):
     groups: dict[ObjectName, GroupConfiguration] = Field(default_factory=dict)
     subscriptions: dict[ObjectName, SubscriptionConfiguration] = Field(default_factory=dict)
     evaluate: EvaluationConfiguration | None = None
+    alerts: dict[ObjectName, AlertConfiguration] = Field(default_factory=dict)
     quarantine_warning: float = Field(default=QUARANTINE_WARNING, ge=0, le=1)
 
     @model_validator(mode="after")
@@ -76,6 +79,7 @@ class Configuration(Section):
                 )
         for section in ("trends", "groups", "subscriptions"):
             self._check_queries(section)
+        self._check_alerts()
         return self
 
     def subscriptions_to(self, stream: str) -> dict[str, SubscriptionConfiguration]:
@@ -101,6 +105,34 @@ class Configuration(Section):
             return database in ([], [self.database.lower()])
         inside = self.location is not None and f"{source.path}/".startswith(f"{self.location.rstrip('/')}/")
         return source.kind == "delta" and inside
+
+    @property
+    def kept_forecasts(self) -> dict[str, float]:
+        """The subscriptions whose forecasts are kept, with the probability that a forecast must exceed for it.
+
+        Those that say so, and those that an alert is about: then all that its predicate may choose.
+        """
+        found = {name: each.threshold for name, each in self.subscriptions.items() if each.forecasts == KEEP}
+        for alert in self.alerts.values():
+            if alert.of == FORECAST:
+                threshold = self.subscriptions[alert.name].threshold
+                bound = threshold if alert.bound is None else alert.bound
+                found[alert.name] = min(found.get(alert.name, threshold), bound)
+        return found
+
+    def stream_of_alert(self, name: str) -> str:
+        """The stream whose events an alert goes back to."""
+        alert = self.alerts[name]
+        return (self.groups if alert.of == GROUP else self.subscriptions)[alert.name].stream
+
+    def _check_alerts(self) -> None:
+        for name, alert in self.alerts.items():
+            section = "groups" if alert.of == GROUP else "subscriptions"
+            there = getattr(self, section)
+            if alert.name not in there:
+                known = ", ".join(map(repr, there)) or "none"
+                hint = values.suggest(alert.name, there)
+                raise problem(f"{section} has no {alert.name!r}{hint}; there: {known}", "alerts", name, "name")
 
     def _check_queries(self, section: str) -> None:
         queries: dict[str, TrendConfiguration | GroupConfiguration | SubscriptionConfiguration] = getattr(self, section)

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from patternlake.jobs.configuration.streams import ObjectName, Section, Text, problem
+from patternlake.jobs.configuration.streams import ObjectName, Section, Text, _one_of, problem
 from patternlake.jobs.configuration.values import parameters
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD, MOST_SMOOTHING
+
+KEEP, NONE = "keep", "none"
 
 
 class SubscriptionConfiguration(Section):
@@ -22,6 +24,7 @@ class SubscriptionConfiguration(Section):
     params: Annotated[dict[str, str], BeforeValidator(parameters)] = Field(default_factory=dict)
     smoothing: float = Field(default=0.0, ge=0, le=MOST_SMOOTHING)
     decay: float = Field(default=0.0, ge=0, lt=1)
+    forecasts: Annotated[str, _one_of(KEEP, NONE)] = NONE
 
     @property
     def meaning(self) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     kept = [("ingest", name), ("sketch", name), ("predict", name), ("evaluate", name)]
     kept += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
     kept += [("groups", query) for query, each in configuration.groups.items() if each.stream == name]
+    kept += [("alerts", alert) for alert in configuration.alerts if configuration.stream_of_alert(alert) == name]
     phases.at("forgetting")
     for job, object in kept:
         forget(db, job=job, object=object, horizon=horizon)

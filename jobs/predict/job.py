@@ -28,6 +28,8 @@ from patternlake.delta_tables.tables.publications import Publication, Publicatio
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.forecasts import KEPT, forecast_rows
+from patternlake.jobs.forecasts import TABLE as FORECASTS
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
@@ -56,7 +58,12 @@ _TASK_EVENTS = 500_000
 
 @in_own_session
 def predict(
-    db: Database, name: str, subscriptions: Mapping[str, SubscriptionConfiguration], *, rebuild: bool = False
+    db: Database,
+    name: str,
+    subscriptions: Mapping[str, SubscriptionConfiguration],
+    *,
+    kept_forecasts: Mapping[str, float] | None = None,
+    rebuild: bool = False,
 ) -> Summary:
     """Bring the subscriptions to a stream up to its last published event that is settled.
 
@@ -68,6 +75,8 @@ def predict(
         The stream.
     subscriptions
         All subscriptions to it, by name.
+    kept_forecasts
+        Of the subscriptions whose forecasts are kept, the probability that a forecast must exceed for it.
     rebuild
         Start anew.
 
@@ -78,7 +87,10 @@ def predict(
     """
     if not subscriptions and PublicationsReader(db).latest(JOB, name) is None:
         return Summary(JOB, name, None, 0, 0, 0, 0, 0.0)
-    meaning = {"subscriptions": {each: one.meaning for each, one in sorted(subscriptions.items())}}
+    above = {each: {KEPT: bound} for each, bound in (kept_forecasts or {}).items()}
+    meaning = {
+        "subscriptions": {each: {**one.meaning, **above.get(each, {})} for each, one in sorted(subscriptions.items())}
+    }
 
     def begin(first: bool) -> Work | None:
         return next_batch(
@@ -159,6 +171,10 @@ class _Builder:
             batch.append(STATES, state_rows(spark, new).select("*", *batch.marks(STATES)))
         if self.last is not None:
             self._close(changed)
+        phases.at("forecasting")
+        forecasts = forecast_rows(batch)
+        if forecasts is not None:
+            batch.append(FORECASTS, forecasts)
         return batch.publish(
             rows_in=batch.source_to - batch.source_from,
             rows_out=counted.get(MATCH, 0),

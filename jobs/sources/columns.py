@@ -82,7 +82,7 @@ class EventColumns:
         problems: list[str] = []
         types: dict[str, T.DataType] = {}
         for key, text in self._expressions():
-            found = _examine(source, text)
+            found = examine(source, text)
             if isinstance(found, str):
                 problems.append(f"streams.{self.name}.{key}: {found}")
             else:
@@ -91,7 +91,7 @@ class EventColumns:
         if not problems and self.tokens:
             frame = self._in_scope(self._raw(source))
             for index, text in enumerate(self.stream.tokens or ()):
-                found = _examine(frame, text)
+                found = examine(frame, text)
                 if isinstance(found, str):
                     problems.append(f"streams.{self.name}.tokens.{index}: {found}")
                 elif not _is_atomic(found):
@@ -365,8 +365,8 @@ def _check_names(source: DataFrame, stream: str) -> None:
             )
 
 
-def _examine(source: DataFrame, text: str) -> T.DataType | str:
-    """The type of an expression, or what is wrong with it."""
+def examine(source: DataFrame, text: str) -> T.DataType | str:
+    """Return the type of an expression over the columns of a source, or what is wrong with it."""
     try:
         frame = source.select(F.expr(text))
         kind = frame.schema.fields[0].dataType

@@ -62,6 +62,10 @@ groups:
   g: {{stream: s, pattern: "d, c, b+", within: 3}}
 subscriptions:
   m: {{stream: s, query: "{query}"}}
+alerts:
+  told: {{of: subscription, name: m}}
+  soon: {{of: forecast, name: m}}
+  closed: {{of: group, name: g}}
 """
 
 QUERY = "h ; a, b WITHIN 1 MIN"
@@ -78,7 +82,7 @@ QUESTIONS = (
 )
 
 # What may differ between two runs with the same result.
-_OF_A_RUN = {"run_id", "begun_at", "published_at", "seconds", "superseded_at"}
+_OF_A_RUN = {"run_id", "begun_at", "published_at", "seconds", "superseded_at", "forecast_at", "first_seen_at"}
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,8 @@ class Step:
         Every write of the run, in order.
     query
         The query of the subscription at that time.
+    object
+        Which of the job's objects; empty where it has one.
     """
 
     before: str | None
@@ -105,6 +111,12 @@ class Step:
     writes: tuple[str, ...]
     rebuild: bool = False
     query: str = QUERY
+    object: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Of the command that runs it."""
+        return ("--object", self.object) if self.object else ()
 
 
 _NUMBERED = ("append object_numbers",)
@@ -135,14 +147,20 @@ _SUBSCRIPTION_REPLACED = (
     "update subscriptions",
 )
 
+_FORECAST = ("append forecasts",)
+_TOLD = ("append intents", "append alerts", "append publications")
+
 STEPS = {
     "ingest": Step(None, "ingest", ("a",), (*_NUMBERED, *_INGEST, "append publications")),
     "sketch": Step("ingest", "sketch", ("a",), ("append intents", *_REFITTED, *_SKETCHED_ANEW)),
     "trends": Step("sketch", "trends", ("a",), (*_NUMBERED, *_TRENDS, "append publications")),
     "groups": Step("trends", "groups", ("a",), (*_NUMBERED, *_GROUPS, "append publications")),
-    "predict": Step("groups", "predict", ("a",), (*_PREDICTED, *_CATALOGUE, "append publications")),
+    "predict": Step("groups", "predict", ("a",), (*_PREDICTED, *_CATALOGUE, *_FORECAST, "append publications")),
+    "told": Step("predict", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="told"),
+    "soon": Step("told", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="soon"),
+    "closed": Step("soon", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="closed"),
     "ingest more": Step(
-        "predict",
+        "closed",
         "ingest",
         ("a", "b"),
         tuple(write for write in (*_INGEST, "append publications") if write != "append streams"),
@@ -150,14 +168,21 @@ STEPS = {
     "sketch more": Step("ingest more", "sketch", ("a", "b"), ("append intents", *_REFITTED, *_SKETCHED)),
     "trends more": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, *_PANE_REPLACED, "append publications")),
     "groups more": Step("ingest more", "groups", ("a", "b"), (*_GROUPS, *_GROUPS_REPLACED, "append publications")),
-    "predict more": Step("ingest more", "predict", ("a", "b"), (*_PREDICTED, *_LIVE_REPLACED, "append publications")),
+    "predict more": Step(
+        "ingest more", "predict", ("a", "b"), (*_PREDICTED, *_LIVE_REPLACED, *_FORECAST, "append publications")
+    ),
+    "told more": Step("predict more", "alerts", ("a", "b"), _TOLD, object="told"),
+    "soon more": Step("predict more", "alerts", ("a", "b"), _TOLD, object="soon"),
+    "closed more": Step("groups more", "alerts", ("a", "b"), _TOLD, object="closed"),
+    "told anew": Step("predict more", "alerts", ("a", "b"), _TOLD, rebuild=True, object="told"),
     "predict something else": Step(
         "ingest more",
         "predict",
         ("a", "b"),
-        (*_PREDICTED, *_CATALOGUE, *_SUBSCRIPTION_REPLACED, "append publications"),
+        (*_PREDICTED, *_CATALOGUE, *_SUBSCRIPTION_REPLACED, *_FORECAST, "append publications"),
         query="g ; a",
     ),
+    "told something else": Step("predict something else", "alerts", ("a", "b"), _TOLD, query="g ; a", object="told"),
     "trends anew": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, "append publications"), rebuild=True),
     "ingest anew": Step("sketch more", "ingest", ("a", "b"), (*_INGEST, "append publications"), rebuild=True),
     "sketch what was ingested anew": Step(
@@ -185,8 +210,8 @@ class Lake:
     def db(self) -> Database:
         return open_database(self.spark, self.name, str(self.folder / "lake"))
 
-    def run(self, job: str, *, rebuild: bool = False) -> Summary:
-        (summary,) = running.run(self.spark, self.conf, job, rebuild=rebuild)
+    def run(self, job: str, object: str = "", *, rebuild: bool = False) -> Summary:
+        (summary,) = running.run(self.spark, self.conf, job, object=object or None, rebuild=rebuild)
         return summary
 
     def worker(self, job: str, stop: str, deed: str, *options: str) -> subprocess.Popen[str]:
@@ -270,7 +295,7 @@ class History:
                 lake = self.copy(given.before)
                 lake.prepare(given)
                 with Writes().watched() as writes:
-                    lake.run(given.job, rebuild=given.rebuild)
+                    lake.run(given.job, given.object, rebuild=given.rebuild)
                 self._after[step] = State(lake, tuple(writes.done))
         return self._after[step]
 

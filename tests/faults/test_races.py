@@ -41,6 +41,7 @@ def lost(said: str) -> bool:
         pytest.param("trends more", "append trend_edges", marks=pytest.mark.slow),
         pytest.param("groups more", "append group_state", marks=pytest.mark.slow),
         pytest.param("predict more", "append machine_transitions", marks=pytest.mark.slow),
+        pytest.param("told more", "append alerts", marks=pytest.mark.slow),
     ],
 )
 def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, step: str, stop: str) -> None:
@@ -48,14 +49,14 @@ def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, st
     clean = history.after(step)
     lake = history.copy(given.before)
     lake.prepare(given)
-    slower = lake.worker(given.job, stop, str(tmp_path))
+    slower = lake.worker(given.job, stop, str(tmp_path), *given.options)
     meet(tmp_path, [slower])
-    assert lake.run(given.job).batches == 1
+    assert lake.run(given.job, given.object).batches == 1
     (tmp_path / "go").touch()
     _, said = slower.communicate()
     assert (slower.returncode, lost(said)) == (1, True), said
     assert lake.rows() == clean.rows
-    assert lake.run(given.job).batches == 0
+    assert lake.run(given.job, given.object).batches == 0
 
 
 @pytest.mark.slow
@@ -76,6 +77,8 @@ def test_a_process_that_was_overtaken_stops(history: History, tmp_path: Path, st
         ("groups more", "update_matching group_state"),
         ("predict", "append machine_instances"),
         ("predict more", "update_matching machine_instances"),
+        ("soon more", "append alerts"),
+        ("told more", "append publications"),
     ],
 )
 def test_of_two_processes_at_the_same_write_one_wins(history: History, tmp_path: Path, step: str, stop: str) -> None:
@@ -83,7 +86,7 @@ def test_of_two_processes_at_the_same_write_one_wins(history: History, tmp_path:
     clean = history.after(step)
     lake = history.copy(given.before)
     lake.prepare(given)
-    workers = [lake.worker(given.job, stop, str(tmp_path)) for _ in range(2)]
+    workers = [lake.worker(given.job, stop, str(tmp_path), *given.options) for _ in range(2)]
     meet(tmp_path, workers)
     (tmp_path / "go").touch()
     said = [worker.communicate()[1] for worker in workers]
@@ -91,4 +94,4 @@ def test_of_two_processes_at_the_same_write_one_wins(history: History, tmp_path:
     assert sorted(codes) == [0, 1], said
     assert lost(said[codes.index(1)]), said
     assert lake.rows() == clean.rows
-    assert lake.run(given.job).batches == 0
+    assert lake.run(given.job, given.object).batches == 0

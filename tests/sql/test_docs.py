@@ -16,6 +16,7 @@ from pydantic import BaseModel
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.configuration.alerts import AlertConfiguration
 from patternlake.jobs.configuration.file import AgeRule, Attribute, Configuration, SketchConfiguration, Source
 from patternlake.jobs.configuration.groups import GroupConfiguration
 from patternlake.jobs.configuration.streams import StreamConfiguration
@@ -48,6 +49,11 @@ SUBSCRIPTIONS: dict[str, dict[str, object]] = {
     "either": {"query": "A ; (D | C) ; B WITHIN 6 MIN"},
     "both": {"query": "(A & C) ; B WITHIN 6 MIN"},
     "slow": {"query": "A ; B @(t(B) - t(A) < 3 MIN) ; C @(t(C) - t(B) > 2 MIN) WITHIN 6 MIN"},
+}
+ALERTS = {
+    "chained": {"of": "subscription", "name": "chain", "where": "last_time >= TIMESTAMP '2024-01-01 00:05:00'"},
+    "soon": {"of": "forecast", "name": "chain", "where": "probability >= 0.2"},
+    "risky": {"of": "group", "name": "abc", "where": "probability > 0.9"},
 }
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -147,11 +153,12 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         },
         "groups": {"abc": {"stream": "sensor", "pattern": "a, b+, c", "within": 6}},
         "subscriptions": {name: {"stream": "letters", **each} for name, each in SUBSCRIPTIONS.items()},
+        "alerts": ALERTS,
         "sketches": {"letters": {"events_per_leaf": 1, "levels": 3, "fpq": 0.0001, "expected_events": 100}},
     }
     configuration = folder / "letters.yaml"
     configuration.write_text(yaml.safe_dump(tree))
-    for job in ("ingest", "sketch", "trends", "groups", "predict"):
+    for job in ("ingest", "sketch", "trends", "groups", "predict", "alerts"):
         patternlake.run(spark, str(configuration), job=job)
     before, setting = spark.catalog.currentDatabase(), spark.conf.get("spark.patternlake.exactWhenFew")
     patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
@@ -224,6 +231,7 @@ def test_a_wrong_configuration_is_refused_as_the_page_shows(example: Example) ->
         ("A query for groups", GroupConfiguration),
         ("A subscription", SubscriptionConfiguration),
         ("The evaluation", EvaluationConfiguration),
+        ("An alert", AlertConfiguration),
     ],
 )
 def test_the_page_of_the_configuration_describes_every_key(heading: str, model: type[BaseModel]) -> None:

@@ -39,7 +39,7 @@ ODD = {
 }
 ODD["all"] = {key: value for settings in ODD.values() for key, value in settings.items()}
 
-JOBS = ("ingest", "sketch", "trends", "groups", "predict", "evaluate")
+JOBS = ("ingest", "sketch", "trends", "groups", "predict", "alerts", "evaluate")
 MAINTAINED = ("zone, ansi off", "legacy times")
 """Maintenance takes as long as all other jobs."""
 NAMES = "abcdabcabbabcdc"
@@ -58,6 +58,7 @@ OBJECTS: dict[str, Any] = {
     "trends": {"t": {"stream": "s", "query": "PATTERN a+ s[] WHERE s[i].x > s[i-1].x WITHIN 1 HOUR SLIDE 30 MINUTES"}},
     "groups": {"g": {"stream": "s", "pattern": "a, b+", "within": 3}},
     "subscriptions": {"m": {"stream": "s", "query": "a ; b, c WITHIN 1 MIN"}},
+    "alerts": {"told": {"of": "subscription", "name": "m"}, "soon": {"of": "forecast", "name": "m"}},
     "evaluate": {"train": ["2023-12-31", "2023-12-31 15:00:20"], "test": ["2023-12-31 15:00:20", "2024-02-01"]},
 }
 QUESTIONS = (
@@ -73,6 +74,7 @@ QUESTIONS = (
     "SELECT * FROM match_subscription('m')",
     "SELECT * FROM predict_match('m')",
     "SELECT * FROM forecast_evaluation",
+    "SELECT alert_id, alert, key, bindings, first_time, last_time, probability, found_in FROM alerts",
     "SELECT * FROM events",
     "SELECT reason, detail, `row` FROM quarantine",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
-    with pytest.raises(StateError, match="has schema version 6, but this PatternLake knows versions up to 0"):
+    with pytest.raises(StateError, match="has schema version 7, but this PatternLake knows versions up to 0"):
         open_database(lake.spark, lake.name, lake.location)
 
 
@@ -137,6 +138,22 @@ def test_events_of_version_3_get_room_for_ids(spark: SparkSession, tmp_path: Pat
     open_database(spark, database.name, database.location)
     assert "event_id" in database.table("events").columns
     assert spark.table(database.view("events")).columns[-1] == "event_id"
+    _forget(database)
+
+
+def test_a_database_of_version_6_gets_tables_of_alerts(spark: SparkSession, tmp_path: Path) -> None:
+    database = open_database(spark, "state_version_6", str(tmp_path / "version_6"))
+    added = ("forecasts", "alerts", "alert_deliveries")
+    for name in added:
+        spark.sql(f"DROP VIEW {database.view(name)}")
+        spark.sql(f"DROP TABLE {database.log(name)}")
+        shutil.rmtree(tmp_path / "version_6" / f"{name}_log")
+    publications = database.log(migrations.CARRIER)
+    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '6')")
+    spark.catalog.clearCache()
+    database = open_database(spark, database.name, database.location)
+    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
+    assert [spark.table(database.view(name)).count() for name in added] == [0, 0, 0]
     _forget(database)
 
 

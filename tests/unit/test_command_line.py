@@ -145,7 +145,7 @@ def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixt
 
 def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "forget", "--conf", str(conf)) == 1
-    said = "there is no job 'forget'; jobs are ingest, sketch, trends, groups, predict, evaluate, maintain, all\n"
+    said = "there is no job 'forget'; jobs are ingest, sketch, trends, groups, predict, alerts, evaluate, maintain, all\n"
     assert capsys.readouterr().err == said
 
 

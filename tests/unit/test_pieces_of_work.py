@@ -79,6 +79,12 @@ def test_a_job_waits_for_the_ingest_of_its_stream_and_for_what_comes_before_it_o
     assert waits() == {**kept, "maintain a": set(kept), "maintain b": set(kept)}
 
 
+def test_an_alert_waits_for_the_job_whose_rows_it_tells() -> None:
+    found = waits(f"{CONFIGURATION}alerts: {{x: {{of: forecast, name: m}}, y: {{of: group, name: g}}}}")
+    assert found["alerts x"] == {"ingest a", "predict a"}
+    assert found["alerts y"] == {"ingest b", "groups g"}
+
+
 def test_a_job_that_is_run_alone_waits_for_nothing() -> None:
     configuration = Configuration.from_text(CONFIGURATION)
     planned = running.steps(configuration, "sketch")

@@ -72,3 +72,17 @@ def test_status_shows_lag_open_batches_and_what_is_configured_no_more() -> None:
     rows = list(csv.DictReader(status_lines.as_csv(found)))
     assert rows[0]["watermark"] == "2024-01-01T21:00:00+00:00"
     assert rows[1]["published_at"] == ""
+
+
+def test_alerts_that_wait_or_were_given_up_have_lines() -> None:
+    now = datetime(2024, 1, 2, tzinfo=timezone.utc)
+    found = [
+        ObjectStatus(
+            "alerts", "all well", "flights", True, batch_id=1, published_at=now, undelivered=0, dead_letters=0
+        ),
+        ObjectStatus("alerts", "soon", "flights", True, batch_id=1, published_at=now, undelivered=1200, dead_letters=1),
+    ]
+    assert list(status_lines.as_table(found, now))[4:] == [
+        "alerts soon: 1,200 alerts waiting for delivery",
+        "alerts soon: 1 dead letter; alert_deliveries says why, and a greater dead_letter_after tries them again",
+    ]

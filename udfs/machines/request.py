@@ -65,9 +65,8 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
             "`predict`, and ask for what it publishes"
         )
     entry = configuration["subscriptions"][name]
-    stream = {part: configuration["stream"][part] for part in ("attributes", "key")}
     entry = {**entry, "lookahead": given(arguments, "lookahead", entry.get("lookahead", DEFAULT_LOOKAHEAD))}
-    text = json.dumps({"name": name, "entry": entry, "stream": stream}, sort_keys=True)
+    text = text_of(name, entry, configuration["stream"])
     (subscription,) = _group(text).compiled.subscriptions
     if arguments.get("key") is not None and not subscription.partition:
         raise ArgumentError(
@@ -79,9 +78,31 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
         "number": published_stream["at"]["object_id"],
         "base": published_stream["at"]["base_batch"],
         "batch": published_stream["at"]["batch_id"],
-        "operands": [primitive.name for primitive in subscription.primitives],
+        "operands": operands_of(text),
         "threshold": given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD)),
     }
+
+
+def text_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> str:
+    """What `forecast` has to know of a subscription, as text.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    entry
+        What was published of it, with ``lookahead``.
+    stream
+        The stream's configuration.
+    """
+    read = {part: stream[part] for part in ("attributes", "key")}
+    return json.dumps({"name": name, "entry": dict(entry), "stream": read}, sort_keys=True)
+
+
+def operands_of(text: str) -> list[str]:
+    """Names of the operands of a subscription, in text order, given its text as `text_of` gives it."""
+    (subscription,) = _group(text).compiled.subscriptions
+    return [primitive.name for primitive in subscription.primitives]
 
 
 def _published_stream(name: str, as_of: int | None, published: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -124,7 +145,7 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     Parameters
     ----------
     text
-        Of the question.
+        Of the subscription, as `text_of` gives it.
     moves
         Rows of `machine_transitions`: ``state``, ``age``, ``next_state``, ``next_age``, ``moves``.
 

@@ -38,7 +38,11 @@ _NONE = np.iinfo(np.int64).max
 
 
 def live_rows(
-    instances: Mapping[str, pa.Array], forecasts: Sequence[Mapping[str, Any]], operands: Sequence[str], threshold: float
+    instances: Mapping[str, pa.Array],
+    forecasts: Sequence[Mapping[str, Any]],
+    operands: Sequence[str],
+    threshold: float,
+    carried: Sequence[str] = (),
 ) -> pa.Table:
     """The rows of some partitions, best first in each.
 
@@ -52,10 +56,12 @@ def live_rows(
         Names of the operands, in text order.
     threshold
         Only rows with a greater probability.
+    carried
+        Columns of the instances that all instances of a row agree in.
 
     Returns
     -------
-    Rows of `ROWS`.
+    Rows of `ROWS`, and the columns `carried` behind them.
     """
     number = {one["state_id"]: at for at, one in enumerate(forecasts)}
     known = pc.index_in(instances["state_id"], pa.array(list(number), pa.string()))
@@ -75,7 +81,7 @@ def live_rows(
     first, alpha, probability = first[ranked], alpha[ranked], probability[ranked]
     best = np.diff(part[first], prepend=-1) != 0
     chosen = probability > threshold
-    return _table(
+    found = _table(
         first[chosen],
         part,
         shown,
@@ -85,6 +91,9 @@ def live_rows(
         forecasts,
         operands,
     )
+    for name in carried:
+        found = found.append_column(name, rows[name].take(pa.array(first[chosen])))
+    return found
 
 
 def _width(lists: pa.ListArray) -> int:

@@ -1,0 +1,70 @@
+"""Table `alerts`: what was found worth telling, each once, and whether it has been delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.alert_deliveries import delivered_text
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible, visible_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+
+JOB = "alerts"
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT a.alert_id, a.alert, p.stream, a.kind, a.object, a.key, a.probability, a.state, a.bindings,
+  a.first_time, a.last_time, a.t_start, a.t_first, a.t_end, a.found_in, a.first_seen_at, a.batch_id,
+  coalesce(d.attempts, 0) AS attempts, d.delivered_at, coalesce(d.dead_letter, false) AS dead_letter
+FROM {log("alerts")} a JOIN ({current(log, JOB)}) p ON {visible_text(TABLE, "a", "p")}
+LEFT JOIN ({delivered_text(log)}) d ON a.alert_number = d.alert_number AND a.alert_id = d.alert_id"""
+
+
+TABLE = Table(
+    name="alerts",
+    comment="What alerts have told: matches, forecasts and groups, each once. A row has the columns of its kind.",
+    columns=(
+        Column("alert_number", "INT", "number of the alert, as object_numbers gave it out"),
+        Column("stream_id", "INT", "number of the stream"),
+        Column("batch_id", "BIGINT", "the batch of the job alerts that wrote the row"),
+        Column("found_in", "BIGINT", "the batch of predict or groups that brought what is told"),
+        Column("last_time", "TIMESTAMP", "subscription: time of the completing event"),
+        Column("first_time", "TIMESTAMP", "subscription: time of the earliest event"),
+        Column("first_seen_at", "TIMESTAMP", "when the batch that wrote the row was begun"),
+        Column("probability", "DOUBLE", "forecast, group: how likely it is"),
+        Column("alert_id", "STRING", "digest of what is told: equal ones are the same alert"),
+        Column("alert", "STRING", "name of the alert"),
+        Column("kind", "STRING", "subscription, forecast or group"),
+        Column("object", "STRING", "name of the subscription, or of the query for groups"),
+        Column("key", "STRING", "values of the PARTITION BY columns, joined by a comma; NULL without"),
+        Column("state", "STRING", "forecast: how far the partial match is"),
+        Column("t_start", "BIGINT", "group: first step of its matches"),
+        Column("t_first", "BIGINT", "group: the step at which its earliest match ends"),
+        Column("t_end", "BIGINT", "group: last step of its matches"),
+        Column("bindings", "MAP<STRING,ARRAY<BIGINT>>", "subscription, forecast: operand to position; empty: has none"),
+    ),
+    keys=("alert_number", "alert_id"),
+    view=_view,
+    job=JOB,
+    object_column="alert_number",
+    partitions=("alert_number",),
+    properties={"delta.dataSkippingStatsColumns": "stream_id,batch_id,found_in,last_time"},
+)
+
+
+class AlertsReader:
+    """Reads alerts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def told(self, publication: Publication) -> DataFrame:
+        """Return the alerts that a publication makes visible."""
+        return self._database.table(TABLE.name).where(visible(TABLE, publication))

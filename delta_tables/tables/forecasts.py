@@ -1,0 +1,87 @@
+"""Table `forecasts`: what was forecast at each batch of `predict`, of the subscriptions whose forecasts are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.state_reader import Condition, between
+from patternlake.delta_tables.table import Column, LogName, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+JOB = "predict"
+
+
+def _view(log: LogName) -> str:
+    # What was forecast stays so, whatever was rebuilt since: all published batches are seen, not those of one base.
+    return f"""SELECT p.stream, f.subscription, f.batch_id, p.forecast_at, p.watermark, {shown_text("f.part")} AS key,
+  f.joins, f.state, f.bindings, f.lookahead, f.alpha, f.probability, f.trained_on, f.is_best
+FROM {log("forecasts")} f JOIN (
+  SELECT stream, stream_id, batch_id, min(published_at) AS forecast_at, min_by(watermark, published_at) AS watermark
+  FROM {log("publications")} WHERE job = '{JOB}' GROUP BY stream, stream_id, batch_id
+) p ON f.stream_id = p.stream_id AND f.batch_id = p.batch_id"""
+
+
+TABLE = Table(
+    name="forecasts",
+    comment="Forecasts of live partial matches as they were made at each batch, of subscriptions that keep them.",
+    columns=(
+        Column("stream_id", "INT", "number of the stream"),
+        Column("subscription", "STRING", "name of the subscription"),
+        Column("batch_id", "BIGINT", "the batch of predict that made the forecast"),
+        Column("lookahead", "INT", "events that the forecast looks ahead"),
+        Column("probability", "DOUBLE", "that the partial match is completed within so many events"),
+        Column("alpha", "DOUBLE", "that it is completed by exactly the last of them"),
+        Column("trained_on", "BIGINT", "how often the state had been left"),
+        Column("is_best", "BOOLEAN", "whether it is the most probable of its partition"),
+        Column("state", "STRING", "name of the state, such as N2"),
+        Column("part", "ARRAY<STRING>", "values of the PARTITION BY columns"),
+        Column("joins", "ARRAY<STRING>", "values of the join variables, up to the last that is bound"),
+        Column("bindings", "MAP<STRING,ARRAY<BIGINT>>", "operand to the position of its event; empty: has none"),
+    ),
+    keys=("stream_id", "subscription", "batch_id", "part", "joins", "bindings"),
+    view=_view,
+    job=JOB,
+    partitions=("stream_id",),
+    properties={"delta.dataSkippingStatsColumns": "subscription,batch_id,probability"},
+    momentary=True,
+)
+
+
+class ForecastsReader:
+    """Reads kept forecasts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def batches(self, publication: Publication, after: int | None) -> list[int]:
+        """Return the numbers of the published batches of `predict` from one on, up to a publication; ascending.
+
+        Parameters
+        ----------
+        publication
+            Of `predict`.
+        after
+            The first of them; None: there is no such bound.
+        """
+        mine = [Condition("job", "=", JOB), Condition("object", "=", publication.object)]
+        where = [*mine, *between("batch_id", after, publication.batch_id)]
+        found = self._database.state.rows("publications", ("batch_id",), where)
+        return sorted(set(found["batch_id"].to_pylist()))
+
+    def made(self, publication: Publication, subscription: str, after: int | None) -> DataFrame:
+        """Return the forecasts of a subscription that batches made from one on, up to a publication of `predict`.
+
+        Those of batches that were never published are among them.
+        """
+        rows = self._database.table(TABLE.name).where(F.col("stream_id") == publication.stream_id)
+        rows = rows.where(F.col("subscription") == F.lit(subscription))
+        rows = rows.where(F.col("batch_id") <= publication.batch_id)
+        return rows if after is None else rows.where(F.col("batch_id") >= after)

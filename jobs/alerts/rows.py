@@ -1,0 +1,178 @@
+"""The rows of `alerts`: from what `predict` and `groups` publish to what is told, with ids that stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.tables.forecasts import ForecastsReader
+from patternlake.delta_tables.visibility import visible
+from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, SUBSCRIPTION
+from patternlake.jobs.sources.columns import examine
+from patternlake.udfs.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+FOUND_IN, ORDINAL = "found_in", "ordinal"
+SAME = "same"
+"""Column of what tells the things apart that are told; a forecast is another one each time that it rises."""
+
+_OF_OTHERS = ("alert_number", "stream_id", "batch_id", "first_seen_at", "alert_id", "alert", "kind", "object")
+"""Columns of `alerts` that say whose row it is."""
+_ID_LENGTH = 32
+
+
+def check_where(spark: SparkSession, name: str, meaning: Mapping[str, Any]) -> None:
+    """Refuse a predicate that Spark does not take, or that is none.
+
+    Raises
+    ------
+    ConfigurationError
+        With the key's path, and what is wrong.
+    """
+    text = meaning["where"]
+    if text is None:
+        return
+    schema = ", ".join(f"{column} {kind}" for column, kind in COLUMNS[meaning["of"]].items())
+    found = examine(spark.createDataFrame([], schema), text)
+    if not isinstance(found, str) and found.simpleString() == "boolean":
+        return
+    wrong = found if isinstance(found, str) else f"{text!r} gives {found.simpleString()}, not true or false"
+    raise ConfigurationError(f"alerts.{name}.where: {wrong}")
+
+
+def found(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
+    """What a publication brings that an alert is about and that was not there before.
+
+    Parameters
+    ----------
+    database
+        Where.
+    read
+        Of `predict` or `groups`.
+    meaning
+        Of the alert: ``of``, ``name`` and ``where``.
+    after
+        The last batch that was read before; None: nothing was.
+
+    Returns
+    -------
+    DataFrame
+        The columns that alerts of this kind have, `FOUND_IN` and `SAME`.
+    """
+    return _KINDS[meaning["of"]](database, read, meaning, after)
+
+
+def alert_rows(rows: DataFrame, *, alert: str, meaning: Mapping[str, Any]) -> DataFrame:
+    """Rows of `alerts`, without marks and moments.
+
+    Parameters
+    ----------
+    rows
+        As `found` gives them.
+    alert, meaning
+        Name and meaning of the alert.
+    """
+    kind, name = F.lit(meaning["of"]), F.lit(meaning["name"])
+    told = F.struct(
+        F.lit(alert).alias("alert"), kind.alias("kind"), name.alias("object"), F.col(SAME).alias(SAME)
+    )  # fmt: skip
+    types = {column.name: column.type for column in TABLES["alerts"].columns if column.name not in _OF_OTHERS}
+    own = [
+        (F.col(column) if column in rows.columns else F.lit(None)).cast(kind_of_column).alias(column)
+        for column, kind_of_column in types.items()
+    ]
+    return rows.select(
+        F.substring(F.sha2(F.to_json(told), 256), 1, _ID_LENGTH).alias("alert_id"),
+        F.lit(alert).alias("alert"),
+        kind.alias("kind"),
+        name.alias("object"),
+        *own,
+    )
+
+
+def risen(rows: DataFrame, *, known: bool) -> DataFrame:
+    """Of things that hold at numbered moments, the first of each run of moments at which they hold.
+
+    Parameters
+    ----------
+    rows
+        `SAME`: what holds; `ORDINAL`: the number of the moment, from 0 without gaps; ``probability`` and ``state``. Of
+        several rows of a thing and a moment, the most probable one is told.
+    known
+        Whether moment 0 was looked at before: then what holds there has been told.
+    """
+    in_order = Window.partitionBy(SAME).orderBy(ORDINAL, F.desc("probability"), "state")
+    before = F.lag(ORDINAL).over(in_order)
+    rows = rows.withColumn("before", before)
+    rose = F.col("before").isNull() | (F.col("before") < F.col(ORDINAL) - 1)
+    return rows.where(rose & (F.col(ORDINAL) >= (1 if known else 0))).drop("before")
+
+
+def _matches(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
+    table = TABLES["subscription_matches"]
+    rows = database.table(table.name).where(visible(table, read) & (F.col("subscription") == F.lit(meaning["name"])))
+    rows = _chosen(_new(rows, after), meaning)
+    moments = [F.unix_micros(name).alias(name) for name in ("first_time", "last_time")]
+    same = F.struct("part", *moments, _entries(F.col("bindings")).alias("bindings"))
+    return rows.withColumn(SAME, same)
+
+
+def _groups(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
+    table = TABLES["group_matches"]
+    # An open group is another one with the next step; what is told of it is told once it is closed.
+    rows = _new(database.table(table.name).where(visible(table, read) & F.col("closed")), after)
+    return _chosen(rows, meaning).withColumn(SAME, F.struct("part", "t_start", "t_first", "t_end"))
+
+
+def _forecasts(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
+    reader = ForecastsReader(database)
+    batches = reader.batches(read, after)
+    rows = reader.made(read, meaning["name"], after)
+    rows = _chosen(rows.withColumnRenamed("batch_id", FOUND_IN), meaning)
+    rows = numbered(rows, batches)
+    bound = F.map_keys(F.map_filter("bindings", lambda _, positions: F.size(positions) > 0))
+    rows = rows.withColumn(SAME, F.struct("part", "joins", F.array_sort(bound).alias("bound")))
+    rose = risen(rows, known=after is not None)
+    return rose.withColumn(SAME, F.struct(F.col(f"{SAME}.*"), F.col(FOUND_IN)))
+
+
+def numbered(rows: DataFrame, batches: Sequence[int]) -> DataFrame:
+    """Rows of some batches, with `ORDINAL`: which of them, from 0, brought the row in `FOUND_IN`."""
+    numbers = rows.sparkSession.createDataFrame(
+        [(batch, number) for number, batch in enumerate(batches)], f"{FOUND_IN} bigint, {ORDINAL} int"
+    )
+    return rows.join(F.broadcast(numbers), FOUND_IN)
+
+
+def _new(rows: DataFrame, after: int | None) -> DataFrame:
+    """Rows of a table with from_batch that later batches than one wrote."""
+    rows = rows.withColumn(FOUND_IN, F.col("from_batch"))
+    return rows if after is None else rows.where(F.col(FOUND_IN) > after)
+
+
+def _chosen(rows: DataFrame, meaning: Mapping[str, Any]) -> DataFrame:
+    """Rows that the predicate of an alert holds for, with `key`."""
+    rows = rows.withColumn("key", F.expr(shown_text("part")))
+    return rows if meaning["where"] is None else rows.where(F.expr(meaning["where"]))
+
+
+def _entries(bindings: Column) -> Column:
+    """A map as a list, in the order of its keys."""
+    return F.array_sort(F.map_entries(bindings))
+
+
+_KINDS: dict[str, Callable[[Any, Any, Mapping[str, Any], int | None], DataFrame]] = {
+    SUBSCRIPTION: _matches,
+    FORECAST: _forecasts,
+    GROUP: _groups,
+}

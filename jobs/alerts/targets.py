@@ -1,0 +1,195 @@
+"""Where alerts are delivered: a webhook, a Kafka topic, a command. A target tells of each whether it was taken."""
+
+from __future__ import annotations
+
+import subprocess
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage
+from typing import IO, TYPE_CHECKING, Protocol
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+from pyspark.errors import PySparkException
+
+from patternlake.jobs.configuration.alerts import KAFKA, WEBHOOK, AlertConfiguration
+from patternlake.udfs.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LONGEST = 300
+"""Characters that are kept of what a receiver says."""
+_NO_SOURCE = ("DATA_SOURCE_NOT_FOUND", "MISSING_DATA_SOURCE")
+_NO_KAFKA = "Failed to find data source: kafka"
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What is delivered: an alert as JSON, under its id."""
+
+    alert_id: str
+    body: str
+
+
+class Target(Protocol):
+    """Takes letters."""
+
+    at_once: int
+    """After so many letters it is written down what became of them."""
+    one_by_one: bool
+    """Whether a letter is sent when its outcome is asked for; else all that are given go together."""
+
+    @property
+    def shown(self) -> str:
+        """The target for messages, without what may be secret."""
+
+    def deliver(self, letters: Sequence[Letter]) -> Iterator[str | None]:
+        """Deliver letters in their order; of each, what went wrong, None where it was taken."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirected POST would become a GET, which delivers nothing."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        return None
+
+
+class Webhook:
+    """Sends each alert by a POST of its own."""
+
+    at_once = 50
+    one_by_one = True
+
+    def __init__(self, url: str, timeout: float) -> None:
+        self._url, self._timeout = url, timeout
+        self._opener = urllib.request.build_opener(_NoRedirect)
+
+    @property
+    def shown(self) -> str:
+        """Scheme and host; paths and queries of webhooks often are their passwords."""
+        parts = urlsplit(self._url)
+        port = "" if parts.port is None else f":{parts.port}"
+        return f"{parts.scheme}://{parts.hostname}{port}"
+
+    def deliver(self, letters: Sequence[Letter]) -> Iterator[str | None]:
+        """Send letters one after another; whatever is not 2xx is a failure."""
+        for letter in letters:
+            yield self._post(letter)
+
+    def _post(self, letter: Letter) -> str | None:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": letter.alert_id}
+        request = urllib.request.Request(self._url, letter.body.encode(), headers, method="POST")
+        try:
+            with self._opener.open(request, timeout=self._timeout) as response:
+                response.read(_LONGEST)
+        except HTTPError as error:
+            with error:
+                return f"HTTP {error.code} {error.reason}"
+        except URLError as error:
+            return _text(error.reason)
+        except (OSError, HTTPException) as error:
+            return _text(error)
+        return None
+
+
+class Command:
+    """Hands alerts to a command's standard input as JSON lines; exit code 0 means that it has taken them all."""
+
+    at_once = 500
+    one_by_one = False
+
+    def __init__(self, command: Sequence[str], timeout: float) -> None:
+        self._command, self._timeout = list(command), timeout
+
+    @property
+    def shown(self) -> str:
+        """The program; its arguments may be secret."""
+        return self._command[0]
+
+    def deliver(self, letters: Sequence[Letter]) -> Iterator[str | None]:
+        """Run the command once for all letters."""
+        failure = self._run("".join(f"{letter.body}\n" for letter in letters))
+        yield from (failure for _ in letters)
+
+    def _run(self, lines: str) -> str | None:
+        try:
+            # Standard output has the job's summaries.
+            ended = subprocess.run(
+                self._command,
+                input=lines.encode(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=self._timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"the command did not end within {self._timeout:g} s"
+        except OSError as error:
+            return _text(error)
+        if not ended.returncode:
+            return None
+        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        return f"exit code {ended.returncode}{': ' + said[-1] if said else ''}"[:_LONGEST]
+
+
+class Kafka:
+    """Writes alerts to a topic through Spark's sink for Kafka, with the id as key; all are taken, or none is."""
+
+    at_once = 10_000
+    one_by_one = False
+
+    def __init__(self, spark: SparkSession, brokers: str, topic: str, timeout: float) -> None:
+        self._spark, self._brokers, self._topic, self._timeout = spark, brokers, topic, timeout
+
+    @property
+    def shown(self) -> str:
+        """The topic and its brokers."""
+        return f"the Kafka topic {self._topic!r} at {self._brokers}"
+
+    def deliver(self, letters: Sequence[Letter]) -> Iterator[str | None]:
+        """Write all letters by one Spark job.
+
+        Raises
+        ------
+        ConfigurationError
+            The session has no sink for Kafka.
+        """
+        rows = self._spark.createDataFrame([(each.alert_id, each.body) for each in letters], "key string, value string")
+        wait = str(int(self._timeout * 1000))
+        sink = rows.write.format("kafka").option("kafka.bootstrap.servers", self._brokers).option("topic", self._topic)
+        sink = sink.option("kafka.max.block.ms", wait).option("kafka.request.timeout.ms", wait)
+        failure = None
+        try:
+            sink.option("kafka.delivery.timeout.ms", wait).option("kafka.linger.ms", "0").save()
+        except PySparkException as error:
+            if (error.getCondition() or "") in _NO_SOURCE or _NO_KAFKA in str(error):
+                raise ConfigurationError(
+                    "`to: kafka` needs Spark's sink for Kafka, which this session does not have; start it with the "
+                    f"package org.apache.spark:spark-sql-kafka-0-10_2.13:{self._spark.version} in spark.jars.packages"
+                ) from None
+            failure = _text(error)
+        yield from (failure for _ in letters)
+
+
+def target_of(configuration: AlertConfiguration, spark: SparkSession) -> Target:
+    """The target that an alert is delivered to outside."""
+    timeout = configuration.timeout.total_seconds()
+    if configuration.to == WEBHOOK:
+        assert configuration.url is not None
+        return Webhook(configuration.url, timeout)
+    if configuration.to == KAFKA:
+        assert configuration.brokers is not None
+        assert configuration.topic is not None
+        return Kafka(spark, configuration.brokers, configuration.topic, timeout)
+    assert configuration.command is not None
+    return Command(configuration.command, timeout)
+
+
+def _text(error: object) -> str:
+    """What an error says, on one line."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"

@@ -1,0 +1,184 @@
+"""The section `alerts` of the configuration: which rows are told, and where to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import sqlglot
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from sqlglot import exp
+
+from patternlake.jobs.configuration import values
+from patternlake.jobs.configuration.sql import sql_expression
+from patternlake.jobs.configuration.streams import ObjectName, Section, Text, _one_of, problem
+
+SUBSCRIPTION, FORECAST, GROUP = "subscription", "forecast", "group"
+TABLE, WEBHOOK, KAFKA, COMMAND = "table", "webhook", "kafka", "command"
+
+COLUMNS = {
+    SUBSCRIPTION: {
+        "key": "string",
+        "first_position": "bigint",
+        "last_position": "bigint",
+        "first_time": "timestamp",
+        "last_time": "timestamp",
+        "bindings": "map<string,array<bigint>>",
+    },
+    FORECAST: {
+        "key": "string",
+        "state": "string",
+        "bindings": "map<string,array<bigint>>",
+        "alpha": "double",
+        "probability": "double",
+        "trained_on": "bigint",
+        "is_best": "boolean",
+    },
+    GROUP: {"key": "string", "t_start": "bigint", "t_first": "bigint", "t_end": "bigint", "probability": "double"},
+}
+"""What `where` may name: the columns that match_subscription, predict_match and match_groups give, and their types."""
+
+_OPTIONS = {TABLE: (), WEBHOOK: ("url",), KAFKA: ("topic", "brokers"), COMMAND: ("command",)}
+_SHORTEST = timedelta(milliseconds=1)
+
+
+def _pause(value: Any) -> timedelta:
+    found = values.duration(value)
+    if found < _SHORTEST:
+        raise ValueError(f"{value!r} is no time at all; at least 1 ms")
+    return found
+
+
+def _url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ValueError(f"{value!r} is not an address; write one like https://example.com/alerts")
+    return value
+
+
+class AlertConfiguration(Section):
+    """One alert: rows of a subscription, its forecasts, or a query for groups that are told once each."""
+
+    of: Annotated[str, _one_of(SUBSCRIPTION, FORECAST, GROUP)]
+    name: ObjectName
+    where: Annotated[Text, AfterValidator(sql_expression)] | None = None
+    to: Annotated[str, _one_of(TABLE, WEBHOOK, KAFKA, COMMAND)] = TABLE
+    url: Annotated[Text, AfterValidator(_url)] | None = None
+    topic: Text | None = None
+    brokers: Text | None = None
+    command: Annotated[list[Text], Field(min_length=1)] | None = None
+    timeout: Annotated[timedelta, BeforeValidator(_pause)] = timedelta(seconds=10)
+    retries: int = Field(default=2, ge=0, le=20)
+    back_off: Annotated[timedelta, BeforeValidator(_pause)] = timedelta(seconds=1)
+    dead_letter_after: int = Field(default=20, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _where_names_columns(self) -> AlertConfiguration:
+        if self.where is not None:
+            wrong = _unfit(self.where, COLUMNS[self.of])
+            if wrong is not None:
+                raise problem(wrong, "where")
+        return self
+
+    @model_validator(mode="after")
+    def _options_belong_to_the_target(self) -> AlertConfiguration:
+        for target, options in _OPTIONS.items():
+            for option in options:
+                given = getattr(self, option) is not None
+                if target == self.to and not given:
+                    raise problem(f"missing; `to: {target}` needs it", option)
+                if target != self.to and given:
+                    raise problem(f"belongs to `to: {target}`, and this alert goes to {self.to!r}", option)
+        return self
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What tells which rows are told; goes into publications."""
+        return {"of": self.of, "name": self.name, "where": self.where}
+
+    def reads(self, stream: str) -> tuple[str, str]:
+        """Job and object whose published rows are told, given the stream that they go back to."""
+        return ("groups", self.name) if self.of == GROUP else ("predict", stream)
+
+    @property
+    def bound(self) -> float | None:
+        """A probability that every row which `where` chooses exceeds, as far as it says so; None: it does not.
+
+        Only comparisons of `probability` with a number that stand alone, or are joined by AND, are read.
+        """
+        if self.where is None:
+            return None
+        found = [bound for part in _conjuncts(_parsed(self.where)) if (bound := _bound(part)) is not None]
+        return max(found, default=None)
+
+
+def _parsed(text: str) -> exp.Expr:
+    select = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
+    assert isinstance(select, exp.Select)
+    found: exp.Expr = select.expressions[0]
+    return found
+
+
+def _unfit(text: str, columns: dict[str, str]) -> str | None:
+    """What is wrong with a predicate over columns, as far as its text tells; None: nothing."""
+    tree = _parsed(text)
+    for kind, called in ((exp.Query, "a subquery"), (exp.AggFunc, "an aggregate"), (exp.Window, "a window")):
+        if tree.find(kind) is not None:
+            return f"{text!r} has {called}; write a predicate over the columns of one row"
+    known = ", ".join(columns)
+    for column in tree.find_all(exp.Column):
+        # Of `bindings.A`, sqlglot takes the first part for a table.
+        name = column.parts[0].name
+        if name.lower() not in columns:
+            return f"no column {name!r}{values.suggest(name, columns)}; columns: {known}"
+    if tree.find(exp.Star) is not None:
+        return f"{text!r} is not a predicate; columns: {known}"
+    return None
+
+
+def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        yield from _conjuncts(tree.left)
+        yield from _conjuncts(tree.right)
+    else:
+        yield tree
+
+
+def _bound(part: exp.Expr) -> float | None:
+    """A number that `probability` exceeds where a comparison holds."""
+    if isinstance(part, exp.Between) and _is_probability(part.this):
+        return _below(_number(part.args["low"]))
+    if not isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ):
+        return None
+    left, right = part.left.unnest(), part.right.unnest()
+    greater = isinstance(part, exp.GT | exp.GTE | exp.EQ)
+    if _is_probability(left) and greater:
+        number = _number(right)
+    elif _is_probability(right) and (isinstance(part, exp.EQ) or not greater):
+        number = _number(left)
+    else:
+        return None
+    return number if isinstance(part, exp.GT | exp.LT) else _below(number)
+
+
+def _is_probability(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Column) and tree.parts[0].name.lower() == "probability"
+
+
+def _number(tree: exp.Expr) -> float | None:
+    if isinstance(tree, exp.Literal) and not tree.is_string:
+        return float(tree.this)
+    return None
+
+
+def _below(number: float | None) -> float | None:
+    """The next smaller number: a row whose probability is `number` exceeds it."""
+    return None if number is None else math.nextafter(number, -math.inf)

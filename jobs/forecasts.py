@@ -1,0 +1,132 @@
+"""What a batch of `predict` forecasts, of the subscriptions whose forecasts are kept: the rows of `predict_match`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.state_reader import Condition, among, shown_at
+from patternlake.delta_tables.visibility import visible
+from patternlake.udfs.machines.request import forecast, operands_of, text_of
+from patternlake.udfs.machines.result import INSTANCE_COLUMNS, ROWS, live_rows
+from patternlake.udfs.record_batches import BATCH_ROWS, columns_of
+
+TABLE, INSTANCES, MOVES = "forecasts", "machine_instances", "machine_transitions"
+
+KEPT = "kept_above"
+"""Key of a published subscription whose forecasts are kept: the probability that they exceed."""
+
+_TASK_BYTES = 16 << 20
+"""Bytes of instances' files for one task, about; the instances of a partition are never divided."""
+_MOST_TASKS = 1000
+_MOVES = {
+    "left_state": "state",
+    "age": "age",
+    "following_state": "next_state",
+    "following_age": "next_age",
+    "moves": "moves",
+}
+_CARRIED = ("part", "joins")
+_LISTS = pa.list_(pa.string())
+_SCHEMA = pa.schema(
+    [("subscription", pa.string()), ("lookahead", pa.int32()), *ROWS, *((name, _LISTS) for name in _CARRIED)]
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One subscription whose forecasts are kept.
+
+    Attributes
+    ----------
+    name, lookahead, threshold
+        Its name, how far it looks, and what a forecast must exceed.
+    states
+        As `forecast` gives them.
+    operands
+        Names of its operands.
+    """
+
+    name: str
+    lookahead: int
+    threshold: float
+    states: Sequence[Mapping[str, Any]]
+    operands: Sequence[str]
+
+
+def forecast_rows(batch: Batch) -> DataFrame | None:
+    """Rows of `forecasts`; None where no forecasts are kept.
+
+    Parameters
+    ----------
+    batch
+        A batch of `predict` whose instances and moves are written, and those that they replace closed.
+    """
+    entries = {name: one for name, one in batch.configuration["subscriptions"].items() if KEPT in one}
+    if not entries:
+        return None
+    asked = _asked(batch, entries)
+    states = sorted({state["state_id"] for each in asked for state in each.states})
+    where = [Condition("stream_id", "=", batch.stream_id), *shown_at(batch.base_batch, batch.batch_id)]
+    size = batch.database.state.size(INSTANCES, [*where, among("state_id", states)])
+    tasks = max(1, min(_MOST_TASKS, -(-size // _TASK_BYTES)))
+    live = batch.database.table(INSTANCES).where(visible(TABLES[INSTANCES], batch) & F.col("state_id").isin(states))
+    live = live.select(*INSTANCE_COLUMNS)
+
+    def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [each for each in batches if each.num_rows]
+        if held:
+            columns = columns_of(pa.Table.from_batches(held))
+            for each in asked:
+                yield from _rows(each, columns)
+
+    dealt = live.repartition(tasks, "part") if tasks > 1 else live.coalesce(1)
+    rows = dealt.mapInArrow(made, from_arrow_schema(_SCHEMA))
+    return rows.drop("key").select(
+        F.lit(batch.stream_id).cast("int").alias("stream_id"),
+        F.lit(batch.batch_id).cast("bigint").alias("batch_id"),
+        *[F.col(name) for name in _SCHEMA.names if name not in ("key", "joins")],
+        _bound(F.col("joins")).alias("joins"),
+    )
+
+
+def _asked(batch: Batch, entries: Mapping[str, Mapping[str, Any]]) -> list[Asked]:
+    """What the subscriptions forecast, by the moves that the batch has written."""
+    moves: dict[str, list[dict[str, Any]]] = {name: [] for name in entries}
+    written = batch.written(MOVES).where(F.col("subscription").isin(sorted(entries)))
+    for row in written.select("subscription", *_MOVES).collect():
+        moves[row.subscription].append({name: row[column] for column, name in _MOVES.items()})
+    found = []
+    for name, entry in sorted(entries.items()):
+        text = text_of(name, entry, batch.configuration["stream"])
+        states = forecast(text, moves[name])
+        found.append(Asked(name, int(entry["lookahead"]), float(entry[KEPT]), states, operands_of(text)))
+    return found
+
+
+def _rows(asked: Asked, instances: Mapping[str, pa.Array]) -> list[pa.RecordBatch]:
+    found = live_rows(instances, asked.states, asked.operands, asked.threshold, _CARRIED)
+    same = {"subscription": asked.name, "lookahead": asked.lookahead}
+    columns = [
+        (
+            pa.repeat(pa.scalar(same[field.name], field.type), found.num_rows)
+            if field.name in same
+            else found[field.name].combine_chunks().cast(field.type)
+        )
+        for field in _SCHEMA
+    ]
+    return list(pa.Table.from_arrays(columns, schema=_SCHEMA).to_batches(max_chunksize=BATCH_ROWS))
+
+
+def _bound(joins: Column) -> Column:
+    """Values of join variables up to the last that is bound: how many there are, other subscriptions take part in."""
+    places = F.transform(joins, lambda value, place: F.when(value.isNotNull(), place + 1).otherwise(0))
+    return F.slice(joins, 1, F.coalesce(F.array_max(places), F.lit(0)))
