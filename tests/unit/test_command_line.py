@@ -145,8 +145,8 @@ def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixt
 
 def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "forget", "--conf", str(conf)) == 1
-    said = "there is no job 'forget'; jobs are ingest, sketch, trends, groups, predict, alerts, evaluate, maintain, all\n"
-    assert capsys.readouterr().err == said
+    jobs = "ingest, sketch, trends, groups, predict, alerts, evaluate, maintain, all"
+    assert capsys.readouterr().err == f"there is no job 'forget'; jobs are {jobs}\n"
 
 
 def test_an_unknown_object_is_refused_with_the_known_ones(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
