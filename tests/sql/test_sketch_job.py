@@ -283,6 +283,26 @@ def test_exact_answers_do_not_age(lake: SketchLake) -> None:
         assert answer
 
 
+def test_segments_age_by_the_events_that_came_after_them(lake: SketchLake, caplog: pytest.LogCaptureFixture) -> None:
+    # An event a day, so many days are so many events. The stream has no watermark, against which time could be told.
+    made = [E(day * DAY, name) for day, name in enumerate(AGED)]
+    stream = lake.stream("aged by events", made, sketch={"events_per_leaf": 2, "fpq": 1e-4}, allowed_lateness="none")
+    stream.run("maintain", age=AGES)
+    assert {segment for segment, _, _ in nodes_by_place(stream)} == {0, 1, 2, 3, 4}
+    assert "is not aged by time: its stream has no watermark" in caplog.text
+    counted = [{**rule, "after": str(rule["after"]).replace("days", "events")} for rule in AGES]
+    stream.run("maintain", age=counted)
+    kept: dict[int, set[int]] = {}
+    for segment, level, _ in nodes_by_place(stream):
+        kept.setdefault(segment, set()).add(level)
+    assert kept == {1: {2}, 2: {1, 2}, 3: {0, 1, 2}, 4: {0, 1, 2}}
+    # As after ageing by time: what is gone is gone at every moment.
+    then = stream.moments[0]
+    assert lake.said([stream.exists(text, as_of=then) for text in ("C ; F", "D ; D ; C", "X")]) == [True, None, None]
+    (error,) = lake.errors([stream.seq("C ; F", as_of=then)])
+    assert error.startswith("ageing has dropped the sketch of positions 1 to 8 of 'aged by events'")
+
+
 def test_maintaining_again_removes_nothing_and_new_events_age_the_next_segments(
     lake: SketchLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
