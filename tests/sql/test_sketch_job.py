@@ -101,6 +101,23 @@ def test_sizes_are_fitted_again_when_the_vocabulary_grows(lake: SketchLake) -> N
     assert [plan["from_segment"] for plan in plans] == sorted({plan["from_segment"] for plan in plans})
 
 
+def test_sizes_shrink_when_a_stream_gets_sparser(lake: SketchLake) -> None:
+    # Segments of 16 events in leaves of 4: two of different names, then many of the same one.
+    made = [E(number * 1000, f"n{number}" if number < 32 else "A") for number in range(160)]
+    sketch = {"events_per_leaf": 4}
+    streams = [lake.stream(f"sparser {batches}", *in_batches(made, batches), sketch=sketch) for batches in (1, 3)]
+    states = [json.loads(stream.publications()[-1]["state"]) for stream in streams]
+    for stream, state in zip(streams, states, strict=True):
+        assert nodes_by_place(stream) == as_published(naive_tree(stream, stream.publications()[-1]))
+        assert [plan["from_segment"] for plan in state["plans"]] == [0, 6]
+        before, after = (plan["sizing"]["levels"][0]["bits"] for plan in state["plans"])
+        assert 2 * after <= before
+    assert states[0]["plans"] == states[1]["plans"]
+    assert states[0]["sparse"] == states[1]["sparse"]
+    pattern = sequence("n31", "A")
+    assert lake.spans([stream.seq(pattern.text(), verify=True) for stream in streams]) == [[(32, 33)]] * 2
+
+
 def test_uniform_leaves_out_parents_that_would_be_too_dense(lake: SketchLake) -> None:
     # The thesis expects 60·√n distinct tokens among n (Heaps' law): fewer than there are, if 4,800 are all different.
     made = [E(number, f"n{number}", f"k{number}", {"tag": f"u{number}"}) for number in range(1500)]

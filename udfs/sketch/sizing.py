@@ -13,7 +13,18 @@ from patternlake.udfs.sketch.feasibility import infeasible
 from patternlake.udfs.sketch.filter_size import filter_rate, row_probes, smallest_filter, thesis_filter
 from patternlake.udfs.sketch.heaps import DEFAULT_BETA, DEFAULT_K, expected_distinct, fit_heaps
 
-__all__ = ["STRUCTURES", "KeyList", "Level", "Sizing", "filter_rate", "fit_heaps", "plan", "refit", "row_probes"]
+__all__ = [
+    "STRUCTURES",
+    "KeyList",
+    "Level",
+    "Sizing",
+    "filter_rate",
+    "fit_heaps",
+    "plan",
+    "refit",
+    "row_probes",
+    "shrunk",
+]
 
 STRUCTURES = ("leveled", "uniform")
 MOST_LEVELS = 11
@@ -99,15 +110,19 @@ class Sizing:
         return -(-self.expected_events // self.segment_events)
 
     @cached_property
-    def segment_bytes(self) -> int:
-        """Bytes of a finished segment: all nodes that can exist, and its list of keys."""
-        nodes = sum(
+    def node_bytes(self) -> int:
+        """Bytes of all nodes that a finished segment can have."""
+        return sum(
             level.bits // 8 * int(self.fanout ** (self.height - 1 - number)) for number, level in enumerate(self.levels)
         )
+
+    @cached_property
+    def segment_bytes(self) -> int:
+        """Bytes of a finished segment: all nodes that can exist, and its list of keys."""
         if self.keys is None:
-            return nodes
+            return self.node_bytes
         keys = expected_distinct(self.segment_events, self.keys.heaps_k, self.keys.heaps_beta)
-        return nodes + math.ceil(keys * (self.keys.bytes_per_key + _KEY_OVERHEAD))
+        return self.node_bytes + math.ceil(keys * (self.keys.bytes_per_key + _KEY_OVERHEAD))
 
     @property
     def total_bytes(self) -> int:
@@ -250,6 +265,44 @@ def refit(sizing: Sizing, measured: Sequence[float]) -> Sizing:
         f"a finished segment has more distinct tokens per node than planned ({denser}), and sizes for them do not fit: "
         + _refusal(sizing, [counts])
     )
+
+
+def shrunk(sizing: Sizing, measured: Sequence[float]) -> Sizing:
+    """Lower the levels that finished segments showed to be sparser than planned.
+
+    The new sizes hold from the next segment on, and give the same rates. Height, fanout and leaf size stay; no level
+    grows. ``uniform`` stays as it is: the thesis sizes it by a law, which most streams lie far below from the start.
+
+    Parameters
+    ----------
+    sizing
+        The plan that the segments were built with.
+    measured
+        Distinct tokens per node of each level, the leaves first; 0 for a level without nodes, which stays as it is.
+
+    Returns
+    -------
+    The new plan; `sizing` itself where nothing is sparser.
+
+    Raises
+    ------
+    ArgumentError
+        If `measured` has not one value per level.
+    """
+    if len(measured) != sizing.height:
+        raise ArgumentError(
+            f"{len(measured)} measured levels for a plan of {sizing.height}: one value per level is needed"
+        )
+    planned = [float(level.expected) for level in sizing.levels]
+    found = [float(math.ceil(value)) or plan for value, plan in zip(measured, planned, strict=True)]
+    lowered = [number for number in range(sizing.height) if found[number] < planned[number]]
+    if not lowered or sizing.structure == "uniform":
+        return sizing
+    fresh = _sized(sizing, [min(pair) for pair in zip(planned, found, strict=True)], sizing.fpq)
+    # Smaller filters than those there are can't be too large.
+    assert fresh is not None
+    levels = tuple(fresh.levels[number] if number in lowered else level for number, level in enumerate(sizing.levels))
+    return replace(sizing, levels=levels)
 
 
 def _check(template: Sizing, height: int | None) -> None:
