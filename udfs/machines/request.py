@@ -14,7 +14,7 @@ from patternlake.udfs.arguments import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.machines.composite_states import START, CompositeState, complete, state_name
 from patternlake.udfs.machines.forecasting import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
-from patternlake.udfs.machines.from_config import Group, groups_of
+from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.limits import MOST_LOOKAHEAD
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
@@ -41,7 +41,9 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
     Returns
     -------
     ``text``: for `forecast`; ``number``: of the stream; ``base``, ``batch``: of its state; ``operands``: names, in text
-    order; ``threshold``: that holds.
+    order; ``threshold``: that holds, None where a precision is wanted; ``wanted``: then, what
+    `wanted_precision.threshold_for` takes; ``stream``: its name; ``now``: microseconds, the watermark up to which
+    events were taken.
 
     Raises
     ------
@@ -66,9 +68,10 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
         )
     entry = configuration["subscriptions"][name]
     stream = {part: configuration["stream"][part] for part in ("attributes", "key")}
+    chosen = given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD))
     entry = {**entry, "lookahead": given(arguments, "lookahead", entry.get("lookahead", DEFAULT_LOOKAHEAD))}
     text = json.dumps({"name": name, "entry": entry, "stream": stream}, sort_keys=True)
-    (subscription,) = _group(text).compiled.subscriptions
+    (subscription,) = group_of(text).compiled.subscriptions
     if arguments.get("key") is not None and not subscription.partition:
         raise ArgumentError(
             f"key => {arguments['key']!r}: the subscription {name!r} has no PARTITION BY, so its matches belong to no "
@@ -80,7 +83,12 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
         "base": published_stream["at"]["base_batch"],
         "batch": published_stream["at"]["batch_id"],
         "operands": [primitive.name for primitive in subscription.primitives],
-        "threshold": given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD)),
+        "threshold": None if isinstance(chosen, Mapping) else chosen,
+        "wanted": {"subscription": name, "lookahead": entry["lookahead"], "entry": entry, **chosen}
+        if isinstance(chosen, Mapping)
+        else None,
+        "stream": published_stream["at"]["object"],
+        "now": published_stream["at"]["watermark"],
     }
 
 
@@ -112,10 +120,16 @@ def _published_stream(name: str, as_of: int | None, published: Mapping[str, Mapp
 
 
 @lru_cache(maxsize=64)
-def _group(text: str) -> Group:
+def group_of(text: str) -> Group:
+    """The subscription that a text asks of, by itself."""
     parts = json.loads(text)
     (group,) = groups_of({parts["name"]: parts["entry"]}, parts["stream"])
     return group
+
+
+def attribute_types(text: str) -> dict[str, str]:
+    """Spark type of each attribute of the stream that a text asks of."""
+    return types_of(json.loads(text)["stream"])
 
 
 def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -134,7 +148,7 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     ``hazards`` (`Forecaster.hazard` of each of these ages) and ``trained_on``.
     """
     entry = json.loads(text)["entry"]
-    group = _group(text)
+    group = group_of(text)
     (subscription,) = group.compiled.subscriptions
     graph, lookahead = group.compiled.graph, int(entry["lookahead"])
     counts = counts_from(
