@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts.passage import Forecaster
@@ -16,7 +17,7 @@ from patternlake.udfs.machines.kernels.matching_primitives import matching_primi
 from patternlake.udfs.machines.kernels.running import Machines, nothing_held
 from patternlake.udfs.machines.kernels.stream import Stream
 from patternlake.udfs.machines.kernels.tables import Compiled, IntArray, compiled
-from patternlake.udfs.machines.query import compile_subscription
+from patternlake.udfs.machines.query import Subscription, compile_subscription
 
 LETTERS, SHARES = ("a", "b", "c", "d", "x"), (0.2, 0.2, 0.2, 0.2, 0.2)
 SECOND = 1_000_000
@@ -24,10 +25,17 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Source:
-    """Codes of letters, and times in microseconds."""
+    """Codes of letters, and times in microseconds; `begins` is where partitions begin, the first one at 0."""
 
     codes: IntArray
     times: IntArray
+    letters: tuple[str, ...] = LETTERS
+    begins: tuple[int, ...] = (0,)
+
+    @property
+    def event_at(self) -> IntArray:
+        """Where the events of each partition begin, and where the last one's end."""
+        return np.array([*self.begins, len(self.codes)], np.int64)
 
 
 def independent(events: int, seed: int, *, irregular: bool = False) -> Source:
@@ -53,42 +61,59 @@ def markov(events: int, seed: int) -> Source:
     return Source(codes, np.arange(events, dtype=np.int64) * SECOND)
 
 
-def made_of(query: str) -> Compiled:
-    """A subscription, kept as the job `evaluate` keeps it."""
-    return compiled([compile_subscription(parse(query))], merge=False, dominate=False)
+def made_of(*subscriptions: Subscription) -> Compiled:
+    """Subscriptions, kept as the job `evaluate` keeps them."""
+    return compiled(subscriptions, merge=False, dominate=False)
+
+
+def asked(query: str) -> Subscription:
+    """A subscription by its text."""
+    return compile_subscription(parse(query))
 
 
 def run(made: Compiled, source: Source, *, tracing: bool = False) -> Machines:
-    """Let one partition take the events of a source."""
+    """Let the partitions of a source take its events."""
     events = len(source.codes)
-    at, who = matching_primitives(made.primitives, source.codes, LETTERS, {})
+    at, who = matching_primitives(made.primitives, source.codes, list(source.letters), {})
     weight = np.arange(events + 1, dtype=np.float64)
     stream = Stream(source.times, np.arange(events) + 1, at, who, np.empty((0, events), np.int64), weight)
     machines = Machines(made, tracing=tracing)
-    machines.take(nothing_held(made, 1), np.array([0, events]), stream)
+    machines.take(nothing_held(made, len(source.begins)), source.event_at, stream)
     return machines
 
 
 def forecaster_of(query: str, source: Source, lookahead: int) -> Forecaster:
     """A subscription trained on a source."""
-    made = made_of(query)
+    made = made_of(asked(query))
     return Forecaster(made.subscriptions[0], counts_of(made, run(made, source).totals, 0), lookahead)
 
 
-def calibration(query: str, trained: Source, tested: Source, lookaheads: Sequence[int]) -> list[tuple[float, float]]:
-    """The mean forecast of all live rows at all events, and the share of them that comes true, by lookahead."""
-    made = made_of(query)
-    group = Group((query,), made, 0.0)
-    told = told_by(group, run(made, trained).totals, max(lookaheads), [0.0])
-    judged = np.zeros((1, len(lookaheads), BINS + 1, 4))
+def judged(
+    subscriptions: Sequence[Subscription],
+    trained: Source,
+    tested: Source,
+    lookaheads: Sequence[int],
+    thresholds: Sequence[float] = (),
+) -> NDArray[np.float64]:
+    """What `trials.judge` makes of the forecasts of some subscriptions: float64[subscriptions, n, t + BINS + 1, 4]."""
+    made, count = made_of(*subscriptions), len(subscriptions)
+    group = Group(tuple(map(str, range(count))), made, 0.0)
+    told = told_by(group, run(made, trained).totals, max(lookaheads), [0.0] * count)
+    found = np.zeros((count, len(lookaheads), len(thresholds) + BINS + 1, 4))
     judge(
         run(made, tested, tracing=True).trace,
-        np.array([0, len(tested.codes)]),
+        tested.event_at,
         tested.times,
         made.tables,
         told,
         np.array(lookaheads),
-        np.empty(0),
-        judged,
+        np.array(thresholds, np.float64),
+        found,
     )
-    return [(one[2] / one[0], one[1] / one[0]) for one in judged[0, :, -1].tolist()]
+    return found
+
+
+def calibration(query: str, trained: Source, tested: Source, lookaheads: Sequence[int]) -> list[tuple[float, float]]:
+    """The mean forecast of all live rows at all events, and the share of them that comes true, by lookahead."""
+    found = judged([asked(query)], trained, tested, lookaheads)
+    return [(one[2] / one[0], one[1] / one[0]) for one in found[0, :, -1].tolist()]

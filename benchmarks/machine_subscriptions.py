@@ -11,8 +11,9 @@ What the paper leaves open is chosen here:
   rounded, and moved to the nearest end where they lie outside. It is so for the events of `gaussian_cs` (numbered) and
   for the lengths of partial matches of `gaussian_pub`, from 1 to `length - 1`.
 - Which sequence comes next is drawn without replacement from 20 full and 20 partial matches of each subscription (the
-  paper's quotas), so each is as likely as the others that are left; when none is left, quotas begin anew. The stream
-  ends after the number of events that was asked for, mostly before quotas are used up.
+  paper's quotas; for its Fig. 10, from 20 full and a multiple of 20 partial ones), so each is as likely as the others
+  that are left; when none is left, quotas begin anew. The stream ends after the number of events that was asked for,
+  mostly before quotas are used up.
 - All events that no primitive takes have one name.
 """
 
@@ -92,10 +93,10 @@ def asked(workload: Workload, rng: np.random.Generator) -> Asked:
     return Asked(workload, events, order.argsort(axis=1) < workload.later)
 
 
-def stream(subscriptions: Asked, n: int, rng: np.random.Generator) -> IntArray:
-    """The numbers of n events; `pool` stands for one that no primitive takes."""
+def stream(subscriptions: Asked, n: int, rng: np.random.Generator, *, partial: int = 1) -> IntArray:
+    """The numbers of n events, `pool` of one that no primitive takes; for each full match so many partial ones."""
     pieces, taken = [], 0
-    sequences = _sequences(subscriptions, rng)
+    sequences = _sequences(subscriptions, rng, partial)
     while taken < n:
         if rng.random() < 0.5:
             size = int(rng.integers(1, LONGEST_IRRELEVANT + 1))
@@ -111,14 +112,15 @@ def full_matches(subscriptions: Asked, rng: np.random.Generator) -> IntArray:
     return np.concatenate(subscriptions.events[rng.permutation(len(subscriptions.events))])
 
 
-def _sequences(subscriptions: Asked, rng: np.random.Generator) -> Iterator[IntArray]:
+def _sequences(subscriptions: Asked, rng: np.random.Generator, partial: int) -> Iterator[IntArray]:
     """Full and partial matches, forever."""
     workload = subscriptions.workload
+    kinds = 1 + partial
     while True:
-        order = rng.permutation(2 * QUOTA * workload.subscriptions)
+        order = rng.permutation(kinds * QUOTA * workload.subscriptions)
         sizes = _drawn(rng, workload.partial, 1, workload.length - 1, (len(order),))
         for number, size in zip(order.tolist(), sizes.tolist(), strict=True):
-            subscription, full = number // (2 * QUOTA), number % 2 == 0
+            subscription, full = number // (kinds * QUOTA), number % kinds == 0
             yield subscriptions.events[subscription, : workload.length if full else size]
 
 

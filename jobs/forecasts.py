@@ -15,6 +15,7 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, among, shown_at
 from patternlake.delta_tables.visibility import visible
+from patternlake.udfs.machines.passing_time import completable_rows, rows_read
 from patternlake.udfs.machines.request import forecast, operands_of, text_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, ROWS, live_rows
 from patternlake.udfs.record_batches import BATCH_ROWS, columns_of
@@ -51,42 +52,53 @@ class Asked:
         Its name, how far it looks, and what a forecast must exceed.
     states
         As `forecast` gives them.
-    operands
-        Names of its operands.
+    text
+        Of the request, as `text_of` gives it.
     """
 
     name: str
     lookahead: int
     threshold: float
     states: Sequence[Mapping[str, Any]]
-    operands: Sequence[str]
+    text: str
+
+    @property
+    def operands(self) -> list[str]:
+        """Names of its operands, in text order."""
+        return operands_of(self.text)
 
 
-def forecast_rows(batch: Batch) -> DataFrame | None:
+def forecast_rows(batch: Batch, now: int | None) -> DataFrame | None:
     """Rows of `forecasts`; None where no forecasts are kept.
 
     Parameters
     ----------
     batch
         A batch of `predict` whose instances and moves are written, and those that they replace closed.
+    now
+        Microseconds since the epoch: the watermark up to which it took events, or None.
     """
     entries = {name: one for name, one in batch.configuration["subscriptions"].items() if KEPT in one}
     if not entries:
         return None
     asked = _asked(batch, entries)
-    states = sorted({state["state_id"] for each in asked for state in each.states})
+    more = [rows_read(each.text) for each in asked]
+    states = sorted(
+        {state["state_id"] for each in asked for state in each.states} | {one for _, others in more for one in others}
+    )
+    read = list(dict.fromkeys((*INSTANCE_COLUMNS, *(column for columns, _ in more for column in columns))))
     where = [Condition("stream_id", "=", batch.stream_id), *shown_at(batch.base_batch, batch.batch_id)]
     size = batch.database.state.size(INSTANCES, [*where, among("state_id", states)])
     tasks = max(1, min(_MOST_TASKS, -(-size // _TASK_BYTES)))
     live = batch.database.table(INSTANCES).where(visible(TABLES[INSTANCES], batch) & F.col("state_id").isin(states))
-    live = live.select(*INSTANCE_COLUMNS)
+    live = live.select(*read)
 
     def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = [each for each in batches if each.num_rows]
         if held:
             columns = columns_of(pa.Table.from_batches(held))
             for each in asked:
-                yield from _rows(each, columns)
+                yield from _rows(each, columns, now)
 
     dealt = live.repartition(tasks, "part") if tasks > 1 else live.coalesce(1)
     rows = dealt.mapInArrow(made, from_arrow_schema(_SCHEMA))
@@ -108,12 +120,14 @@ def _asked(batch: Batch, entries: Mapping[str, Mapping[str, Any]]) -> list[Asked
     for name, entry in sorted(entries.items()):
         text = text_of(name, entry, batch.configuration["stream"])
         states = forecast(text, moves[name])
-        found.append(Asked(name, int(entry["lookahead"]), float(entry[KEPT]), states, operands_of(text)))
+        found.append(Asked(name, int(entry["lookahead"]), float(entry[KEPT]), states, text))
     return found
 
 
-def _rows(asked: Asked, instances: Mapping[str, pa.Array]) -> list[pa.RecordBatch]:
-    found = live_rows(instances, asked.states, asked.operands, asked.threshold, _CARRIED)
+def _rows(asked: Asked, instances: Mapping[str, pa.Array], now: int | None) -> list[pa.RecordBatch]:
+    found = live_rows(
+        completable_rows(asked.text, instances, now), asked.states, asked.operands, asked.threshold, _CARRIED
+    )
     same = {"subscription": asked.name, "lookahead": asked.lookahead}
     columns = [
         (

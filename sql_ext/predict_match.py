@@ -16,8 +16,10 @@ from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
+from patternlake.udfs.machines.passing_time import completable_rows, rows_read
 from patternlake.udfs.machines.request import check_request, forecast
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, threshold_for
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
@@ -43,24 +45,40 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     moves = lake.reader.rows("machine_transitions", tuple(_MOVES), of_subscription)
     moves = moves.filter(pc.is_valid(moves["left_state"])).rename_columns(list(_MOVES.values()))
     states = forecast(request["text"], moves.to_pylist())
-    where = [*mine, among("state_id", [one["state_id"] for one in states])]
-    operands, threshold, key = request["operands"], request["threshold"], arguments["key"]
+    text, now = request["text"], request["now"]
+    more, others = rows_read(text)
+    read = (*INSTANCE_COLUMNS, *more)
+    where = [*mine, among("state_id", [*(one["state_id"] for one in states), *others])]
+    operands, key = request["operands"], arguments["key"]
+    threshold = request["threshold"]
+    if request["wanted"] is not None:
+        threshold = _threshold(lake, snapshot.published("evaluate", request["stream"]).at, request["wanted"])
     if lake.small("machine_instances", where):
-        rows = lake.reader.rows("machine_instances", INSTANCE_COLUMNS, where)
+        rows = lake.reader.rows("machine_instances", read, where)
         if key is not None and rows.num_rows:
             part = rows[PART].combine_chunks()
             rows = rows.filter(event_rows.of_key(part, len(part[0]), key))
-        return Answer(live_rows(columns_of(rows), states, operands, threshold))
-    instances = lake.frame("machine_instances", where).select(*INSTANCE_COLUMNS)
+        return Answer(live_rows(completable_rows(text, columns_of(rows), now), states, operands, threshold))
+    instances = lake.frame("machine_instances", where).select(*read)
     if key is not None:
         instances = event_rows.with_key(instances, key)
     portions = max(1, min(MOST_PORTIONS, -(-lake.reader.size("machine_instances", where) // TASK_BYTES)))
     portion = F.pmod(F.hash(PART), F.lit(portions)).cast("int")
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield live_rows(columns, states, operands, threshold)
+        yield live_rows(completable_rows(text, columns, now), states, operands, threshold)
 
     return Answer(tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, FUNCTION.schema))
+
+
+def _threshold(lake: Lake, judged: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> float:
+    """The threshold of a subscription that wants a precision, by an evaluation."""
+    rows: list[dict[str, Any]] = []
+    if judged is not None:
+        mine = [Condition("stream_id", "=", judged["stream_id"]), *shown_at(judged["base_batch"], judged["batch_id"])]
+        mine.append(Condition("subscription", "=", wanted["subscription"]))
+        rows = lake.reader.rows("forecast_evaluation", EVALUATION_COLUMNS, mine).to_pylist()
+    return threshold_for(wanted, judged, rows)
 
 
 FUNCTION = TableFunction(

@@ -22,7 +22,11 @@ TABLE = Table(
         Column("from_batch", "BIGINT", "the batch that wrote the row"),
         Column("to_batch", "BIGINT", "the batch that replaced the row; NULL: none did"),
         Column("lookahead", "INT", "events that a forecast looks ahead, unless a call says otherwise"),
-        Column("threshold", "DOUBLE", "probability that a forecast must exceed, unless a call says otherwise"),
+        Column(
+            "threshold",
+            "DOUBLE",
+            "probability that a forecast must exceed, unless a call says otherwise; NULL: as the evaluation says",
+        ),
         Column("smoothing", "DOUBLE", "added to the count of every possible move"),
         Column("decay", "DOUBLE", "share of a count that is lost in a day of event time"),
         Column("operands", "ARRAY<STRING>", "names of its operands in text order"),

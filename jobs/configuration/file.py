@@ -112,12 +112,12 @@ class Configuration(Section):
 
         Those that say so, and those that an alert is about: then all that its predicate may choose.
         """
-        found = {name: each.threshold for name, each in self.subscriptions.items() if each.forecasts == KEEP}
+        found = {name: each.least for name, each in self.subscriptions.items() if each.forecasts == KEEP}
         for alert in self.alerts.values():
             if alert.of == FORECAST:
-                threshold = self.subscriptions[alert.name].threshold
-                bound = threshold if alert.bound is None else alert.bound
-                found[alert.name] = min(found.get(alert.name, threshold), bound)
+                least = self.subscriptions[alert.name].least
+                bound = least if alert.bound is None else alert.bound
+                found[alert.name] = min(found.get(alert.name, least), bound)
         return found
 
     def stream_of_alert(self, name: str) -> str:
@@ -133,6 +133,12 @@ class Configuration(Section):
                 known = ", ".join(map(repr, there)) or "none"
                 hint = values.suggest(alert.name, there)
                 raise problem(f"{section} has no {alert.name!r}{hint}; there: {known}", "alerts", name, "name")
+            if alert.of == FORECAST and alert.bound is None and self.subscriptions[alert.name].wants_precision:
+                why = (
+                    f"the threshold of {alert.name!r} is a wanted precision, and which probability that is changes "
+                    "with each evaluation; say above which one to tell, such as probability >= 0.3"
+                )
+                raise problem(why, "alerts", name, "where")
 
     def _check_queries(self, section: str) -> None:
         queries: dict[str, TrendConfiguration | GroupConfiguration | SubscriptionConfiguration] = getattr(self, section)

@@ -14,9 +14,9 @@ HIGHEST = 11
 
 
 class AgeRule(Section):
-    """From an age on, only nodes of `keep_level` and above are kept, or none."""
+    """From an age on, in time or in events, only nodes of `keep_level` and above are kept, or none."""
 
-    after: Annotated[timedelta, BeforeValidator(values.duration)]
+    after: Annotated[timedelta | int, BeforeValidator(values.age)]
     keep_level: int | None = Field(default=None, ge=1)
     drop: bool | None = None
 
@@ -27,6 +27,24 @@ class AgeRule(Section):
         if (self.keep_level is None) == (self.drop is None):
             raise problem("a rule has one of keep_level and `drop: true`", "keep_level" if self.drop else "drop")
         return self
+
+    @property
+    def counted(self) -> bool:
+        """Whether it goes by the number of events."""
+        return isinstance(self.after, int)
+
+    @property
+    def shown(self) -> str:
+        """The age as it may be written."""
+        return f"{self.after:,} events" if isinstance(self.after, int) else str(self.after)
+
+    def comes_after(self, other: AgeRule) -> bool:
+        """Whether its age is the greater one, of two of one kind."""
+        if isinstance(self.after, int) and isinstance(other.after, int):
+            return self.after > other.after
+        assert isinstance(self.after, timedelta)
+        assert isinstance(other.after, timedelta)
+        return self.after > other.after
 
 
 class SketchConfiguration(Section):
@@ -67,8 +85,9 @@ class SketchConfiguration(Section):
             before = self.age[index - 1]
             if before.drop:
                 raise problem("stands after `drop: true`, when nothing is left; drop comes last", *place)
-            if rule.after <= before.after:
-                raise problem(f"{rule.after} is not later than the rule before it ({before.after})", *place, "after")
+            same = [one for one in self.age[:index] if one.counted == rule.counted]
+            if same and not rule.comes_after(same[-1]):
+                raise problem(f"{rule.shown} is not later than the rule before it ({same[-1].shown})", *place, "after")
             if rule.keep_level is not None and rule.keep_level <= (before.keep_level or 0):
                 raise problem(
                     f"{rule.keep_level} keeps no less than the rule before it ({before.keep_level}); levels rise",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from patternlake.jobs.configuration.streams import ObjectName, Section, Text, _one_of, problem
 from patternlake.jobs.configuration.values import parameters
@@ -14,25 +17,62 @@ from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD, MOST_SMOO
 KEEP, NONE = "keep", "none"
 
 
+@dataclass(frozen=True)
+class WantedPrecision:
+    """Stands for the least threshold above which so large a share of forecasts came true in the evaluation."""
+
+    precision: float
+
+
+def _or_precision(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """A number, or ``{precision: …}``."""
+    if not isinstance(value, Mapping):
+        return handler(value)
+    if set(value) != {"precision"}:
+        raise ValueError(f"{dict(value)!r} is no threshold; write a number from 0 to 1, or {{precision: 0.8}}")
+    precision = value["precision"]
+    number = isinstance(precision, int | float) and not isinstance(precision, bool) and math.isfinite(precision)
+    if not number or not 0 < precision <= 1:
+        raise ValueError(f"a precision of {precision!r} is out of range; greater than 0 and at most 1 would be right")
+    return WantedPrecision(float(precision))
+
+
+if TYPE_CHECKING:
+    Threshold = float | WantedPrecision
+else:
+    Threshold = Annotated[float, Field(ge=0, le=1), WrapValidator(_or_precision)]
+
+
 class SubscriptionConfiguration(Section):
     """One composite subscription to a stream."""
 
     stream: ObjectName
     query: Text
     lookahead: int = Field(default=10, ge=1, le=MOST_LOOKAHEAD)
-    threshold: float = Field(default=0.0, ge=0, le=1)
+    threshold: Threshold = 0.0
     params: Annotated[dict[str, str], BeforeValidator(parameters)] = Field(default_factory=dict)
     smoothing: float = Field(default=0.0, ge=0, le=MOST_SMOOTHING)
     decay: float = Field(default=0.0, ge=0, lt=1)
     forecasts: Annotated[str, _one_of(KEEP, NONE)] = NONE
 
     @property
+    def wants_precision(self) -> bool:
+        """Whether the threshold is one that the evaluation finds."""
+        return isinstance(self.threshold, WantedPrecision)
+
+    @property
+    def least(self) -> float:
+        """What forecasts exceed at least, whatever the evaluation finds."""
+        return 0.0 if isinstance(self.threshold, WantedPrecision) else self.threshold
+
+    @property
     def meaning(self) -> dict[str, Any]:
         """What goes into publications."""
+        wanted = self.threshold
         return {
             "query": self.query,
             "lookahead": self.lookahead,
-            "threshold": self.threshold,
+            "threshold": {"precision": wanted.precision} if isinstance(wanted, WantedPrecision) else wanted,
             "params": dict(sorted(self.params.items())),
             "smoothing": self.smoothing,
             "decay": self.decay,

@@ -39,6 +39,8 @@ _DURATIONS = {
 }
 _SHORT = {"ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
 
+_EVENTS = re.compile(r"\s*(\d+)\s*events?\s*", re.IGNORECASE)
+
 _TYPES = {
     "boolean": "boolean",
     "tinyint": "tinyint",
@@ -97,6 +99,19 @@ def duration(value: Any) -> timedelta:
     if float(found[1]) * unit.total_seconds() > LONGEST.total_seconds():
         raise ValueError(f"{value!r} is out of range; at most {LONGEST.days // 365} years")
     return float(found[1]) * unit
+
+
+def age(value: Any) -> timedelta | int:
+    """A duration, or a number of events: ``1000000 events``."""
+    found = _EVENTS.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        try:
+            return duration(value)
+        except ValueError as error:
+            raise ValueError(f"{error}, or a number of events like 1000000 events") from None
+    if int(found[1]) > LONG:
+        raise ValueError(f"{value!r} is out of range; at most {LONG} events")
+    return int(found[1])
 
 
 def lateness(value: Any) -> timedelta | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,12 +16,13 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
-from patternlake.delta_tables.tables.publications import PublicationsReader
+from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.configuration.file import AgeRule, Configuration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.maintain.attribute_counts import describe
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.sketch.sizing.sizes import Sizing
 
 logger = logging.getLogger(__name__)
 
@@ -91,10 +94,16 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
     last = PublicationsReader(db).latest("sketch", name)
     if last is None or not rules:
         return 0
-    if last.watermark is None:
-        logger.warning("sketch %r is not aged: its stream has no watermark (allowed_lateness: none)", name)
+    if last.watermark is None and not all(rule.counted for rule in rules):
+        logger.warning(
+            "sketch %r is not aged by time: its stream has no watermark (allowed_lateness: none); "
+            "a rule like {after: 1000000 events, …} needs none",
+            name,
+        )
+    finished = Finished(segment_ends(db, last), int(last.state["events"]), _sizing(last).segment_events, last.watermark)
+    floors = floors_after(rules, finished, last.state.get("floors", []))
+    if not floors:
         return 0
-    floors = floors_after(rules, last.watermark, segment_ends(db, last), last.state.get("floors", []))
     before = {_as_floor(floor) for floor in last.state.get("floors", [])}
     if {_as_floor(floor) for floor in floors} != before:
         object_state = load_object_state(db, "sketch", name, name)
@@ -117,9 +126,9 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
             logger.warning("sketch %r has an unfinished batch %d; it is aged after that", name, batch.batch_id)
             return 0
         batch.publish(rows_in=0, rows_out=0, watermark=last.watermark, state={**last.state, "floors": floors})
-    top = len(last.state["plans"][0]["sizing"]["levels"]) - 1
+    top = _sizing(last).height - 1
     begin = 0
-    # Later rules reach fewer segments and remove more of them.
+    # Later rules remove more, mostly of fewer segments; where one reaches further, nothing is left for those before it.
     for floor in reversed(floors):
         end = int(floor["before_segment"])
         if floor["level"] is None:
@@ -130,11 +139,36 @@ def _age(db: Database, name: str, rules: Sequence[AgeRule]) -> int:
     return begin
 
 
+@dataclass(frozen=True)
+class Finished:
+    """The finished segments of a sketch, and what their ages are measured against.
+
+    Attributes
+    ----------
+    ends
+        (segment, greatest event time), ascending.
+    events
+        How many events the sketch knows.
+    segment_events
+        Events of a segment.
+    watermark
+        None: the stream has none, and no segment has an age in time.
+    """
+
+    ends: Sequence[tuple[int, datetime]]
+    events: int
+    segment_events: int
+    watermark: datetime | None
+
+    def as_old(self, segment: int, end: datetime, after: timedelta | int) -> bool:
+        """Whether a segment has reached an age: in time, or in events that came after its last one."""
+        if isinstance(after, int):
+            return self.events - (segment + 1) * self.segment_events >= after
+        return self.watermark is not None and end <= self.watermark - after
+
+
 def floors_after(
-    rules: Sequence[AgeRule],
-    watermark: datetime,
-    ends: Sequence[tuple[int, datetime]],
-    known: Sequence[Mapping[str, Any]],
+    rules: Sequence[AgeRule], finished: Finished, known: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Which segments are old enough for which rule.
 
@@ -142,10 +176,8 @@ def floors_after(
     ----------
     rules
         In the order of their ages.
-    watermark
-        What ages are measured against.
-    ends
-        (segment, greatest event time) of the finished segments, ascending.
+    finished
+        The segments.
     known
         The floors so far: what was removed stays removed, whatever the rules say now.
 
@@ -157,8 +189,8 @@ def floors_after(
     found: dict[int | None, int] = {floor["level"]: int(floor["before_segment"]) for floor in known}
     for rule in rules:
         before = 0
-        for segment, end in ends:
-            if segment != before or end > watermark - rule.after:
+        for segment, end in finished.ends:
+            if segment != before or not finished.as_old(segment, end, rule.after):
                 break
             before = segment + 1
         level = None if rule.drop else rule.keep_level
@@ -168,7 +200,7 @@ def floors_after(
     floors: list[dict[str, Any]] = [{"level": level, "before_segment": before} for level, before in ordered]
     for floor in floors:
         if floor["level"] is None:
-            floor["until"] = _until(int(floor["before_segment"]), ends, known)
+            floor["until"] = _until(int(floor["before_segment"]), finished.ends, known)
     return floors
 
 
@@ -180,6 +212,11 @@ def _until(before: int, ends: Sequence[tuple[int, datetime]], known: Sequence[Ma
     already = max((int(floor["before_segment"]) for floor in gone), default=0)
     going = [timestamps.to_micros(end) for segment, end in ends if already <= segment < before]
     return max([*(int(floor["until"]) for floor in gone), *going])
+
+
+def _sizing(publication: Publication) -> Sizing:
+    """Of a sketch's first segment; height and events of a segment are those of all."""
+    return Sizing.from_json(json.dumps(publication.state["plans"][0]["sizing"]))
 
 
 def _as_floor(floor: Mapping[str, Any]) -> tuple[int | None, int]:

@@ -172,7 +172,7 @@ class _Builder:
         if self.last is not None:
             self._close(changed)
         phases.at("forecasting")
-        forecasts = forecast_rows(batch)
+        forecasts = forecast_rows(batch, self.watermark)
         if forecasts is not None:
             batch.append(FORECASTS, forecasts)
         return batch.publish(

@@ -24,7 +24,7 @@ def subscription_rows(spark: SparkSession, entries: Mapping[str, Any], groups: S
         (
             name,
             int(entry["lookahead"]),
-            float(entry["threshold"]),
+            None if isinstance(entry["threshold"], Mapping) else float(entry["threshold"]),
             float(entry["smoothing"]),
             float(entry["decay"]),
             [primitive.name for primitive in made[name].primitives],

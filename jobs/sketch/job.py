@@ -24,7 +24,7 @@ from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
-from patternlake.jobs.sketch.planning import denser, first_plan, tokens
+from patternlake.jobs.sketch.planning import Sparse, first_plan, next_sizes, tokens
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.sketch.batch import ROW_SCHEMA, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.sizing.sizes import Sizing
@@ -111,10 +111,11 @@ def _run(db: Database, work: Work, sizing: Sizing | None, configuration: SketchC
         before = batch.previous
         return batch.publish(rows_in=0, rows_out=0, watermark=before.watermark, state=dict(before.state))
     plans, expected = ([], None) if work.last is None else _state(work.last)
+    sparse = Sparse() if work.last is None else _sparse(work.last)
     if batch.adopted:
         sizing = _first_sizing(db, stream, configuration, work.last)
     plans = plans if sizing is None else [Plan(0, sizing)]
-    builder = _Builder(batch, EventsReader(db).published(stream), stream, configuration, plans, expected)
+    builder = _Builder(batch, EventsReader(db).published(stream), stream, configuration, plans, expected, sparse)
     state = builder.build()
     if work.last is not None:
         state["floors"] = work.last.state.get("floors", [])
@@ -135,7 +136,7 @@ def _run(db: Database, work: Work, sizing: Sizing | None, configuration: SketchC
 
 
 class _Builder:
-    """Builds the segments of one batch, re-fitting the sizes where a finished segment is denser than planned."""
+    """Builds the segments of one batch, re-fitting the sizes where finished segments are denser or sparser."""
 
     def __init__(
         self,
@@ -145,12 +146,14 @@ class _Builder:
         configuration: SketchConfiguration,
         plans: list[Plan],
         expected_events: int | None,
+        sparse: Sparse,
     ) -> None:
         self.batch = batch
         self.events = events
         self.stream = stream
         self.configuration = configuration
         self.plans = plans
+        self.sparse = sparse
         self.known = batch.source_from or 0
         self.total = batch.source_to or 0
         self.expressions = _expressions(stream)
@@ -168,11 +171,18 @@ class _Builder:
             number = len(self.plans) - 1
             self.batch.append(TABLE, self._rows(begin, number), part=str(number))
             phases.at("measuring sketch_nodes")
-            found = denser(self._measured(number, begin, finished), self.plans[number].sizing)
+            sizings = [plan.sizing for plan in self.plans]
+            found, self.sparse = next_sizes(self._measured(number, begin, finished), sizings, self.sparse)
             if found is None:
                 break
             segment, sizing = found
-            logger.info("sketch %r: segment %d is denser than planned, sizes re-fitted", self.batch.object, segment)
+            logger.info(
+                "sketch %r: sizes re-fitted after segment %d, from %d to %d bytes a segment",
+                self.batch.object,
+                segment,
+                sizings[-1].node_bytes,
+                sizing.node_bytes,
+            )
             self.batch.discard(TABLE, (F.col("segment") > segment) & (F.col("plan") == number))
             self.plans.append(Plan(segment + 1, sizing))
             begin = segment + 1
@@ -185,6 +195,7 @@ class _Builder:
             "plans": [
                 {"from_segment": plan.from_segment, "sizing": json.loads(plan.sizing.to_json())} for plan in self.plans
             ],
+            "sparse": {"segments": self.sparse.segments, "most": list(self.sparse.most)},
             "bytes": sum(self.plans[self._plan_of(segment)].sizing.segment_bytes for segment in range(self.segments)),
         }
 
@@ -258,3 +269,9 @@ def _state(last: Publication) -> tuple[list[Plan], int]:
         Plan(entry["from_segment"], Sizing.from_json(json.dumps(entry["sizing"]))) for entry in last.state["plans"]
     ]
     return plans, int(last.state["expected_events"])
+
+
+def _sparse(last: Publication) -> Sparse:
+    """What the last segments were, where a publication says it."""
+    known = last.state.get("sparse", {"segments": 0, "most": []})
+    return Sparse(int(known["segments"]), tuple(known["most"]))

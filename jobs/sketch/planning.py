@@ -1,6 +1,10 @@
-"""Sizes of a sketch's filters: fitted to the first events, re-fitted where a finished segment is denser."""
+"""Sizes of a sketch's filters: fitted to the first events, and again as finished segments are denser or sparser."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +15,7 @@ from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.udfs.sketch.batch import token_columns
 from patternlake.udfs.sketch.kernels.build import build_segment, mean_distinct
 from patternlake.udfs.sketch.sizing.heaps import fit_heaps
-from patternlake.udfs.sketch.sizing.planning import plan, refit
+from patternlake.udfs.sketch.sizing.planning import plan, refit, shrunk
 from patternlake.udfs.sketch.sizing.sizes import KeyList, Sizing
 from patternlake.udfs.sketch.tokens import tokenise
 
@@ -20,6 +24,70 @@ SAMPLE_EVENTS = 102_400
 
 MARGIN = 1.1
 """A segment counts as denser than planned, and is planned for anew, with this factor of room."""
+
+SPARSE_SEGMENTS = 4
+"""So many sparse segments in a row make the sizes smaller, twice as many each time that it happens again."""
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """The last finished segments of a plan, where half of its bytes would do for them.
+
+    Attributes
+    ----------
+    segments
+        How many.
+    most
+        The most distinct tokens per node that any of them has, by level.
+    """
+
+    segments: int = 0
+    most: tuple[float, ...] = ()
+
+    def then(self, found: Sequence[float], sizing: Sizing) -> Sparse:
+        """The same after one more segment."""
+        most = tuple(map(max, self.most, found)) if self.segments else tuple(found)
+        if _saves_half(sizing, most):
+            return Sparse(self.segments + 1, most)
+        return Sparse(1, tuple(found)) if _saves_half(sizing, found) else Sparse()
+
+
+def _saves_half(sizing: Sizing, found: Sequence[float]) -> bool:
+    return 2 * shrunk(sizing, [MARGIN * value for value in found]).node_bytes <= sizing.node_bytes
+
+
+def next_sizes(
+    measured: Sequence[tuple[int, Mapping[int, float]]], plans: Sequence[Sizing], sparse: Sparse
+) -> tuple[tuple[int, Sizing] | None, Sparse]:
+    """Where the sizes change, and what is known of sparse segments after that.
+
+    Sizes rise after one segment that is denser than planned. They fall after some in a row for which half of the bytes
+    would do; that these are more each time bounds how often a stream that comes and goes changes its sizes.
+
+    Parameters
+    ----------
+    measured
+        (segment, level → mean distinct tokens per node) of finished segments, in their order: those that were not
+        looked at before. How they are cut into calls doesn't matter.
+    plans
+        All sizes so far; the segments were built with the last one.
+    sparse
+        Of the segments of that plan before these.
+
+    Returns
+    -------
+    (the last segment of the old sizes and the new ones, if they change; the sparse segments at the end)
+    """
+    sizing = plans[-1]
+    needed = SPARSE_SEGMENTS << sum(after.node_bytes < before.node_bytes for before, after in pairwise(plans))
+    for segment, levels in measured:
+        raised = denser([(segment, levels)], sizing)
+        if raised is not None:
+            return raised, Sparse()
+        sparse = sparse.then([levels.get(level, 0.0) for level in range(sizing.height)], sizing)
+        if sparse.segments >= needed:
+            return (segment, shrunk(sizing, [MARGIN * value for value in sparse.most])), Sparse()
+    return None, sparse
 
 
 def first_plan(
@@ -64,7 +132,7 @@ def tokens() -> Column:
     return F.coalesce("tokens", F.array("name")).alias("tokens")
 
 
-def denser(measured: list[tuple[int, dict[int, float]]], sizing: Sizing) -> tuple[int, Sizing] | None:
+def denser(measured: Sequence[tuple[int, Mapping[int, float]]], sizing: Sizing) -> tuple[int, Sizing] | None:
     """The first finished segment that is denser than planned, and the sizes for all later ones.
 
     Parameters

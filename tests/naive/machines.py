@@ -281,8 +281,9 @@ class Partition:
         """All assignments that don't match yet and that a continuation can complete; the empty one among them."""
         return [bound for bound in self.fitting if not done(self.asked.root, bound) and self.completable(bound)]
 
-    def completable(self, bound: Assignment) -> bool:
-        return any(self.possible(bound, order) for order in orders(self.asked.root, bound))
+    def completable(self, bound: Assignment, now: int | None = None) -> bool:
+        """Whether a continuation can complete it, of events from the partition's last one on, or from `now` on."""
+        return any(self.possible(bound, order, now) for order in orders(self.asked.root, bound))
 
     def possible(self, bound: Assignment, order: Sequence[str], now: int | None = None) -> bool:
         """Whether the next events of the partition can be those that these operands take; `now`: from when on."""
@@ -387,14 +388,17 @@ def matches(subscription: Subscription, events: Iterable[Event]) -> list[Match]:
     return rows
 
 
-def live(subscription: Subscription, events: Iterable[Event]) -> list[Live]:
-    """predict_match without forecasts: a row for each partition, join values and set of bound operands."""
+def live(subscription: Subscription, events: Iterable[Event], now: int | None = None) -> list[Live]:
+    """predict_match without forecasts: a row for each partition, join values and set of bound operands.
+
+    `now` is the watermark, below which no more events come; None: what is live at the last event of each partition.
+    """
     rows = []
     for key, taken in partitions(subscription, events).items():
         partition = Partition(subscription, taken)
         kinds: dict[tuple[frozenset[tuple[str, Value]], frozenset[str]], list[Assignment]] = {}
         for bound in partition.live:
-            if bound:
+            if bound and (now is None or partition.completable(bound, max(now, taken[-1].time))):
                 kinds.setdefault((frozenset(partition.joined(bound)), frozenset(bound)), []).append(bound)
         for (joins, _), found in kinds.items():
             rows.append(Live(key, joins, positions(partition, smallest(subscription, found))))

@@ -8,10 +8,13 @@ import pytest
 from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import A, B, C, then
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sql.machine_lake import MachineStream
 from sql.sketch_lake import DATABASE, E, SketchLake, shared
 from unit.machines.test_trials import predictions
+
+from patternlake.jobs.messages import message
 
 CHAIN = naive.Subscription(then(A, B, C), "a ; b ; c PARTITION BY key", partition=("key",))
 HALF = 40
@@ -62,3 +65,30 @@ def test_a_change_of_what_is_judged_is_judged_anew(lake: SketchLake) -> None:
     stream.run("evaluate")
     rows = lake.rows(f"SELECT DISTINCT lookahead FROM {DATABASE}.forecast_evaluation WHERE stream = 'm_judged'")
     assert [row["lookahead"] for row in rows] == [2]
+
+
+def test_a_wanted_precision_is_the_least_threshold_that_reached_it(lake: SketchLake) -> None:
+    rng = random.Random(8)
+    events = [E(at * 1000, rng.choice("abx"), rng.choice("kl")) for at in range(90)]
+    stream = MachineStream(lake, "m_precise", {"ab": {"query": "a ; b PARTITION BY key", "lookahead": 3}})
+    stream.evaluation = {**EVALUATION, "thresholds": [0.0, 0.1, 0.2, 0.99]}
+    stream.queries["ab"]["threshold"] = {"precision": 0.2}
+    stream.deliver(events)
+    with pytest.raises(PySparkException) as raised:
+        stream.forecasts("ab")
+    assert "its forecasts were not evaluated by then; run `evaluate`" in message(raised.value)
+    stream.run("evaluate")
+    measured = {
+        row["low"]: row["precision"]
+        for row in lake.rows(
+            f"SELECT low, precision FROM {DATABASE}.forecast_evaluation "
+            "WHERE stream = 'm_precise' AND kind = 'threshold' AND lookahead = 3"
+        )
+    }
+    least = min(low for low, precision in measured.items() if (precision or 0) >= 0.2)
+    assert stream.forecasts("ab") == stream.forecasts("ab", threshold=least)
+    (row,) = lake.rows(f"SELECT threshold FROM {DATABASE}.subscriptions WHERE stream = 'm_precise'")
+    assert row["threshold"] is None
+    with pytest.raises(PySparkException) as raised:
+        stream.forecasts("ab", lookahead=2)
+    assert "at a lookahead of 2, and forecasts were evaluated at 1, 3" in message(raised.value)

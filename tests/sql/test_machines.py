@@ -11,6 +11,7 @@ from sql.machine_lake import MachineStream
 from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared
 
 from patternlake.jobs.messages import message
+from patternlake.sql_ext.lake import DRIVER_BYTES
 from patternlake.udfs.errors import ConfigurationError
 
 SPEC = "s1 ; s2 @(t(s2)-t(s1) < 3 SEC) ; s3 @(t(s3)-t(s1) < 6 SEC) @(t(s3)-t(s2) > 3 SEC)"
@@ -149,6 +150,23 @@ def test_a_forecast_knows_how_much_of_a_deadline_is_left(lake: SketchLake) -> No
     assert row["probability"] == pytest.approx(1 / 3 + 2 / 3 * 1 / 3)
     stream.deliver(letters("x", begin=14))
     assert [row["probability"] for row in stream.forecasts("ab", lookahead=5)] == [pytest.approx(1 / 3)]
+
+
+def test_a_quiet_partition_forecasts_until_its_deadline_lies_below_the_watermark(lake: SketchLake) -> None:
+    stream = MachineStream(lake, "m_quiet", {"ab": "a ; b @(t(b) - t(a) < 3 SEC) PARTITION BY key"})
+    stream.deliver(
+        [E(0, "a", "k"), E(1000, "b", "k"), E(2000, "a", "k"), E(2500, "x", "l")],
+        [E(4999, "x", "l")],
+        [E(5000, "x", "l")],
+    )
+    shown = [[row["key"] for row in stream.forecasts("ab", as_of=moment)] for moment in stream.moments]
+    # A b is in time before second 5. What the partition took last was at second 2.
+    assert shown == [["k"], ["k"], []]
+    lake.spark.conf.set(DRIVER_BYTES, "0")
+    try:
+        assert [len(stream.forecasts("ab", as_of=moment)) for moment in stream.moments] == [1, 1, 0]
+    finally:
+        lake.spark.conf.unset(DRIVER_BYTES)
 
 
 def test_an_alternative_that_is_gone_is_not_forecast(lake: SketchLake) -> None:

@@ -66,8 +66,10 @@ def batches(rng: random.Random, events: Sequence[naive.Event]) -> list[list[E]]:
     return found
 
 
-def settled(stream: MachineStream) -> list[list[naive.Event]]:
-    """The stream's events as `ingest` numbered them, those that each of its batches settled and all before them."""
+def settled(stream: MachineStream) -> list[tuple[list[naive.Event], int]]:
+    """The stream's events as `ingest` numbered them, those that each of its batches settled and all before them, and
+    the watermark of each.
+    """
     rows = [
         naive.Event(
             row["position"],
@@ -86,7 +88,10 @@ def settled(stream: MachineStream) -> list[list[naive.Event]]:
         f"WHERE job = 'ingest' AND object = {literal(stream.name)} ORDER BY published_at"
     )
     return [
-        [event for event in rows if event.position <= end["source_to"] and event.time <= end["watermark"]]
+        (
+            [event for event in rows if event.position <= end["source_to"] and event.time <= end["watermark"]],
+            end["watermark"],
+        )
         for end in ends
     ]
 
@@ -119,14 +124,14 @@ def check_matches(asked: Asked, events: Sequence[naive.Event], rows: Sequence[Ro
     assert all(row["bindings"].keys() == asked.subscription.primitives.keys() for row in rows)
 
 
-def check_forecasts(asked: Asked, events: Sequence[naive.Event], rows: Sequence[Row]) -> None:
+def check_forecasts(asked: Asked, events: Sequence[naive.Event], now: int, rows: Sequence[Row]) -> None:
     """Which rows there are, and what they forecast from the oracle's counts; chains are checked where they are made."""
     run = Run([asked.subscription.text])
     counts = run.as_ours(0, chains.train(asked.subscription, events))
     forecaster = Forecaster(run.compiled.subscriptions[0], counts, asked.lookahead, asked.smoothing)
     composite_state_of = composite_states(run.compiled.subscriptions[0])
     wanted = []
-    for key, joins, names, row, lefts in live_rows(asked.subscription, events):
+    for key, joins, names, row, lefts in live_rows(asked.subscription, events, now):
         composite_state = composite_state_of[names]
         ages = telling(
             [run.age(0, chains.Cell(chains.name_of(asked.subscription.root, names), left)) for left in lefts]
@@ -156,14 +161,19 @@ def check_forecasts(asked: Asked, events: Sequence[naive.Event], rows: Sequence[
 
 
 def live_rows(
-    subscription: naive.Subscription, events: Sequence[naive.Event]
+    subscription: naive.Subscription, events: Sequence[naive.Event], now: int
 ) -> Iterator[tuple[Any, Any, frozenset[str], dict[str, int], list[chains.Left]]]:
-    """(key, join values, bound operands, the smallest assignment, what its instances have left) of each live row."""
+    """(key, join values, bound operands, the smallest assignment, what its instances have left) of each live row.
+
+    What is left of deadlines is told at the last event of the partition; what lives, by the watermark.
+    """
     states = chains.States(subscription)
     for key, taken in naive.partitions(subscription, events).items():
         partition = naive.Partition(subscription, taken)
         kinds: dict[Any, list[naive.Assignment]] = {}
         for bound in chains.instances(states, partition):
+            if not partition.completable(bound, now):
+                continue
             kinds.setdefault((chains.joins_of(partition, bound), frozenset(bound)), []).append(bound)
         for (joins, names), some in kinds.items():
             shown_ = naive.positions(partition, naive.smallest(subscription, some))
@@ -216,12 +226,12 @@ def answers(
 
 
 def check(
-    asked: dict[str, Asked], events: Sequence[naive.Event], found: dict[str, tuple[list[Row], list[Row]]]
+    asked: dict[str, Asked], events: Sequence[naive.Event], now: int, found: dict[str, tuple[list[Row], list[Row]]]
 ) -> None:
     for name, one in asked.items():
         try:
             check_matches(one, events, found[name][0])
-            check_forecasts(one, events, found[name][1])
+            check_forecasts(one, events, now, found[name][1])
         except AssertionError as error:
             raise AssertionError(f"{one.subscription.text}\n{events}") from error
 
@@ -250,11 +260,11 @@ def test_random_subscriptions_are_answered_as_by_the_oracle(lake: SketchLake, se
     taken = settled(stream)
     earlier = rng.randrange(len(sent) - 1)
     known = {each: one for each, one in asked.items() if one.begins <= earlier}
-    check(known, taken[earlier], answers(lake, known, stream.moments[earlier]))
+    check(known, *taken[earlier], answers(lake, known, stream.moments[earlier]))
     found = answers(lake, asked)
-    check(asked, taken[-1], found)
+    check(asked, *taken[-1], found)
     counts = counted(stream)
-    assert counts == {each: expected_counts(one.subscription, taken[-1]) for each, one in asked.items()}
+    assert counts == {each: expected_counts(one.subscription, taken[-1][0]) for each, one in asked.items()}
 
     stream.run("predict", rebuild=True)
     assert in_order(answers(lake, asked)) == in_order(found)

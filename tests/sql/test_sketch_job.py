@@ -101,6 +101,23 @@ def test_sizes_are_fitted_again_when_the_vocabulary_grows(lake: SketchLake) -> N
     assert [plan["from_segment"] for plan in plans] == sorted({plan["from_segment"] for plan in plans})
 
 
+def test_sizes_shrink_when_a_stream_gets_sparser(lake: SketchLake) -> None:
+    # Segments of 16 events in leaves of 4: two of different names, then many of the same one.
+    made = [E(number * 1000, f"n{number}" if number < 32 else "A") for number in range(160)]
+    sketch = {"events_per_leaf": 4}
+    streams = [lake.stream(f"sparser {batches}", *in_batches(made, batches), sketch=sketch) for batches in (1, 3)]
+    states = [json.loads(stream.publications()[-1]["state"]) for stream in streams]
+    for stream, state in zip(streams, states, strict=True):
+        assert nodes_by_place(stream) == as_published(naive_tree(stream, stream.publications()[-1]))
+        assert [plan["from_segment"] for plan in state["plans"]] == [0, 6]
+        before, after = (plan["sizing"]["levels"][0]["bits"] for plan in state["plans"])
+        assert 2 * after <= before
+    assert states[0]["plans"] == states[1]["plans"]
+    assert states[0]["sparse"] == states[1]["sparse"]
+    pattern = sequence("n31", "A")
+    assert lake.spans([stream.seq(pattern.text(), verify=True) for stream in streams]) == [[(32, 33)]] * 2
+
+
 def test_uniform_leaves_out_parents_that_would_be_too_dense(lake: SketchLake) -> None:
     # The thesis expects 60·√n distinct tokens among n (Heaps' law): fewer than there are, if 4,800 are all different.
     made = [E(number, f"n{number}", f"k{number}", {"tag": f"u{number}"}) for number in range(1500)]
@@ -281,6 +298,26 @@ def test_exact_answers_do_not_age(lake: SketchLake) -> None:
         found = naive.match(sequence(*names), events, policy="skip_till_next", after_match="past_last", exclusive=True)
         assert answer == [tuple(events[i].lo for i, _ in match) for match in found], names
         assert answer
+
+
+def test_segments_age_by_the_events_that_came_after_them(lake: SketchLake, caplog: pytest.LogCaptureFixture) -> None:
+    # An event a day, so many days are so many events. The stream has no watermark, against which time could be told.
+    made = [E(day * DAY, name) for day, name in enumerate(AGED)]
+    stream = lake.stream("aged by events", made, sketch={"events_per_leaf": 2, "fpq": 1e-4}, allowed_lateness="none")
+    stream.run("maintain", age=AGES)
+    assert {segment for segment, _, _ in nodes_by_place(stream)} == {0, 1, 2, 3, 4}
+    assert "is not aged by time: its stream has no watermark" in caplog.text
+    counted = [{**rule, "after": str(rule["after"]).replace("days", "events")} for rule in AGES]
+    stream.run("maintain", age=counted)
+    kept: dict[int, set[int]] = {}
+    for segment, level, _ in nodes_by_place(stream):
+        kept.setdefault(segment, set()).add(level)
+    assert kept == {1: {2}, 2: {1, 2}, 3: {0, 1, 2}, 4: {0, 1, 2}}
+    # As after ageing by time: what is gone is gone at every moment.
+    then = stream.moments[0]
+    assert lake.said([stream.exists(text, as_of=then) for text in ("C ; F", "D ; D ; C", "X")]) == [True, None, None]
+    (error,) = lake.errors([stream.seq("C ; F", as_of=then)])
+    assert error.startswith("ageing has dropped the sketch of positions 1 to 8 of 'aged by events'")
 
 
 def test_maintaining_again_removes_nothing_and_new_events_age_the_next_segments(

@@ -59,6 +59,13 @@ def test_the_full_example_is_read_as_it_is_written() -> None:
     ]
 
 
+def test_sketches_age_by_time_by_events_or_by_both() -> None:
+    text = FULL.replace("2 years, drop: true", "1000000 events, drop: true")
+    (by_time, by_events) = Configuration.from_text(text).sketches["flights"].age
+    assert (by_time.after, by_events.after) == (timedelta(days=30), 1_000_000)
+    assert (by_time.counted, by_events.counted) == (False, True)
+
+
 def test_what_is_left_out_has_its_default() -> None:
     loaded = Configuration.from_text(SMALL + "\nsketches: {s: {}}")
     made, sketch = loaded.streams["s"], loaded.sketches["s"]
@@ -110,6 +117,8 @@ def test_what_is_left_out_has_its_default() -> None:
         ("sketches:\n  flights", "sketches:\n  flihgts", "sketches.flihgts: no stream 'flihgts' (did you mean 'flights'?)"),
         ("levels: 10", "levels: 2", "sketches.flights.age.0.keep_level: 3 is above the top; with 2 levels, at most 1"),
         ("2 years, drop: true", "2 days, drop: true", "sketches.flights.age.1.after: 2 days, 0:00:00 is not later than the rule before it"),
+        ("30 days, keep_level: 3}, {after: 2 years", "2000 events, keep_level: 3}, {after: 1000 events", "sketches.flights.age.1.after: 1,000 events is not later than the rule before it (2,000 events)"),
+        ("after: 30 days", "after: 5", "sketches.flights.age.0.after: 5 is not a duration; write a duration like 1 hour, 30 days or 2 years, or a number of events like 1000000 events"),
         ("2 years, drop: true", "2 years, keep_level: 2", "sketches.flights.age.1.keep_level: 2 keeps no less than the rule before it"),
         ("30 days, keep_level: 3", "30 days, drop: true", "sketches.flights.age.1: stands after `drop: true`"),
         ("30 days, keep_level: 3", "30 days", "sketches.flights.age.0.drop: a rule has one of keep_level and `drop: true`"),

@@ -24,6 +24,12 @@ def test_what_is_left_out_of_a_subscription_has_its_default() -> None:
     }  # fmt: skip
 
 
+def test_a_threshold_may_be_a_wanted_precision() -> None:
+    text = "subscriptions: {ab: {stream: s, query: a ; b, threshold: {precision: 0.8}}}"
+    (one,) = loaded(text).subscriptions.values()
+    assert one.meaning["threshold"] == {"precision": 0.8}
+
+
 def test_days_are_moments_in_utc() -> None:
     evaluation = loaded(RANGES).evaluate
     assert evaluation is not None
@@ -53,6 +59,14 @@ def test_streams_are_watched_where_the_section_stands() -> None:
             for key, line in (
                 ("lookahead: 1001", "lookahead: 1001 is out of range; at most 1000"),
                 ("lookahead: 99999999999", "lookahead: 99999999999 is out of range; at most 1000"),
+                (
+                    "threshold: {precision: 0}",
+                    "threshold: a precision of 0 is out of range; greater than 0 and at most 1",
+                ),
+                ("threshold: {precision: high}", "threshold: a precision of 'high' is out of range"),
+                ("threshold: {precision: true}", "threshold: a precision of True is out of range"),
+                ("threshold: {recall: 0.5}", "threshold: {'recall': 0.5} is no threshold; write a number from 0 to 1"),
+                ("threshold: {}", "threshold: {} is no threshold"),
                 ("smoothing: .inf", "smoothing: inf is not a finite number"),
                 ("smoothing: .nan", "smoothing: nan is not a finite number"),
                 ("smoothing: 2.0e+9", "smoothing: 2000000000.0 is out of range; at most 1000000000"),

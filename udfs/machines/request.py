@@ -14,7 +14,7 @@ from patternlake.udfs.arguments import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
 from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
-from patternlake.udfs.machines.from_config import Group, groups_of
+from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
@@ -41,7 +41,9 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
     Returns
     -------
     ``text``: for `forecast`; ``number``: of the stream; ``base``, ``batch``: of its state; ``operands``: names, in text
-    order; ``threshold``: that holds.
+    order; ``threshold``: that holds, None where a precision is wanted; ``wanted``: then, what
+    `wanted_precision.threshold_for` takes; ``stream``: its name; ``now``: microseconds, the watermark up to which
+    events were taken.
 
     Raises
     ------
@@ -65,9 +67,10 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
             "`predict`, and ask for what it publishes"
         )
     entry = configuration["subscriptions"][name]
+    chosen = given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD))
     entry = {**entry, "lookahead": given(arguments, "lookahead", entry.get("lookahead", DEFAULT_LOOKAHEAD))}
     text = text_of(name, entry, configuration["stream"])
-    (subscription,) = _group(text).compiled.subscriptions
+    (subscription,) = group_of(text).compiled.subscriptions
     if arguments.get("key") is not None and not subscription.partition:
         raise ArgumentError(
             f"key => {arguments['key']!r}: the subscription {name!r} has no PARTITION BY, so its matches belong to no "
@@ -79,7 +82,12 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
         "base": published_stream["at"]["base_batch"],
         "batch": published_stream["at"]["batch_id"],
         "operands": operands_of(text),
-        "threshold": given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD)),
+        "threshold": None if isinstance(chosen, Mapping) else chosen,
+        "wanted": {"subscription": name, "lookahead": entry["lookahead"], "entry": entry, **chosen}
+        if isinstance(chosen, Mapping)
+        else None,
+        "stream": published_stream["at"]["object"],
+        "now": published_stream["at"]["watermark"],
     }
 
 
@@ -101,7 +109,7 @@ def text_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> s
 
 def operands_of(text: str) -> list[str]:
     """Names of the operands of a subscription, in text order, given its text as `text_of` gives it."""
-    (subscription,) = _group(text).compiled.subscriptions
+    (subscription,) = group_of(text).compiled.subscriptions
     return [primitive.name for primitive in subscription.primitives]
 
 
@@ -133,10 +141,16 @@ def _published_stream(name: str, as_of: int | None, published: Mapping[str, Mapp
 
 
 @lru_cache(maxsize=64)
-def _group(text: str) -> Group:
+def group_of(text: str) -> Group:
+    """The subscription that a text asks of, by itself."""
     parts = json.loads(text)
     (group,) = groups_of({parts["name"]: parts["entry"]}, parts["stream"])
     return group
+
+
+def attribute_types(text: str) -> dict[str, str]:
+    """Spark type of each attribute of the stream that a text asks of."""
+    return types_of(json.loads(text)["stream"])
 
 
 def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -155,7 +169,7 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     ``hazards`` (`Forecaster.hazard` of each of these ages) and ``trained_on``.
     """
     entry = json.loads(text)["entry"]
-    group = _group(text)
+    group = group_of(text)
     (subscription,) = group.compiled.subscriptions
     graph, lookahead = group.compiled.graph, int(entry["lookahead"])
     counts = counts_from(

@@ -23,7 +23,7 @@ from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.request import parse_request, request_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
-from patternlake.udfs.sketch.sizing.sizes import planning
+from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import graph_rows

@@ -16,7 +16,7 @@ from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.trials import Trials, told_by
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.sketch.batch import SegmentPlan, segment_rows
-from patternlake.udfs.sketch.sizing.sizes import planning
+from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, TYPES, some_events
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from patternlake.udfs.errors import ArgumentError, SizingError
 from patternlake.udfs.sketch.sizing.filter_size import filter_rate
 from patternlake.udfs.sketch.sizing.heaps import expected_distinct, fit_heaps
-from patternlake.udfs.sketch.sizing.planning import plan, refit
+from patternlake.udfs.sketch.sizing.planning import plan, refit, shrunk
 from patternlake.udfs.sketch.sizing.sizes import KeyList, Level, Sizing
 
 THESIS = {"expected_events": 1_000_000, "memory": 2 * 10**9, "leaf_events": 100, "fpq": 1e-4}
@@ -226,6 +226,32 @@ def test_refit_never_plans_for_more_tokens_than_a_node_takes() -> None:
 def test_refit_wants_one_value_per_level() -> None:
     with pytest.raises(ArgumentError, match="2 measured levels for a plan of 3"):
         refit(plan("leveled", **THESIS, height=3), [1.0, 2.0])
+
+
+def test_shrinking_lowers_only_the_sparser_levels() -> None:
+    sizing = plan("leveled", **THESIS, height=4, heaps_k=3.0, heaps_beta=0.6)
+    expected = [level.expected for level in sizing.levels]
+    sparser = shrunk(sizing, [expected[0] + 9, 3.2, 0.0, expected[3]])
+    assert sparser.levels[0] == sizing.levels[0]
+    assert sparser.levels[1].expected == 4
+    assert sparser.levels[1].bits / sizing.levels[1].bits == pytest.approx(4 / expected[1], rel=0.3)
+    assert sparser.levels[2:] == sizing.levels[2:]
+    assert replace(sparser, levels=sizing.levels) == sizing
+    assert shrunk(sizing, [0.0] * 4) is sizing
+    # What was shrunk rises again: to as many tokens as it was planned for.
+    risen = refit(sparser, [0.0, float(expected[1]), 0.0, 0.0])
+    assert [level.expected for level in risen.levels] == expected
+    assert risen.levels[1].bits >= sizing.levels[1].bits
+
+
+def test_the_thesis_law_is_not_shrunk() -> None:
+    sizing = plan("uniform", **THESIS, height=4)
+    assert shrunk(sizing, [1.0] * 4) is sizing
+
+
+def test_shrinking_wants_one_value_per_level() -> None:
+    with pytest.raises(ArgumentError, match="2 measured levels for a plan of 3"):
+        shrunk(plan("leveled", **THESIS, height=3), [1.0, 2.0])
 
 
 def test_heaps_law_is_found_in_a_zipf_stream() -> None:

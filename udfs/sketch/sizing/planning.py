@@ -147,6 +147,44 @@ def refit(sizing: Sizing, measured: Sequence[float]) -> Sizing:
     )
 
 
+def shrunk(sizing: Sizing, measured: Sequence[float]) -> Sizing:
+    """Lower the levels that finished segments showed to be sparser than planned.
+
+    The new sizes hold from the next segment on, and give the same rates. Height, fanout and leaf size stay; no level
+    grows. ``uniform`` stays as it is: the thesis sizes it by a law, which most streams lie far below from the start.
+
+    Parameters
+    ----------
+    sizing
+        The plan that the segments were built with.
+    measured
+        Distinct tokens per node of each level, the leaves first; 0 for a level without nodes, which stays as it is.
+
+    Returns
+    -------
+    The new plan; `sizing` itself where nothing is sparser.
+
+    Raises
+    ------
+    ArgumentError
+        If `measured` has not one value per level.
+    """
+    if len(measured) != sizing.height:
+        raise ArgumentError(
+            f"{len(measured)} measured levels for a plan of {sizing.height}: one value per level is needed"
+        )
+    planned = [float(level.expected) for level in sizing.levels]
+    found = [float(math.ceil(value)) or plan for value, plan in zip(measured, planned, strict=True)]
+    lowered = [number for number in range(sizing.height) if found[number] < planned[number]]
+    if not lowered or sizing.structure == "uniform":
+        return sizing
+    fresh = _sized(sizing, [min(pair) for pair in zip(planned, found, strict=True)], sizing.fpq)
+    # Smaller filters than those there are can't be too large.
+    assert fresh is not None
+    levels = tuple(fresh.levels[number] if number in lowered else level for number, level in enumerate(sizing.levels))
+    return replace(sizing, levels=levels)
+
+
 def _check(template: Sizing, height: int | None) -> None:
     if template.structure not in STRUCTURES:
         raise ArgumentError(f"structure '{template.structure}': must be one of {', '.join(STRUCTURES)}")

@@ -85,15 +85,19 @@ class Sizing:
         return -(-self.expected_events // self.segment_events)
 
     @cached_property
-    def segment_bytes(self) -> int:
-        """Bytes of a finished segment: all nodes that can exist, and its list of keys."""
-        nodes = sum(
+    def node_bytes(self) -> int:
+        """Bytes of all nodes that a finished segment can have."""
+        return sum(
             level.bits // 8 * int(self.fanout ** (self.height - 1 - number)) for number, level in enumerate(self.levels)
         )
+
+    @cached_property
+    def segment_bytes(self) -> int:
+        """Bytes of a finished segment: all nodes that can exist, and its list of keys."""
         if self.keys is None:
-            return nodes
+            return self.node_bytes
         keys = expected_distinct(self.segment_events, self.keys.heaps_k, self.keys.heaps_beta)
-        return nodes + math.ceil(keys * (self.keys.bytes_per_key + _KEY_OVERHEAD))
+        return self.node_bytes + math.ceil(keys * (self.keys.bytes_per_key + _KEY_OVERHEAD))
 
     @property
     def total_bytes(self) -> int:

@@ -1,0 +1,95 @@
+"""What a quiet partition's partial matches come to as time passes, against the oracle (SPEC 6)."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import machines as naive
+from naive.machine_cases import p, random_events, random_subscription, seconds, stream, then
+from unit.machines.running_cases import TYPES, Run
+
+from patternlake.udfs.machines import state
+from patternlake.udfs.machines.from_config import Group
+from patternlake.udfs.machines.passing_time import COLUMNS, RANK_COLUMNS, completable, ranked
+
+SECOND = 1_000_000
+Shown = tuple[tuple[Any, ...], frozenset[tuple[str, int]]]
+
+
+def shown(subscription: naive.Subscription, events: list[naive.Event], now: int) -> list[Shown]:
+    """The partition and the smallest bindings of each kind of instance that is left."""
+    run = Run([subscription.text])
+    run.take(events)
+    group = Group(("s",), run.compiled, 0.0)
+    found: dict[Any, tuple[Any, Shown]] = {}
+    for part, held in run.held.items():
+        texts = pa.array([[None if value is None else str(value) for value in part]], pa.list_(pa.string()))
+        rows = state.instances(group, 0, held, texts, run.codes, frozenset())
+        columns = {name: rows[name] for name in (*COLUMNS, *RANK_COLUMNS, "positions")}
+        kept = completable(group, TYPES, columns, now)
+        for row in rows.filter(pa.array(kept)).to_pylist():
+            if not row["operands"]:
+                continue
+            names = [run.names[0][operand] for operand in row["operands"]]
+            order = [(moment.timestamp(), place) for moment, place in zip(row["times"], row["positions"], strict=True)]
+            kind = part, row["state_id"], tuple(row["joins"]), tuple(row["operands"])
+            one = order, (part, frozenset(zip(names, row["positions"], strict=True)))
+            found[kind] = min(found.get(kind, one), one, key=lambda each: each[0])
+    return sorted((each for _, each in found.values()), key=repr)
+
+
+def expected(subscription: naive.Subscription, events: list[naive.Event], now: int) -> list[Shown]:
+    rows = naive.live(subscription, events, now)
+    return sorted(((row.key, frozenset(row.bindings.items())) for row in rows), key=repr)
+
+
+WITHIN_3 = naive.Subscription(then(p("a"), p("b")), "a ; b @(t(b) - t(a) < 3 SEC)", seconds("b - a < 3"))
+
+
+@pytest.mark.parametrize(("later", "left"), [(2, 1), (3, 0), (4, 0)])
+def test_a_deadline_ends_with_time_alone(later: int, left: int) -> None:
+    # The a is at second 1; a b has to come before second 4. One microsecond before it still can.
+    events = stream("a@1")
+    assert len(shown(WITHIN_3, events, (1 + later) * SECOND)) == left
+    assert len(shown(WITHIN_3, events, 4 * SECOND - 1)) == 1
+
+
+def test_without_a_deadline_nothing_ends() -> None:
+    subscription = naive.Subscription(then(p("a"), p("b")), "a ; b")
+    assert len(shown(subscription, stream("a@1"), 10**15)) == 1
+
+
+def test_a_window_of_events_does_not_end_with_time() -> None:
+    subscription = naive.Subscription(then(p("a"), p("b")), "a ; b WITHIN 2 EVENTS", within=2, counted=True)
+    assert len(shown(subscription, stream("a@1"), 10**15)) == 1
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_is_left_is_what_the_oracle_can_imagine_the_end_of(seed: int) -> None:
+    rng = random.Random(seed)
+    subscription, events = random_subscription(rng), random_events(rng)
+    if not events:
+        return
+    now = max(event.time for event in events) + rng.choice([0, 1, rng.randrange(9 * SECOND)])
+    assert shown(subscription, events, now) == expected(subscription, events, now), subscription.text
+
+
+def test_random_cases_end_by_time_and_count_events() -> None:
+    """The cases above are worth something: in some a deadline ends, and in some the window counts events as well."""
+    ended = counted = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        subscription, events = random_subscription(rng), random_events(rng)
+        if not events:
+            continue
+        last = max(event.time for event in events)
+        ended += expected(subscription, events, last) != expected(subscription, events, last + 9 * SECOND)
+        counted += ranked(Group(("s",), Run([subscription.text]).compiled, 0.0))
+    assert ended > 10
+    assert counted > 3
