@@ -25,8 +25,9 @@ from patternlake.jobs.trends.job import trends
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels.trends import Trends
-from patternlake.udfs.trends.kernels.vertices import Events, vertices_of
+from patternlake.udfs.trends.kernels.vertices import vertices_of
 from patternlake.udfs.trends.query import compile_query
 
 WINDOW = 10_000

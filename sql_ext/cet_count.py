@@ -15,7 +15,7 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
-from patternlake.sql_ext.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.trends.request import parse_request
 from patternlake.udfs.trends.task import count_trends
 
@@ -27,21 +27,24 @@ COUNTED = (
     "longest INT, total_length STRING, final BOOLEAN"
 )
 """What the tasks give."""
-TASK_VERTICES = 500_000
-"""Vertices that one task counts which reads them for itself, about."""
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
+    return Answer(_counted(call), call.lasting)
+
+
+def _counted(call: TrendCall) -> DataFrame | pa.Table:
+    lake = call.lake
     if call.here:
-        return Answer(with_ends(call, count_trends(call.asked, call.vertices())).select(list(FUNCTION.columns)))
+        return with_ends(call, count_trends(call.asked, call.vertices())).select(list(FUNCTION.columns))
     place = place_of(lake)
     wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads["vertices"] // TASK_VERTICES))
     ranges = [] if place is None else call.block_ranges(wanted)
     if place is None or len(ranges) < wanted:
-        return Answer(with_ends(call, counted_by_tasks(call)).select(*FUNCTION.columns))
+        return with_ends(call, counted_by_tasks(call)).select(*FUNCTION.columns)
     counted = reading_tasks.dealt(lake, place, ranges, _Counting(call.reading), explicit(COUNTED))
-    return Answer(with_ends(call, counted).select(*FUNCTION.columns))
+    return with_ends(call, counted).select(*FUNCTION.columns)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ FUNCTION = TableFunction(
         Parameter("from_time", "TIMESTAMP", None),
         Parameter("to_time", "TIMESTAMP", None),
         Parameter("as_of", "TIMESTAMP", None),
+        Parameter("stream", "STRING", None),
+        Parameter("params", "MAP<STRING, STRING>", None),
     ),
     columns={
         "key": "STRING",
@@ -99,6 +104,8 @@ def cet_count(
     from_time: datetime | str | None = None,
     to_time: datetime | str | None = None,
     as_of: datetime | str | None = None,
+    stream: str | None = None,
+    params: Mapping[str, object] | None = None,
 ) -> DataFrame:
     """Count the complete event trends of each window, without listing them.
 
@@ -107,13 +114,15 @@ def cet_count(
     spark
         An enabled session.
     query
-        Name of a configured trend query.
+        Name of a configured trend query, or the text of a query, which begins with PATTERN.
     key
         Only this partition; of a query without PARTITION BY, only events of this key.
     from_time, to_time
         Only windows that lie wholly inside; moments without a zone are in the session's.
     as_of
         Moment whose state answers.
+    stream, params
+        Of a text alone: the stream that it asks, and the values of the parameters that it mentions.
 
     Returns
     -------
@@ -126,5 +135,8 @@ def cet_count(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {"query": query, "key": key, "from_time": from_time, "to_time": to_time, "as_of": as_of}
+    given = {
+        "query": query, "key": key, "from_time": from_time, "to_time": to_time, "as_of": as_of, "stream": stream,
+        "params": params,
+    }  # fmt: skip
     return call(FUNCTION, spark, given)

@@ -5,6 +5,7 @@ They are counted first. The counts tell whether there are too many, and deal the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,12 +23,12 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
-from patternlake.udfs.digits import number_of
+from patternlake.udfs.digits import digits, number_of
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.trends.request import parse_request
 from patternlake.udfs.trends.result import TREND_ROWS
-from patternlake.udfs.trends.sharing import Cell, Share, shares
-from patternlake.udfs.trends.task import count_trends, list_trends
+from patternlake.udfs.trends.sharing import Cell, Share, picks, shares
+from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,17 +45,32 @@ _SHARE = "portion INT, share INT, low BIGINT, high BIGINT"
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
     vertices = call.vertices() if call.here else None
-    dealt, truncated = _shares(call, vertices)
+    cells = _cells(call, vertices)
+    allowed = set(call.ends()["window"].to_pylist()) if call.windows.counted else None
+    asked = call.asked
+    if asked.sample is not None:
+        drawn, truncated = picks(cells, asked.sample, asked.seed, allowed)
+        rows = _picked_here(call, vertices, drawn) if vertices is not None else _picked(call, drawn)
+        return Answer(_finished(call, rows, truncated), call.lasting)
+    passed = asked.from_trend - 1
+    dealt, truncated = shares(cells, asked.max_trends, truncate=asked.truncate, allowed=allowed, passed=passed)
     if not dealt or (vertices is not None and sum(share.high - share.low for share in dealt) <= HERE_TRENDS):
         ranges = [(share.low, share.high) for share in dealt]
-        rows = list_trends(call.asked, vertices or {}, ranges) if dealt else ()
+        rows = list_trends(asked, vertices or {}, ranges) if dealt else ()
         found = pa.concat_tables([TREND_ROWS.empty_table(), *rows])
-        found = found.append_column("truncated", pa.array([truncated] * found.num_rows, pa.bool_()))
-        return Answer(with_ends(call, found).select(list(FUNCTION.columns)))
+        return Answer(_finished(call, found, truncated), call.lasting)
     place = None if vertices is None else place_of(lake)
     listed = _listed(call, dealt) if place is None else _listed_by_reading(call, place, dealt)
-    by_tasks = listed.withColumn("truncated", F.lit(truncated))
-    return Answer(with_ends(call, by_tasks).select(*FUNCTION.columns))
+    return Answer(_finished(call, listed, truncated), call.lasting)
+
+
+def _finished(call: TrendCall, rows: DataFrame | pa.Table, truncated: bool) -> DataFrame | pa.Table:
+    """Rows of trends as the answer has them."""
+    if isinstance(rows, pa.Table):
+        rows = rows.append_column("truncated", pa.array([truncated] * rows.num_rows, pa.bool_()))
+    else:
+        rows = rows.withColumn("truncated", F.lit(truncated))
+    return with_ends(call, rows).select(list(FUNCTION.columns))
 
 
 @dataclass(frozen=True)
@@ -75,24 +91,44 @@ def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share])
     return reading_tasks.dealt(lake, place, ranges, _Listing(call.reading), _LISTED)
 
 
-def _shares(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> tuple[list[Share], bool]:
-    """The shares that the trends are listed in, and whether there are more than they list."""
+def _cells(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> list[Cell]:
+    """How many trends each partition and window has, in the order in which its portion numbers them."""
     if vertices is not None:
         rows = count_trends(call.asked, vertices)
         rows = rows.append_column(tasks.PORTION, pa.array([0] * rows.num_rows, pa.int32()))
     else:
-        # One row for each partition and window, in the order in which its portion numbers the trends.
         elsewhere = replace(call, lake=call.lake.apart())
         rows = counted_by_tasks(elsewhere).select("key", "window", "trends", tasks.PORTION).toArrow()
-    cells = [
+    return [
         Cell(portion, key, window, number_of(trends))
         for portion, key, window, trends in zip(
             *(rows[name].to_pylist() for name in (tasks.PORTION, "key", "window", "trends")), strict=True
         )
     ]
-    allowed = set(call.ends()["window"].to_pylist()) if call.windows.counted else None
-    found = call.asked
-    return shares(cells, found.max_trends, truncate=found.truncate, allowed=allowed)
+
+
+def _picked_here(call: TrendCall, vertices: Mapping[str, pa.Array], drawn: Mapping[int, Sequence[int]]) -> pa.Table:
+    """The trends of some numbers, in this process."""
+    rows = [table for numbers in drawn.values() for table in pick_trends(call.asked, vertices, numbers)]
+    return pa.concat_tables([TREND_ROWS.empty_table(), *rows])
+
+
+def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
+    """The trends of some numbers, by Spark's tasks: one for each portion that has any."""
+    text, lake = call.reads["text"], call.lake
+    numbered = [
+        (portion, number, json.dumps(list(map(digits, numbers))))
+        for number, (portion, numbers) in enumerate(sorted(drawn.items()))
+    ]
+    wanted = lake.spark.createDataFrame(numbered, "portion INT, share INT, numbers STRING")
+    vertices_dealt = call.portions().join(F.broadcast(wanted), tasks.PORTION)
+    given = vertices_dealt.select(*VERTEX, "numbers", F.col("share").alias(tasks.PORTION))
+
+    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        numbers = [number_of(number) for number in json.loads(columns["numbers"][0].as_py())]
+        yield from pick_trends(parse_request(text), columns, numbers)
+
+    return tasks.dealt(given, max(1, len(numbered)), task, _LISTED)
 
 
 def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
@@ -119,6 +155,10 @@ FUNCTION = TableFunction(
         Parameter("max_trends", "BIGINT", 1_000_000),
         Parameter("truncate", "BOOLEAN", False),
         Parameter("as_of", "TIMESTAMP", None),
+        Parameter("stream", "STRING", None),
+        Parameter("params", "MAP<STRING, STRING>", None),
+        Parameter("from_trend", "BIGINT", 1),
+        Parameter("sample", "BIGINT", None),
     ),
     columns={
         "key": "STRING",
@@ -145,6 +185,10 @@ def cet_trends(
     max_trends: int = 1_000_000,
     truncate: bool = False,
     as_of: datetime | str | None = None,
+    stream: str | None = None,
+    params: Mapping[str, object] | None = None,
+    from_trend: int = 1,
+    sample: int | None = None,
 ) -> DataFrame:
     """List the complete event trends of each window.
 
@@ -153,7 +197,7 @@ def cet_trends(
     spark
         An enabled session.
     query
-        Name of a configured trend query.
+        Name of a configured trend query, or the text of a query, which begins with PATTERN.
     key
         Only this partition; of a query without PARTITION BY, only events of this key.
     from_time, to_time
@@ -164,6 +208,13 @@ def cet_trends(
         Give the first `max_trends` instead, by key, window and positions.
     as_of
         Moment whose state answers.
+    stream, params
+        Of a text alone: the stream that it asks, and the values of the parameters that it mentions.
+    from_trend
+        Number of the first trend that is listed, by key, window and positions; with `max_trends`, a page.
+    sample
+        So many trends instead, drawn at random from all: each set of them is as likely as any other. Equal calls draw
+        the same, until something is published.
 
     Returns
     -------
@@ -178,6 +229,7 @@ def cet_trends(
     """
     given = {
         "query": query, "key": key, "from_time": from_time, "to_time": to_time, "max_trends": max_trends,
-        "truncate": truncate, "as_of": as_of,
+        "truncate": truncate, "as_of": as_of, "stream": stream, "params": params,
+        "from_trend": from_trend, "sample": sample,
     }  # fmt: skip
     return call(FUNCTION, spark, given)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import (
+    cet_aggregate,
     cet_count,
     cet_trends,
     enabled,
@@ -38,6 +39,7 @@ FUNCTIONS = (
     match_groups.FUNCTION,
     cet_count.FUNCTION,
     cet_trends.FUNCTION,
+    cet_aggregate.FUNCTION,
     match_subscription.FUNCTION,
     predict_match.FUNCTION,
 )

@@ -14,6 +14,8 @@ from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.trends.text_request import MOST_EVENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,6 +28,10 @@ READER = "spark.patternlake.reader"
 """``auto`` (default): state is read directly where possible, else through Spark; ``direct`` or ``spark`` forces it."""
 EXACT_WHEN_FEW = "spark.patternlake.exactWhenFew"
 """Whether a question to the sketch is answered from events where these are few."""
+MAX_TREND_EVENTS = "spark.patternlake.maxTrendEvents"
+"""Up to so many events the graph of a trend query that is given as a text is built of."""
+_SETTINGS = (DRIVER_BYTES, EXACT_WHEN_FEW, READER, MAX_TREND_EVENTS)
+"""What an answer, or whether there is one, depends on."""
 
 
 def in_own_session(database: Database) -> Database:
@@ -78,12 +84,26 @@ class Lake:
     @property
     def ways(self) -> tuple[str | None, ...]:
         """The settings that say how a question is answered."""
-        return tuple(self.spark.conf.get(name, None) for name in (DRIVER_BYTES, EXACT_WHEN_FEW, READER))
+        return tuple(self.spark.conf.get(name, None) for name in _SETTINGS)
 
     @property
     def exact_when_few(self) -> bool:
         """Whether questions of few events are answered exactly, unasked."""
         return str(self.spark.conf.get(EXACT_WHEN_FEW, "true")).strip().lower() != "false"
+
+    @property
+    def max_trend_events(self) -> int:
+        """The value of `MAX_TREND_EVENTS`.
+
+        Raises
+        ------
+        ArgumentError
+            It is no whole number of 1 or more.
+        """
+        text = str(self.spark.conf.get(MAX_TREND_EVENTS, str(MOST_EVENTS))).strip()
+        if not text.isdecimal() or int(text) < 1:
+            raise ArgumentError(f"{MAX_TREND_EVENTS} must be a whole number of 1 or more, not {text!r}")
+        return int(text)
 
     def frame(self, table: str, where: Sequence[Condition]) -> DataFrame:
         """Rows of a table, for Spark's tasks to read."""

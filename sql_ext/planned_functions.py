@@ -70,10 +70,10 @@ def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given:
 def _placed(
     spark: SparkSession, function: TableFunction | ScalarFunction, arguments: dict[str, Any]
 ) -> tuple[Lake, dict[str, Any]]:
-    """The lake that a call asks, and its arguments there: the first names an object, perhaps of another database."""
-    first = function.parameters[0].name
-    lake, name = lake_of_object(spark, arguments.get(first))
-    return lake, {**arguments, first: name} if first in arguments else arguments
+    """The lake that a call asks, and its arguments there: its stream, or the first, is perhaps of another database."""
+    of = "stream" if arguments.get("stream") is not None else function.parameters[0].name
+    lake, name = lake_of_object(spark, arguments.get(of))
+    return lake, {**arguments, of: name} if of in arguments else arguments
 
 
 def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunction]) -> None:

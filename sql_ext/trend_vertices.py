@@ -1,4 +1,6 @@
-"""What `cet_count` and `cet_trends` share: from a call to the vertices of its windows, here or dealt out to tasks.
+"""What functions over trends share: from a call to the vertices of its windows, here or dealt out to tasks.
+
+A query is the name of a configured one, whose vertices the job keeps, or a text, whose vertices are made of events.
 
 A portion is what one call of a kernel answers: some partitions and runs of windows (blocks). A vertex goes to the
 portion of every block that one of its windows lies in.
@@ -6,7 +8,8 @@ portion of every block that one of its windows lies in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +18,23 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at
 from patternlake.sql_ext import event_rows
 from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.lake import MAX_TREND_EVENTS
+from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import explicit
 from patternlake.sql_ext.tasks import PORTION
+from patternlake.sql_ext.trend_sources import STORED, EventVertices, KeptVertices, VertexSource
+from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.record_batches import columns_of
-from patternlake.udfs.trends.ends import PANE_COLUMNS, window_ends
-from patternlake.udfs.trends.kinds import EVENT, PANE
+from patternlake.udfs.trends.ends import window_ends
+from patternlake.udfs.trends.kinds import EVENT
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.request import TrendsRequest, check_request, parse_request
+from patternlake.udfs.trends.text_request import check_text, is_text, names_asked, names_taken, too_many_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,10 +42,11 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.lake import Lake
 
 BLOCK = "block"
+TASK_VERTICES = 500_000
+"""Vertices that one task works on which reads them for itself, about."""
 _ENDS = explicit("window BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN")
-_STORED = ("pane", PART, "key", "position", "time", "term", "left", "right", "along", "carried")
-VERTEX = (BLOCK, *(name for name in _STORED if name != "key"))
-"""The columns of a vertex as the kernels read them."""
+VERTEX = (BLOCK, *(name for name in STORED if name != "key"))
+"""The columns of a vertex as the kernels read them; `VALUES` may stand beside them."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +57,8 @@ class VerticesRead:
     ----------
     text
         The request, for `parse_request`.
-    where
-        The conditions on the rows of the query's vertices.
+    source
+        Of the vertices.
     key
         That is asked for, or None.
     by_partition
@@ -58,7 +68,7 @@ class VerticesRead:
     """
 
     text: str
-    where: tuple[Condition, ...]
+    source: VertexSource
     key: str | None
     by_partition: bool
     block: int
@@ -67,11 +77,11 @@ class VerticesRead:
         """The columns `VERTEX` of all vertices, or of those in a range of blocks, both ends included."""
         query = parse_request(self.text).layout.query
         windows = Windows.of(query)
-        where = self.where
+        panes = None
         if blocks is not None:
             first, last = blocks[0] * self.block, (blocks[1] + 1) * self.block - 1
-            where = (*where, *between("pane", windows.panes_of(first)[0], windows.panes_of(last)[-1]))
-        rows = reader.rows("trend_vertices", _STORED, where)
+            panes = windows.panes_of(first)[0], windows.panes_of(last)[-1]
+        rows = self.source.rows(reader, panes)
         if self.key is not None:
             mine = (
                 event_rows.of_key(rows[PART].combine_chunks(), len(query.partition), self.key)
@@ -99,17 +109,20 @@ class TrendCall:
         By name.
     reads
         As `check_request` gives it.
-    where
-        The conditions on the rows of the query's vertices.
+    source
+        Of the vertices.
     here
         Whether the driver's own process answers.
+    lasting
+        As of `Answer`.
     """
 
     lake: Lake
     arguments: Mapping[str, Any]
     reads: Mapping[str, Any]
-    where: tuple[Condition, ...]
+    source: VertexSource
     here: bool
+    lasting: bool = True
 
     @property
     def asked(self) -> TrendsRequest:
@@ -125,7 +138,7 @@ class TrendCall:
     def reading(self) -> VerticesRead:
         """How the vertices are read without Spark."""
         return VerticesRead(
-            self.reads["text"], self.where, self.arguments["key"], self.reads["by_partition"], self.reads[BLOCK]
+            self.reads["text"], self.source, self.arguments["key"], self.reads["by_partition"], self.reads[BLOCK]
         )
 
     def vertices(self) -> dict[str, pa.Array]:
@@ -145,7 +158,7 @@ class TrendCall:
 
     def portions(self) -> DataFrame:
         """The columns `VERTEX` and `PORTION` of all vertices, for Spark's tasks."""
-        rows = self.lake.frame("trend_vertices", self.where)
+        rows = self.source.frame(self.lake)
         key = self.arguments["key"]
         if key is not None:
             shown = F.expr(shown_text(PART)) if self.reads["by_partition"] else F.col("key")
@@ -154,17 +167,15 @@ class TrendCall:
         first = _floored(f"{_floored(f'(pane - {length})', step)} + 1", block)
         last = _floored(_floored("pane", step), block)
         blocks = F.expr(f"sequence({first}, {last})")
-        spread = rows.select(*(name for name in _STORED if name != "key"), F.explode(blocks).alias(BLOCK))
+        spread = rows.drop("key").withColumn(BLOCK, F.explode(blocks))
         portion = F.pmod(F.hash(PART, BLOCK), F.lit(self.reads["parts"])).cast("int")
-        return spread.select(*VERTEX, portion.alias(PORTION))
+        return spread.withColumn(PORTION, portion)
 
     def ends(self) -> pa.Table:
         """Of windows that count events: when they begin and end."""
-        where = [*self.where[:1], Condition("kind", "=", PANE), *self.where[2:5]]
-        panes = self.lake.reader.rows("trend_vertices", PANE_COLUMNS, where)
         return window_ends(
             self.windows,
-            columns_of(panes),
+            columns_of(self.source.panes(self.lake)),
             watermark=self.reads["watermark"],
             last_position=self.reads["last_position"],
             from_time=self.arguments["from_time"],
@@ -172,8 +183,16 @@ class TrendCall:
         )
 
 
-def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
+def trend_call(lake: Lake, arguments: Mapping[str, Any], attributes: tuple[str, ...] | None = None) -> TrendCall:
     """Check a call.
+
+    Parameters
+    ----------
+    lake, arguments
+        What is asked, and how.
+    attributes
+        Whose texts each vertex is to have; None: vertices have none. What the job keeps has none, so vertices with
+        texts are made of events.
 
     Raises
     ------
@@ -181,9 +200,20 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
         What is wrong with it.
     """
     snapshot = lake.snapshot(arguments["as_of"])
-    published = snapshot.published("trends", arguments["query"] or "").as_mapping()
+    published = snapshot.published("trends", arguments["query"] or "")
+    if published.first is None and is_text(arguments["query"]):
+        return _call_of_text(lake, snapshot, arguments, attributes)
     known = snapshot.names("trends")
-    reads = check_request(arguments, published, known, whole=False)
+    reads = check_request(arguments, published.as_mapping(), known, whole=False)
+    if attributes is not None and published.at is not None:
+        read = json.loads(published.at["source"])
+        of = (published.at["stream_id"], read["ingest_base"], read["ingest_batch"])
+        names = names_taken(parse_request(reads["text"]).layout.query)
+        where, all_where = _events_read(reads, of, None if names is None else sorted(names), arguments)
+        here = lake.small("events", where)
+        if here:
+            reads = check_request(arguments, published.as_mapping(), known, whole=True)
+        return TrendCall(lake, arguments, reads, EventVertices(reads["text"], where, all_where, attributes), here)
     where = (
         Condition("trend_id", "=", reads["number"]),
         Condition("kind", "=", EVENT),
@@ -192,8 +222,55 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any]) -> TrendCall:
     )
     here = lake.small("trend_vertices", where)
     if here:
-        reads = check_request(arguments, published, known, whole=True)
-    return TrendCall(lake, arguments, reads, where, here)
+        reads = check_request(arguments, published.as_mapping(), known, whole=True)
+    return TrendCall(lake, arguments, reads, KeptVertices(where), here)
+
+
+def _call_of_text(
+    lake: Lake, snapshot: Snapshot, arguments: Mapping[str, Any], attributes: tuple[str, ...] | None
+) -> TrendCall:
+    facts = facts_of(snapshot, arguments["stream"])
+    reads = check_text(arguments, facts.published, facts.known, facts.counts, whole=False)
+    asked = parse_request(reads["text"]).layout.query
+    of = (reads["number"], reads["base"], reads["batch"])
+    where, all_where = _events_read(reads, of, reads["names"], arguments)
+    _check_size(lake, reads["events"], where, asked.partition, arguments)
+    told = tell_unseen(names_asked(asked), facts.counts)
+    here = lake.small("events", where)
+    if here:
+        reads = check_text(arguments, facts.published, facts.known, facts.counts, whole=True)
+    source = EventVertices(reads["text"], where, all_where, attributes)
+    return TrendCall(lake, arguments, reads, source, here, lasting=not told)
+
+
+def _events_read(
+    reads: Mapping[str, Any], of: tuple[int, int, int], names: Sequence[str] | None, arguments: Mapping[str, Any]
+) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
+    """The conditions on the events that can take part, and on all; of a stream's number, base and batch."""
+    windows = Windows.of(parse_request(reads["text"]).layout.query)
+    all_where = tuple(event_rows.of_stream(*of))
+    bounds: list[Condition] = []
+    if windows.width and not windows.counted:
+        low, high = reads["low_pane"] * windows.pane, (reads["high_pane"] + 1) * windows.pane - 1
+        bounds += between("time", None if arguments["from_time"] is None else low, None)
+        bounds += between("time", None, None if arguments["to_time"] is None else high)
+    return (*event_rows.of_stream(*of, names=names), *bounds), all_where
+
+
+def _check_size(
+    lake: Lake, most_events: int, where: Sequence[Condition], partition: Sequence[str], arguments: Mapping[str, Any]
+) -> None:
+    """Refuse a text whose graph would be built of too many events; these are counted only where they may be fewer."""
+    allowed, events, key = lake.max_trend_events, most_events, arguments["key"]
+    if events > allowed and any(arguments[name] is not None for name in ("key", "from_time", "to_time")):
+        found = lake.apart().frame("events", where)
+        if key is not None and partition:
+            found = event_rows.with_key(event_rows.partitioned(found, partition), key)
+        elif key is not None:
+            found = found.where(F.col("key") == F.lit(key))
+        events = found.count()
+    if events > allowed:
+        raise too_many_events(events, allowed, MAX_TREND_EVENTS)
 
 
 def with_ends(call: TrendCall, rows: DataFrame | pa.Table) -> DataFrame | pa.Table:

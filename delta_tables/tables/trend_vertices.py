@@ -78,3 +78,21 @@ class TrendVerticesReader:
     def events(self, publication: Publication) -> DataFrame:
         """Return the event vertices that a publication makes visible."""
         return self._database.table(TABLE.name).where(visible(TABLE, publication) & (F.col("kind") == EVENT))
+
+
+def pane_ends(events: DataFrame, width: int) -> DataFrame:
+    """First and last event of panes of `width` positions, of all events given.
+
+    Returns
+    -------
+    DataFrame
+        ``pane``, ``position`` and ``time`` of its first event, ``last_time`` of its last one by position, and
+        ``greatest_time``.
+    """
+    pane = F.floor((F.col("position") - 1) / width).cast("bigint")
+    return events.groupBy(pane.alias("pane")).agg(
+        F.min("position").alias("position"),
+        F.min_by("time", "position").alias("time"),
+        F.max_by("time", "position").alias("last_time"),
+        F.max("time").alias("greatest_time"),
+    )

@@ -21,7 +21,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.tables.trend_vertices import TABLE, TrendVerticesReader
+from patternlake.delta_tables.tables.trend_vertices import TABLE, TrendVerticesReader, pane_ends
 from patternlake.jobs.configuration.file import TrendConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
@@ -229,17 +229,7 @@ class _Builder:
     def _pane_rows(self, first_pane: int) -> DataFrame:
         """First and last event of panes that count events; of all events, taken by the query or not."""
         width = self.windows.pane
-        pane = F.floor((F.col("position") - 1) / width).cast("bigint")
-        rows = (
-            self.events.where(F.col("position") > first_pane * width)
-            .groupBy(pane.alias("pane"))
-            .agg(
-                F.min("position").alias("position"),
-                F.min_by("time", "position").alias("time"),
-                F.max_by("time", "position").alias("last_time"),
-                F.max("time").alias("greatest_time"),
-            )
-        )
+        rows = pane_ends(self.events.where(F.col("position") > first_pane * width), width)
         return rows.select("*", F.lit(PANE).alias("kind"), F.array().cast("array<string>").alias("part"))
 
 

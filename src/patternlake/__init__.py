@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.progress.reporting import Progress
     from patternlake.jobs.summary import Summary
+    from patternlake.sql_ext.cet_aggregate import cet_aggregate
     from patternlake.sql_ext.cet_count import cet_count
     from patternlake.sql_ext.cet_trends import cet_trends
     from patternlake.sql_ext.explain_pattern import explain_pattern
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.predict_match import predict_match
 
 _FUNCTIONS = (
-    "cet_count", "cet_trends", "explain_pattern", "match_exists", "match_groups", "match_pattern", "match_seq",
-    "match_subscription", "predict_match",
+    "cet_aggregate", "cet_count", "cet_trends", "explain_pattern", "match_exists", "match_groups", "match_pattern",
+    "match_seq", "match_subscription", "predict_match",
 )  # fmt: skip
 
 __all__ = [
     "__version__",
+    "cet_aggregate",
     "cet_count",
     "cet_trends",
     "enable",

@@ -167,6 +167,8 @@ def random_step(rng: random.Random, terms: Sequence[naive.Term], source: int, ta
     earlier, later = operands(terms, source, target)
     sign = rng.choice(list(COMPARE))
     test = COMPARE[sign]
+    if rng.random() < 0.15:
+        return random_choice(rng, terms, source, target)
     kind = rng.random()
     if kind < 0.2:
         gap = rng.randint(1, 9) * 1000
@@ -192,6 +194,23 @@ def random_step(rng: random.Random, terms: Sequence[naive.Term], source: int, ta
     return naive.Step(
         source, target, lambda p, e: known(lambda a, b: test(a, b * factor), e.values["x"], p.values["x"]), text
     )
+
+
+def random_choice(rng: random.Random, terms: Sequence[naive.Term], source: int, target: int) -> naive.Step:
+    """A condition over both events or another one, over both or over one of them."""
+    earlier, later = operands(terms, source, target)
+    one = random_step(rng, terms, source, target)
+    if rng.random() < 0.4:
+        limit, of_earlier = rng.randint(1, 4), rng.random() < 0.5
+        text = f"{earlier if of_earlier else later}.n >= {limit}"
+        other = naive.Step(
+            source, target, lambda p, e: known(operator.ge, (p if of_earlier else e).values["n"], limit), text
+        )
+    else:
+        other = random_step(rng, terms, source, target)
+    arms = [one, other] if rng.random() < 0.5 else [other, one]
+    text = f"({arms[0].text} OR {arms[1].text})"
+    return naive.Step(source, target, lambda p, e: one.holds(p, e) or other.holds(p, e), text)
 
 
 def random_remainder(rng: random.Random, terms: Sequence[naive.Term], source: int, target: int) -> naive.Step:

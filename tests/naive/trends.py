@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 Value = float | int | str | None
 Vertex = tuple[int, int]
@@ -175,3 +176,17 @@ def edges(query: Query, events: Sequence[Event]) -> set[tuple[int, int, int, int
         for w in vertices
         if is_edge(query, events, v, w)
     }
+
+
+def aggregate(
+    function: str, rows: Sequence[tuple[int, ...]], values: dict[int, int | float | Fraction | None] | None
+) -> Fraction | None:
+    """An aggregate over listed trends; `values` by position, None for COUNT(*): every event of every trend is seen."""
+    if values is None:
+        return Fraction(len(rows))
+    seen = [Fraction(value) for row in rows for at in row if (value := values[at]) is not None]
+    if function == "COUNT":
+        return Fraction(len(seen))
+    if not seen:
+        return None
+    return {"SUM": sum(seen, Fraction()), "MIN": min(seen), "MAX": max(seen), "AVG": sum(seen) / len(seen)}[function]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from sql.machine_lake import MachineStream
 from sql.sketch_lake import E, SketchLake, by_tasks, shared
 from sql.trend_lake import TrendLake
 
+from patternlake.delta_tables.quoting import literal
 from patternlake.sql_ext import cet_trends
 from patternlake.sql_ext.enabled import lake_of
 from patternlake.sql_ext.lake import READER
@@ -37,6 +39,14 @@ TREND_CALLS = [
     "cet_trends('whole', key => 'nobody')",
 ]
 SHUFFLED = (0, 3, 6)
+
+
+def as_text(trend_call: str) -> str:
+    """The call with the query's text in the place of its name."""
+    function, name, rest = re.fullmatch(r"(\w+)\('(\w+)'(.*)\)", trend_call).groups()  # type: ignore[union-attr]
+    return f"{function}({literal(TRENDS[name])}{rest}, stream => 's')"
+
+
 MACHINES = {"chain": "a ; b @(t(b) - t(a) < 4 SEC) PARTITION BY key", "both": "(a & b) ; c"}
 MACHINE_CALLS = [
     "match_subscription('chain')",
@@ -82,6 +92,21 @@ def test_trends_by_tasks_are_those_of_the_driver(
     forget(lake_of(spark).cache)
     assert reading_plans(spark, TREND_CALLS) == TREND_CALLS[5:9]
     assert answers(spark, TREND_CALLS) == here
+    texts = list(map(as_text, TREND_CALLS))
+    assert answers(spark, texts) == here
+    summed = [f"cet_aggregate('{name}', 'COUNT(*), SUM(x), MIN(x)')" for name in TRENDS]
+    summed_here = answers(spark, summed)
+    assert all(summed_here)
+    monkeypatch.undo()
+    with by_tasks(spark):
+        assert answers(spark, texts) == here
+        assert answers(spark, summed) == summed_here
+        spark.conf.set(READER, "spark")
+        try:
+            assert answers(spark, [texts[number] for number in SHUFFLED]) == [here[number] for number in SHUFFLED]
+            assert answers(spark, summed) == summed_here
+        finally:
+            spark.conf.unset(READER)
 
 
 def reading_plans(spark: SparkSession, calls: Sequence[str]) -> list[str]:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sql.sketch_lake import E, moment
+from sql.sketch_lake import E, by_tasks, call, moment
 from sql.trend_lake import TrendLake, TrendStream
 
+from patternlake.sql_ext.enabled import lake_of
+from patternlake.sql_ext.remembered import forget
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import PatternLakeError
 
@@ -165,6 +167,87 @@ def test_two_hundred_rising_values_are_counted_exactly_and_refused_as_rows(lake:
     assert all(row["truncated"] for row in cut)
 
 
+def aggregates(lake: TrendLake, query: str, aggregate: str, **arguments: Any) -> list[tuple[Any, ...]]:
+    """Key, aggregate and value of each row, by key and window; the query asked as a text gives the same rows."""
+    named, of_text = (
+        lake.rows(
+            "SELECT key, aggregate, value, value_approx, window_start, final FROM "
+            f"{call('cet_aggregate', aggregate=aggregate, **asked, **arguments)} ORDER BY key, window_start, aggregate"
+        )
+        for asked in ({"query": query}, lake.as_text(query))
+    )
+    assert of_text == named
+    return [tuple(row)[:3] for row in named]
+
+
+def test_aggregates_are_over_all_trends_and_their_events(lake: TrendLake) -> None:
+    lake.stream(
+        "summed",
+        {"summed": "PATTERN a ; b WITHIN 4 SEC", "by who": "PATTERN a ; b PARTITION BY who", "rows": "PATTERN a ; b"},
+        [
+            E(at * 1000, name, key, {"x": x, "d": d})
+            for at, (name, key, x, d) in enumerate(
+                [
+                    ("a", "k", 1, "0.10"),
+                    ("a", "l", 2, None),
+                    ("b", "k", 4, "0.25"),
+                    ("c", "k", 9, "9"),
+                    ("b", "l", 8, "1"),
+                ]
+            )
+        ],
+        attributes={"x": "bigint", "d": "decimal(10,2)"},
+    )
+    # From 0 s: a1 b3 and a2 b3; from 4 s: b5 alone.
+    wanted = {"COUNT(*)": "2", "COUNT(d)": "3", "SUM(x)": "11", "SUM(d)": "0.60", "MIN(x)": "1", "AVG(x)": "2.75"}
+    found = aggregates(lake, "summed", ", ".join(wanted))
+    assert {aggregate: value for _, aggregate, value in found[:6]} == wanted
+    assert [value for _, aggregate, value in found[6:] if not aggregate.startswith("COUNT")] == [None] * 4
+    assert aggregates(lake, "by who", "SUM(x)") == [("k", "SUM(x)", "5"), ("l", "SUM(x)", "10")]
+    assert aggregates(lake, "by who", "SUM(x)", key="l") == [("l", "SUM(x)", "10")]
+    assert aggregates(lake, "rows", "COUNT(*), MAX(x)", key="k") == [("k", "COUNT(*)", "1"), ("k", "MAX(x)", "4")]
+    joined = lake.rows(
+        "SELECT sum(CAST(e.attributes['x'] AS BIGINT)) FROM cet_trends('summed') t "
+        f"JOIN {lake.database}.events e ON e.stream = 'summed' AND array_contains(t.positions, e.position)"
+    )
+    assert joined[0][0] == 11
+
+
+def test_pages_and_samples_are_of_all_trends(lake: TrendLake) -> None:
+    lake.stream("paged", {"paged": "PATTERN e+ e[] WITHIN 4 EVENTS"}, events("e" * 10))
+    everything = lake.rows("SELECT key, window_start, positions FROM cet_trends('paged') ORDER BY 2, 3")
+    assert len(everything) == 4 + 4 + 1
+    pages = [
+        lake.rows(
+            "SELECT key, window_start, positions, truncated FROM "
+            f"{call('cet_trends', 'paged', from_trend=begin, max_trends=4, truncate=True)} ORDER BY 2, 3"
+        )
+        for begin in (1, 5, 9, 13)
+    ]
+    assert [row[:3] for page in pages for row in page] == [row[:] for row in everything]
+    assert [[row["truncated"] for row in page] for page in pages] == [[True] * 4, [True] * 4, [False], []]
+    drawn = lake.rows("SELECT key, window_start, positions FROM cet_trends('paged', sample => 5) ORDER BY 2, 3")
+    assert len(drawn) == len(set(map(str, drawn))) == 5
+    assert set(map(str, drawn)) <= set(map(str, everything))
+    forget(lake_of(lake.spark).cache)
+    text = call("cet_trends", "PATTERN e+ e[] WITHIN 4 EVENTS", stream="paged", sample=5)
+    assert lake.rows(f"SELECT key, window_start, positions FROM {text} ORDER BY 2, 3") == drawn
+    with by_tasks(lake.spark):
+        assert lake.rows(f"SELECT key, window_start, positions FROM {text} ORDER BY 2, 3") == drawn
+
+
+def test_a_sample_of_2_to_the_198_trends(lake: TrendLake) -> None:
+    if "rising" not in lake.asked:
+        test_two_hundred_rising_values_are_counted_exactly_and_refused_as_rows(lake)
+    drawn = lake.rows("SELECT positions, length, truncated FROM cet_trends('rising', sample => 50)")
+    assert len({tuple(row["positions"]) for row in drawn}) == 50
+    assert all((row["positions"][0], row["positions"][-1], row["truncated"]) == (1, 200, True) for row in drawn)
+    # The events between are in half of all trends each.
+    assert 95 < sum(row["length"] for row in drawn) / 50 < 107
+    ((_, _, total),) = aggregates(lake, "rising", "SUM(x)")
+    assert float(total) == float(199 * 2**198 + sum(range(1, 199)) * 2**197)
+
+
 @pytest.mark.slow
 def test_counts_of_thousands_of_digits_are_exact_and_readable_where_rows_are_refused(lake: TrendLake) -> None:
     lake.stream(
@@ -226,9 +309,37 @@ WRONG = [
     ),
     ("cet_trends('kiting', max_trends => 0)", "max_trends must be at least 1, not 0"),
     ("cet_trends('kiting', max_trends => -1, truncate => true)", "max_trends must be at least 1, not -1"),
+    ("cet_trends('kiting', from_trend => 0)", "from_trend must be at least 1, the number of the first trend, not 0"),
+    ("cet_trends('kiting', sample => 0)", "sample must be at least 1, not 0; leave it out for all trends"),
+    ("cet_trends('kiting', sample => 9, max_trends => 8)", "sample => 9 is more than max_trends = 8; raise max_trends"),
+    ("cet_trends('kiting', sample => 2, from_trend => 2)", "from_trend stands beside sample, which draws from all"),
+    (
+        "cet_aggregate('kiting', 'SUM(nothing)')",
+        "SUM(nothing): the stream has no attribute 'nothing'; its attributes: ",
+    ),
+    ("cet_aggregate('kiting', 'SUM x')", "aggregate => 'SUM x': 'SUM x' is no aggregate; write COUNT(*)"),
     (
         "cet_count('kiting', as_of => TIMESTAMP '2001-01-01')",
         "as_of 2001-01-01 00:00:00.000000 UTC lies before the first publication of the trend query 'kiting', ",
+    ),
+    (
+        "cet_count('kiting', stream => 'checks')",
+        "stream => 'checks': the trend query 'kiting' has its own in the configuration; leave stream out, or give the "
+        "query as a text",
+    ),
+    (
+        "cet_count('c+', stream => 'checks')",
+        "query => 'c+' is no configured trend query; where it is meant as a text, begin it with PATTERN",
+    ),
+    (
+        "cet_count('PATTERN c+')",
+        "query is a text, and stream is NULL; give the name of the stream that it asks, stream => '…'",
+    ),
+    ("cet_trends('pattern c+', stream => 'cheks')", "there is no stream 'cheks' (did you mean 'checks'?); streams: "),
+    ("cet_trends('PATTERN c+ ; !d', stream => 'checks')", "line 1, column 14"),
+    (
+        "cet_count('PATTERN c+ c[] WHERE c[i].amount > c[i-1].amount', stream => 'checks')",
+        "amount",
     ),
 ]
 
@@ -241,6 +352,29 @@ def test_a_wrong_argument_is_named(lake: TrendLake, asked: str, said: str) -> No
     with pytest.raises(Exception, match=re.escape(said)) as caught:
         lake.rows(f"SELECT * FROM {asked}")
     assert "Traceback" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_text_of_too_many_events_is_refused_with_their_number(lake: TrendLake) -> None:
+    made = [E(at * 1000, name, key) for at, (name, key) in enumerate(zip("eeeefe", "ababab", strict=True))]
+    lake.stream("crowd", {}, made)
+    setting = "spark.patternlake.maxTrendEvents"
+    lake.spark.conf.set(setting, "4")
+    try:
+        with pytest.raises(Exception, match=re.escape(f"of 5 events, more than {setting} = 4; narrow the key")):
+            lake.rows("SELECT * FROM cet_count('PATTERN e+', stream => 'crowd')")
+        asked = {"stream": "crowd", "to_time": moment(4000)}
+        ask = "SELECT trends FROM {}"
+        assert lake.rows(ask.format(call("cet_count", "PATTERN f", stream="crowd")))[0][0] == "1"
+        assert lake.rows(ask.format(call("cet_count", "PATTERN e+", key="a", stream="crowd")))[0][0] == "1"
+        parted = call("cet_count", "PATTERN e+ PARTITION BY key", key="b", stream="crowd")
+        assert lake.rows(ask.format(parted))[0][0] == "1"
+        assert len(lake.rows(ask.format(call("cet_count", "PATTERN e+ WITHIN 2 SEC", **asked)))) == 2
+        lake.spark.conf.set(setting, "few")
+        with pytest.raises(Exception, match=f"{setting} must be a whole number of 1 or more, not 'few'"):
+            lake.rows("SELECT * FROM cet_count('PATTERN f', stream => 'crowd')")
+    finally:
+        lake.spark.conf.unset(setting)
 
 
 @pytest.mark.parametrize(

@@ -80,12 +80,13 @@ def test_random_queries_are_answered_as_by_the_oracle(lake: TrendLake, seed: int
         answer = wanted(query, events)
         lake.spark.conf.set(DRIVER_BYTES, rng.choice(["0", "1000000"]))
         trends = [(key, start, row) for key, start, found in answer for row in found]
-        rows = cells(lake, f"cet_trends('{name}')", "positions")
-        listed = [(key, start, tuple(positions)) for key, start, positions in rows]
-        assert sorted(listed, key=str) == sorted(trends, key=str), query.text()
-        counted = [(key, start, str(len(found))) for key, start, found in answer]
-        some = [cell for cell in cells(lake, f"cet_count('{name}')", "trends") if cell[2] != "0"]
-        assert some == sorted(counted, key=str), query.text()
+        for asked_as in (literal(name), f"{literal('PATTERN ' + query.text())}, stream => {literal(stream)}"):
+            rows = cells(lake, f"cet_trends({asked_as})", "positions")
+            listed = [(key, start, tuple(positions)) for key, start, positions in rows]
+            assert sorted(listed, key=str) == sorted(trends, key=str), query.text()
+            counted = [(key, start, str(len(found))) for key, start, found in answer]
+            some = [cell for cell in cells(lake, f"cet_count({asked_as})", "trends") if cell[2] != "0"]
+            assert some == sorted(counted, key=str), query.text()
     lake.spark.conf.unset(DRIVER_BYTES)
 
 

@@ -11,7 +11,14 @@ from pyspark.sql.types import StructType
 from sql.sketch_lake import SketchLake, shared, worked
 
 import patternlake
-from patternlake.sql_ext import cet_count, cet_trends, match_groups, match_subscription, predict_match
+from patternlake.sql_ext import (
+    cet_aggregate,
+    cet_count,
+    cet_trends,
+    match_groups,
+    match_subscription,
+    predict_match,
+)
 from patternlake.sql_ext.table_function import TableFunction, sql_text
 
 if TYPE_CHECKING:
@@ -84,13 +91,18 @@ CET_COUNT = [
     ("from_time", "TIMESTAMP", "NULL"),
     ("to_time", "TIMESTAMP", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
+    ("stream", "STRING", "NULL"),
+    ("params", "MAP<STRING, STRING>", "NULL"),
 ]
 CET_TRENDS = [
     *CET_COUNT[:4],
     ("max_trends", "BIGINT", "1000000"),
     ("truncate", "BOOLEAN", "false"),
-    CET_COUNT[4],
+    *CET_COUNT[4:],
+    ("from_trend", "BIGINT", "1"),
+    ("sample", "BIGINT", "NULL"),
 ]
+CET_AGGREGATE = [CET_COUNT[0], ("aggregate", "STRING", REQUIRED), *CET_COUNT[1:]]
 MATCH_SUBSCRIPTION = [
     ("subscription", "STRING", REQUIRED),
     ("key", "STRING", "NULL"),
@@ -113,6 +125,7 @@ PARAMETERS = {
     "match_groups": MATCH_GROUPS,
     "cet_count": CET_COUNT,
     "cet_trends": CET_TRENDS,
+    "cet_aggregate": CET_AGGREGATE,
     "match_subscription": MATCH_SUBSCRIPTION,
     "predict_match": PREDICT_MATCH,
 }
@@ -219,6 +232,17 @@ CET_TRENDS_RETURNS = [
 ]
 
 
+CET_AGGREGATE_RETURNS = [
+    ("key", "string"),
+    ("window_start", "timestamp"),
+    ("window_end", "timestamp"),
+    ("aggregate", "string"),
+    ("value", "string"),
+    ("value_approx", "double"),
+    ("final", "boolean"),
+]
+
+
 @pytest.mark.parametrize(("call", "expected"), RETURNS.items())
 def test_result_columns_are_pinned(lake: SketchLake, call: str, expected: list[tuple[str, str]]) -> None:
     worked(lake)
@@ -230,6 +254,7 @@ PINNED = [
     (match_groups.FUNCTION, MATCH_GROUPS_RETURNS),
     (cet_count.FUNCTION, CET_COUNT_RETURNS),
     (cet_trends.FUNCTION, CET_TRENDS_RETURNS),
+    (cet_aggregate.FUNCTION, CET_AGGREGATE_RETURNS),
     (match_subscription.FUNCTION, MATCH_SUBSCRIPTION_RETURNS),
     (predict_match.FUNCTION, PREDICT_MATCH_RETURNS),
 ]

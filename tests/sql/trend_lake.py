@@ -84,6 +84,7 @@ class TrendLake:
         self.folder.mkdir()
         self.location = str(folder / "lake")
         self.database = f"trend_lake_{next(_NUMBERS)}"
+        self.asked: dict[str, TrendStream] = {}
         patternlake.enable(spark, database=self.database, location=self.location)
 
     def stream(
@@ -94,24 +95,45 @@ class TrendLake:
         params: Mapping[str, Any] | None = None,
         **stream: Any,
     ) -> TrendStream:
-        return TrendStream(self, name, queries, params or {}, stream).deliver(*batches)
+        made = TrendStream(self, name, queries, params or {}, stream).deliver(*batches)
+        self.asked |= dict.fromkeys(queries, made)
+        return made
 
     def rows(self, sql: str) -> list[Row]:
         return self.spark.sql(sql).collect()
 
+    def as_text(self, query: str) -> dict[str, Any]:
+        """The arguments that ask a configured query as a text."""
+        stream = self.asked[query]
+        params = {name: str(value) for name, value in stream.params.items()}
+        return {"query": stream.queries[query], "stream": stream.name, "params": params or None}
+
     def trends(self, query: str, **arguments: Any) -> list[tuple[int, ...]]:
-        """The positions of all trends, in order."""
+        """The positions of all trends, in order; the query asked as a text gives the same rows."""
+        (named, of_text) = (
+            sorted(map(str, self.rows(f"SELECT * FROM {call('cet_trends', **asked, **arguments)}")))
+            for asked in ({"query": query}, self.as_text(query))
+        )
+        assert of_text == named
         rows = self.rows(f"SELECT positions FROM {call('cet_trends', query, **arguments)}")
         return sorted(tuple(row["positions"]) for row in rows)
 
     def counts(self, query: str, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Key, seconds of start and end of the window, trends, longest, total length, final: of each row, in order."""
+        """Key, seconds of start and end of the window, trends, longest, total length, final: of each row, in order.
+
+        The query asked as a text gives the same rows.
+        """
         start = int(moment(0).timestamp())
-        rows = self.rows(
-            f"SELECT key, unix_millis(window_start) / 1000 - {start} AS a, unix_millis(window_end) / 1000 - {start} "
-            f"AS b, trends, longest, total_length, final FROM {call('cet_count', query, **arguments)} ORDER BY key, a"
+        named, of_text = (
+            self.rows(
+                f"SELECT key, unix_millis(window_start) / 1000 - {start} AS a, unix_millis(window_end) / 1000 - {start}"
+                " AS b, trends, longest, total_length, final "
+                f"FROM {call('cet_count', **asked, **arguments)} ORDER BY key, a"
+            )
+            for asked in ({"query": query}, self.as_text(query))
         )
-        return [tuple(row) for row in rows]
+        assert of_text == named
+        return [tuple(row) for row in named]
 
     def view(self, name: str, trend: str) -> list[Row]:
         return self.rows(f"SELECT * FROM {self.database}.{name} WHERE trend = {literal(trend)}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.language.predicate.expressions import Expression
+from patternlake.udfs.language.predicate.expressions import Call, Expression
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, conjunction, parse_predicate
 from patternlake.udfs.language.query import engines, operands
 from patternlake.udfs.language.query.partitions import partition_columns
@@ -211,7 +211,7 @@ def _steps(names: tuple[TermName, ...], splitter: Splitter) -> tuple[tuple[Compa
             least = max([1, *(low for low, _ in place.gaps)])
             greatest = min([FARTHEST, *(high for _, high in place.gaps)])
             narrowed = numbers or splitter.along or greatest < FARTHEST
-            if place.remainders and not narrowed:
+            if place.remainders and not narrowed and not any(map(_is_choice, place.remainders)):
                 raise place.remainders[0].error(
                     "nothing narrows down the pairs that this is judged for; write it with one event on either side of "
                     "a comparison, or add [attr], another comparison of the two, or a greatest gap between their times"
@@ -219,6 +219,11 @@ def _steps(names: tuple[TermName, ...], splitter: Splitter) -> tuple[tuple[Compa
             remainder = conjunction(place.remainders) if place.remainders else None
             steps.append(Step(source, target, numbers, least, greatest, remainder))
     return tuple(comparisons), tuple(steps)
+
+
+def _is_choice(predicate: Predicate) -> bool:
+    """Whether it is an OR, which no other way of writing makes a comparison of two values."""
+    return isinstance(predicate.root, Call) and predicate.root.operator == "OR"
 
 
 def _columns(terms: tuple[Term, ...], splitter: Splitter, partition: tuple[str, ...]) -> frozenset[str]:

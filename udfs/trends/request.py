@@ -37,8 +37,10 @@ class TrendsRequest:
         Numbers of the first and the last window that lie inside the asked times.
     block
         Windows of one block.
-    max_trends, truncate
+    max_trends, truncate, from_trend, sample
         As of `cet_trends`.
+    seed
+        Of what is drawn at random: the same for equal calls, as long as nothing is published.
     """
 
     layout: Layout
@@ -49,6 +51,9 @@ class TrendsRequest:
     block: int
     max_trends: int
     truncate: bool
+    from_trend: int = 1
+    sample: int | None = None
+    seed: str = ""
 
 
 def check_request(
@@ -85,12 +90,48 @@ def check_request(
         raise ArgumentError("query is NULL; give the name of a trend query")
     check_moment(f"the trend query {name!r}", arguments.get("as_of"), publication)
     at = publication["at"]
+    if at is None and arguments.get("stream") is not None:
+        raise ArgumentError(
+            f"query => {name!r} is no configured trend query; where it is meant as a text, begin it with PATTERN"
+        )
     if at is None:
         raise unknown("trend query", name, "trend queries", known, "configure `trends`, and run the job")
+    for own in ("stream", "params"):
+        if arguments.get(own) is not None:
+            raise ArgumentError(
+                f"{own} => {arguments[own]!r}: the trend query {name!r} has its own in the configuration; leave {own} "
+                "out, or give the query as a text"
+            )
+    return reads_of(arguments, at, whole)
+
+
+def reads_of(arguments: Mapping[str, Any], at: Mapping[str, Any], whole: bool) -> dict[str, Any]:
+    """What is to be read for a call whose query is known, and stands in a publication or in what is like one.
+
+    Parameters
+    ----------
+    arguments, whole
+        As of `check_request`.
+    at
+        ``configuration``, as of `layout_of`, and ``state``, both as JSON; ``watermark``, ``batch_id``, ``base_batch``,
+        ``object_id``, ``source_to``. The state has ``vertices``, how many there are, about, and ``lowest_pane`` and
+        ``highest_pane``, None where these are not known.
+
+    Returns
+    -------
+    As of `check_request`.
+
+    Raises
+    ------
+    PatternLakeError
+        As `check_request`.
+    """
     check_bounds(arguments, ("from_time", "to_time"))
     max_trends = given(arguments, "max_trends", 1_000_000)
     if max_trends < 1:
         raise ArgumentError(f"max_trends must be at least 1, not {max_trends}")
+    from_trend, sample = given(arguments, "from_trend", 1), arguments.get("sample")
+    _check_listed(arguments, max_trends, from_trend, sample)
     configuration, state = json.loads(at["configuration"]), json.loads(at["state"])
     layout = layout_of(configuration)
     query, windows = layout.query, Windows.of(layout.query)
@@ -103,7 +144,8 @@ def check_request(
     step, length = max(windows.slide // pane, 1), max(windows.width // pane, 1)
     vertices = int(state["vertices"])
     parts = 1 if whole else max(1, min(MOST_PARTS, -(-vertices // TASK_VERTICES)))
-    panes = int(state["highest_pane"]) - int(state["lowest_pane"]) + 1 if vertices else 1
+    lowest, highest = state["lowest_pane"], state["highest_pane"]
+    panes = 1 if lowest is None else int(highest) - int(lowest) + 1
     block = max(1, -(-panes // step) // (4 * parts))
     text = {
         "configuration": configuration,
@@ -114,7 +156,11 @@ def check_request(
         "block": block,
         "max_trends": max_trends,
         "truncate": given(arguments, "truncate", False),
+        "from_trend": from_trend,
+        "sample": sample,
     }
+    of = [configuration["query"], configuration["params"], arguments.get("key"), first, last, sample]
+    text["seed"] = json.dumps([*of, at["source_to"], at["watermark"]], sort_keys=True)
     return {
         "text": json.dumps(text, sort_keys=True),
         "batch": at["batch_id"],
@@ -130,11 +176,26 @@ def check_request(
         "block": block,
         "parts": parts,
         "vertices": vertices,
-        "lowest_pane": state["lowest_pane"] if vertices else None,
-        "highest_pane": state["highest_pane"] if vertices else None,
+        "lowest_pane": lowest,
+        "highest_pane": highest,
         "watermark": at["watermark"],
         "last_position": at["source_to"],
     }
+
+
+def _check_listed(arguments: Mapping[str, Any], max_trends: int, from_trend: int, sample: int | None) -> None:
+    """Refuse what is said of the trends that are listed and cannot be."""
+    if from_trend < 1:
+        raise ArgumentError(f"from_trend must be at least 1, the number of the first trend, not {from_trend}")
+    if sample is None:
+        return
+    if sample < 1:
+        raise ArgumentError(f"sample must be at least 1, not {sample}; leave it out for all trends")
+    if sample > max_trends:
+        raise ArgumentError(f"sample => {sample} is more than max_trends = {max_trends}; raise max_trends")
+    for other, plain in (("from_trend", 1), ("truncate", False)):
+        if given(arguments, other, plain) != plain:
+            raise ArgumentError(f"{other} stands beside sample, which draws from all trends; leave one of them out")
 
 
 def _windows_inside(windows: Windows, low: int | None, high: int | None) -> tuple[int, int]:
@@ -159,4 +220,7 @@ def parse_request(text: str) -> TrendsRequest:
         block=parts["block"],
         max_trends=parts["max_trends"],
         truncate=parts["truncate"],
+        from_trend=parts["from_trend"],
+        sample=parts["sample"],
+        seed=parts["seed"],
     )

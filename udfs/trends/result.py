@@ -56,6 +56,8 @@ class Answered:
     ----------
     trends
         By cell.
+    order
+        int64[v]: which row each of the vertices was made of.
     keys
         What is shown of the partition of each of the cells' keys.
     windows
@@ -65,6 +67,7 @@ class Answered:
     """
 
     trends: Trends
+    order: IntArray
     keys: list[str | None]
     windows: Windows
     asked: TrendsRequest
@@ -94,7 +97,7 @@ def count_rows(answered: Answered) -> pa.Table:
         "longest": pa.array(counts.longest.astype(np.int32)),
         "total_length": pa.array(list(map(digits, counts.total_length)), pa.string()),
     }
-    return _table(columns, COUNT_ROWS)
+    return table_of(columns, COUNT_ROWS)
 
 
 def trend_rows(answered: Answered, batch: Batch) -> pa.Table:
@@ -102,7 +105,7 @@ def trend_rows(answered: Answered, batch: Batch) -> pa.Table:
     cells = answered.trends.cells
     begin, end = batch.offsets[:-1], batch.offsets[1:]
     positions = pa.array(cells.position[batch.row])
-    return _table(
+    return table_of(
         answered.columns(batch.cell)
         | {
             "positions": pa.ListArray.from_arrays(pa.array(batch.offsets.astype(np.int32)), positions),
@@ -114,5 +117,6 @@ def trend_rows(answered: Answered, batch: Batch) -> pa.Table:
     )
 
 
-def _table(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:
+def table_of(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:
+    """The columns as a table, each cast to its type in a schema."""
     return pa.Table.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)

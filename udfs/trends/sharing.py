@@ -6,8 +6,11 @@ keeps all cores at work.
 
 from __future__ import annotations
 
+import random
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from patternlake.udfs.digits import shown
 from patternlake.udfs.equal_shares import equal_shares
@@ -41,7 +44,12 @@ class Share:
 
 
 def shares(
-    cells: Sequence[Cell], max_trends: int, *, truncate: bool, allowed: Collection[int] | None = None
+    cells: Sequence[Cell],
+    max_trends: int,
+    *,
+    truncate: bool,
+    allowed: Collection[int] | None = None,
+    passed: int = 0,
 ) -> tuple[list[Share], bool]:
     """Deal out the trends of cells.
 
@@ -53,44 +61,99 @@ def shares(
         How many trends may be listed, and whether the first ones are wanted where there are more.
     allowed
         Windows to list; None: all.
+    passed
+        So many trends, the first by key, window and positions, are passed over.
 
     Returns
     -------
-    The shares, and whether there are more trends than they list.
+    The shares, and whether there are more trends behind those that they list.
 
     Raises
     ------
     ArgumentError
         There are more than `max_trends`, and they are not to be truncated; names the number, or its size.
     """
-    wanted = [cell for cell in cells if cell.trends and (allowed is None or cell.window in allowed)]
+    wanted = _in_order(cells, allowed)
     total = sum(cell.trends for cell in wanted)
-    taken = {id(cell): cell.trends for cell in wanted}
-    if total > max_trends:
-        if not truncate:
-            raise ArgumentError(
-                f"the query has {shown(total)} trends, more than max_trends = {max_trends}; raise max_trends, narrow "
-                "the key or the times, ask cet_count for the numbers alone, or ask with truncate => true for the first "
-                "rows"
-            )
-        left = max_trends
-        for cell in sorted(wanted, key=lambda cell: (cell.key is not None, cell.key or "", cell.window)):
-            taken[id(cell)] = min(left, cell.trends)
-            left -= taken[id(cell)]
+    left = max(0, total - passed)
+    if left > max_trends and not truncate:
+        of_them = f", {shown(left)} of them from from_trend = {passed + 1} on" if passed else ""
+        raise ArgumentError(
+            f"the query has {shown(total)} trends{of_them}, more than max_trends = {max_trends}; raise max_trends, "
+            "narrow the key or the times, ask cet_count for the numbers alone, or ask with truncate => true for the "
+            "first rows"
+        )
+    listed = min(left, max_trends)
+    taken: dict[int, tuple[int, int]] = {}
+    before = 0
+    for cell in wanted:
+        skipped = min(cell.trends, max(0, passed - before))
+        until = min(cell.trends, max(0, passed + listed - before))
+        taken[id(cell)] = skipped, max(skipped, until)
+        before += cell.trends
     ranges: list[Share] = []
     begin: dict[int, int] = {}
     for cell in cells:
-        low = begin.get(cell.part, 0)
-        begin[cell.part] = low + cell.trends
-        high = low + taken.get(id(cell), 0)
+        first = begin.get(cell.part, 0)
+        begin[cell.part] = first + cell.trends
+        low, high = (first + number for number in taken.get(id(cell), (0, 0)))
         if low == high:
             continue
         if ranges and ranges[-1].part == cell.part and ranges[-1].high == low:
             ranges[-1] = Share(cell.part, ranges[-1].low, high)
         else:
             ranges.append(Share(cell.part, low, high))
-    size = min(MOST_SHARE, max(LEAST_SHARE, -(-min(total, max_trends) // SHARES)))
-    return [piece for share in ranges for piece in _pieces(share, size)], total > max_trends
+    size = min(MOST_SHARE, max(LEAST_SHARE, -(-listed // SHARES)))
+    return [piece for share in ranges for piece in _pieces(share, size)], left > max_trends
+
+
+def picks(
+    cells: Sequence[Cell], count: int, seed: str, allowed: Collection[int] | None = None
+) -> tuple[dict[int, list[int]], bool]:
+    """Numbers of trends that are drawn at random, each set of so many as likely as any other.
+
+    Parameters
+    ----------
+    cells, allowed
+        As of `shares`.
+    count
+        How many; all, where there are no more.
+    seed
+        The same numbers are drawn of the same cells, whatever parts these are in.
+
+    Returns
+    -------
+    By part, the numbers of its trends, ascending; and whether there are more trends.
+
+    Notes
+    -----
+    Floyd's algorithm: exact for totals of any size, in `count` steps.
+    """
+    wanted = _in_order(cells, allowed)
+    ends = list(accumulate(cell.trends for cell in wanted))
+    total = ends[-1] if ends else 0
+    draw = random.Random(seed)
+    drawn: set[int] = set()
+    for top in range(max(0, total - count), total):
+        one = draw.randrange(top + 1)
+        drawn.add(top if one in drawn else one)
+    begin: dict[int, int] = {}
+    first: dict[int, int] = {}
+    for cell in cells:
+        first[id(cell)] = begin.get(cell.part, 0)
+        begin[cell.part] = first[id(cell)] + cell.trends
+    found: dict[int, list[int]] = {}
+    for number in sorted(drawn):
+        at = bisect_right(ends, number)
+        cell = wanted[at]
+        found.setdefault(cell.part, []).append(first[id(cell)] + number - (ends[at] - cell.trends))
+    return {part: sorted(numbers) for part, numbers in found.items()}, total > count
+
+
+def _in_order(cells: Sequence[Cell], allowed: Collection[int] | None) -> list[Cell]:
+    """Cells with trends that are to be listed, by key and window."""
+    wanted = [cell for cell in cells if cell.trends and (allowed is None or cell.window in allowed)]
+    return sorted(wanted, key=lambda cell: (cell.key is not None, cell.key or "", cell.window))
 
 
 def _pieces(share: Share, size: int) -> list[Share]:

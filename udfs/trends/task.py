@@ -5,7 +5,7 @@ Vertices come with the block that they are there for; a vertex of two blocks com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +47,7 @@ def trends_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> Answered:
     dealt = replace(vertices, key=codes.astype(np.int64))
     return Answered(
         Trends(query, dealt, Blocks(asked.block, block[first], asked.first, asked.last)),
+        order,
         keys,
         Windows.of(query),
         asked,
@@ -95,3 +96,27 @@ def list_trends(
     for low, high in ranges:
         for batch in answered.trends.extract(low, high):
             yield trend_rows(answered, batch)
+
+
+def pick_trends(asked: TrendsRequest, rows: Mapping[str, pa.Array], numbers: Sequence[int]) -> Iterator[pa.Table]:
+    """List some trends of a task's vertices, each by its number.
+
+    Parameters
+    ----------
+    asked, rows
+        As of `trends_of`.
+    numbers
+        Of any size, as `list_trends` numbers them.
+
+    Returns
+    -------
+    Rows of `result.TREND_ROWS`, in the order of the numbers, some at a time.
+
+    Raises
+    ------
+    PatternLakeError
+        What the vertices do not allow.
+    """
+    answered = trends_of(asked, rows)
+    for batch in answered.trends.pick(numbers):
+        yield trend_rows(answered, batch)

@@ -36,6 +36,9 @@ VERTEX_SCHEMA = pa.schema(
     ]
 )
 """No list is NULL: Spark hands lists to Python six times as fast then."""
+VALUES = "values"
+VALUED_SCHEMA = VERTEX_SCHEMA.append(pa.field(VALUES, _TEXTS))
+"""Vertices with texts of attributes that the query itself need not read."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,9 @@ class Layout:
         return [column_type(name, scope) or "string" for name in names]
 
 
-def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
+def vertex_rows(
+    layout: Layout, rows: Mapping[str, pa.Array], attributes: Sequence[str] | None = None
+) -> pa.RecordBatch:
     """The vertices of some events.
 
     Parameters
@@ -71,13 +76,20 @@ def vertex_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> pa.RecordBatch:
         The query and the types of the stream's attributes.
     rows
         As `vertices_of_rows` takes them, with ``key``.
+    attributes
+        Whose texts each vertex has of its event; ``attributes`` is then among the columns, where there are any.
 
     Returns
     -------
-    A batch in `VERTEX_SCHEMA`, in the order of (position, term).
+    A batch in `VERTEX_SCHEMA`, or with attributes in `VALUED_SCHEMA`, in the order of (position, term).
     """
     vertices, parts, event = vertices_of_rows(layout, rows)
-    return rows_of_vertices(vertices, parts, rows["key"].take(pa.array(event)))
+    taken = pa.array(event)
+    batch = rows_of_vertices(vertices, parts, rows["key"].take(taken))
+    if attributes is None:
+        return batch
+    texts = [pc.map_lookup(rows["attributes"], name, "first").take(taken) for name in attributes]
+    return pa.RecordBatch.from_arrays([*batch.columns, _lists(texts, len(vertices))], schema=VALUED_SCHEMA)
 
 
 def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Partition], IntArray]:

@@ -6,9 +6,12 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from naive import trends as naive
 from naive.trend_cases import cells_of, compiled, events_of, rows_of, vertices
 
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.trends.kernels import explicit
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import vertices_of
 
@@ -158,3 +161,26 @@ def test_parameters_stand_for_their_values() -> None:
     events = stream("EEEEEE", x=[32.0, 7.0, 15.0, 35.0, 40.0, 17.0])
     question = compiled("E+ WHERE E[i].x > ratio * E[i-1].x", {"ratio": "2"})
     assert Trends(question, vertices_of(question, events_of(events, partitioned=False))).total() == 6
+
+
+def test_an_edge_is_there_where_one_side_of_or_is_true() -> None:
+    # 1 → 2 rises; 2 → 3 falls, but 3 is marked; 3 → 4 is neither, and of NULL nothing is known.
+    events = stream("EEEE", x=[1.0, 5.0, 2.0, None], n=[None, 0, 1, 0])
+    either = naive.Step(
+        0,
+        0,
+        lambda p, e: (
+            (None not in (p.values["x"], e.values["x"]) and e.values["x"] > p.values["x"])  # type: ignore[operator]
+            or e.values["n"] == 1
+        ),
+        "(e[i].x > e[i-1].x OR e[i].n = 1)",
+    )
+    assert both(naive.Query(E, steps=(either,)), events) == [(1, 2, 3), (1, 3), (4,)]
+
+
+def test_too_many_edges_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explicit, "MOST_EDGES", 5)
+    events = stream("EEEE", x=[1.0, 2.0, 3.0, 4.0], n=[1, 1, 1, 1])
+    text = "E+ e[] WHERE e[i].x > e[i-1].x OR e[i].n = 1"
+    with pytest.raises(ArgumentError, match="more than 5 pairs of events of one part of the answer may follow one"):
+        Trends(compiled(text), vertices_of(compiled(text), events_of(events, partitioned=False)))

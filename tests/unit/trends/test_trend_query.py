@@ -63,6 +63,15 @@ def test_what_is_no_comparison_of_two_values_is_judged_on_what_the_rest_lets_thr
     assert question.carried == ("x",)
 
 
+def test_or_between_neighbours_is_judged_for_each_pair_with_nothing_beside_it() -> None:
+    question = compiled("E+ e[] WHERE e[i].x > e[i-1].x OR e[i].n = 3")
+    assert question.steps[0].remainder is not None
+    assert (question.comparisons, question.carried) == ((), ("n", "x"))
+    filtered = compiled("E+ e[] WHERE e[i].x > 1 OR e[i].n = 3")
+    assert filtered.steps[0].remainder is None
+    assert filtered.terms[0].filter is not None
+
+
 def test_windows_tumble_without_slide() -> None:
     question = compiled("E WITHIN 6 EVENTS")
     assert question.slide == question.within

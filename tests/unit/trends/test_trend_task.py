@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from patternlake.udfs.digits import number_of
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.sharing import Cell, Share, shares
-from patternlake.udfs.trends.task import count_trends, list_trends
+from patternlake.udfs.trends.sharing import Cell, Share, picks, shares
+from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
 from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
 
@@ -60,6 +61,10 @@ def test_portions_together_give_the_answer_of_all(seed: int) -> None:
             found = [row for rows in list_trends(asked, part, [(low, high)]) for row in rows.to_pylist()]
             assert len(found) == high - low
             listed |= {(row["key"], row["window"], tuple(row["positions"])) for row in found}
+        numbers = [rng.randrange(total) for _ in range(min(total, 5))]
+        whole = [row for rows in list_trends(asked, part, [(0, total)]) for row in rows.to_pylist()]
+        picked = [row for rows in pick_trends(asked, part, numbers) for row in rows.to_pylist()]
+        assert picked == [whole[number] for number in numbers]
     assert listed == wanted
     assert counted == len(wanted)
 
@@ -107,6 +112,47 @@ def test_windows_that_are_not_allowed_keep_their_numbers() -> None:
     few = [cell for cell in CELLS if cell.key != "a"]
     assert shares(few, 10, truncate=False, allowed=[0]) == ([Share(0, 0, 3), Share(1, 0, 5)], False)
     assert shares(few, 10, truncate=False, allowed=[1]) == ([Share(0, 3, 5)], False)
+
+
+def test_a_page_begins_behind_the_trends_that_are_passed_over() -> None:
+    few = [cell for cell in CELLS if cell.key != "a"]
+    assert shares(few, 3, truncate=True, passed=3) == ([Share(0, 0, 2), Share(1, 3, 4)], True)
+    assert shares(few, 3, truncate=True, passed=8) == ([Share(0, 4, 5), Share(1, 4, 5)], False)
+    assert shares(few, 3, truncate=False, passed=9) == ([Share(1, 4, 5)], False)
+    assert shares(few, 3, truncate=False, passed=10**30) == ([], False)
+    with pytest.raises(ArgumentError, match="the query has 10 trends, 8 of them from from_trend = 3 on, more than max"):
+        shares(few, 3, truncate=False, passed=2)
+
+
+def test_pages_together_are_all_trends() -> None:
+    few = [cell for cell in CELLS if cell.key != "a"]
+    pages = [shares(few, 3, truncate=True, passed=passed)[0] for passed in range(0, 10, 3)]
+    listed = [(share.part, at) for page in pages for share in page for at in range(share.low, share.high)]
+    assert sorted(listed) == [(0, at) for at in range(5)] + [(1, at) for at in range(5)]
+
+
+def test_each_set_of_trends_is_drawn_as_often_as_any_other() -> None:
+    cells = [Cell(0, "b", 0, 1), Cell(1, "a", 0, 2), Cell(0, "c", 0, 1)]
+    drawn = Counter(str(sorted(picks(cells, 2, f"seed {seed}")[0].items())) for seed in range(3000))
+    assert len(drawn) == 6
+    assert all(400 < often < 600 for often in drawn.values()), drawn
+
+
+def test_what_is_drawn_does_not_depend_on_the_parts() -> None:
+    one = [Cell(0, "a", 0, 10**40), Cell(0, "b", 0, 10**40)]
+    two = [Cell(3, "b", 0, 10**40), Cell(1, "a", 0, 10**40)]
+    (numbers,), more = [*picks(one, 20, "s")[0].values()], picks(one, 20, "s")[1]
+    dealt, _ = picks(two, 20, "s")
+    assert sorted([*dealt[1], *(10**40 + number for number in dealt[3])]) == numbers
+    assert (len(set(numbers)), more) == (20, True)
+    assert picks(one, 20, "t")[0] != picks(one, 20, "s")[0]
+
+
+def test_where_there_are_no_more_all_are_drawn() -> None:
+    few = [cell for cell in CELLS if cell.key != "a"]
+    assert picks(few, 10, "s") == ({0: [0, 1, 2, 3, 4], 1: [0, 1, 2, 3, 4]}, False)
+    assert picks(few, 99, "s", allowed=[1]) == ({0: [3, 4]}, False)
+    assert picks([], 3, "s") == ({}, False)
 
 
 def test_one_cell_that_owns_all_trends_is_dealt_out() -> None:

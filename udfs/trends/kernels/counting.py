@@ -17,19 +17,23 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.trends.kernels.sweep import FloatArray, LaneArray, SmallArray, Sums, logarithmic_sum
+from patternlake.udfs.trends.measures import LENGTHS, Measures
+from patternlake.udfs.trends.remainders import from_remainders
+from patternlake.udfs.trends.weights import Weights
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-Sweeper = Callable[[IntArray, LaneArray, bool], Sums]
-"""(order, moduli, log) to sums; `sweep.sweep` or `sweep.sweep_edges` of one graph."""
+Sweeper = Callable[[IntArray, LaneArray, bool, Measures], Sums]
+"""(order, moduli, log, measures) to sums; `sweep.sweep`, `sweep.sweep_edges` or `sweep_states` of one graph."""
 
 CAP = 2**62
 """Counts of single rows stop here; no enumeration gets so far."""
 
 _SAFE = 2.0**61
 _TOGETHER = 8
-_WRAPPING = np.zeros(1, np.uint64)
+WRAPPING = np.zeros(1, np.uint64)
+"""The modulus of sums of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Swept:
 
 def first_sweep(sweeper: Sweeper, order: IntArray) -> Swept:
     """Sweep once, in 64 bits."""
-    value, about, length = sweeper(order, _WRAPPING, False)
+    value, about, length = sweeper(order, WRAPPING, False, LENGTHS)
     capped = np.where(about < _SAFE, value[:, 0], np.uint64(CAP)).astype(np.int64)
     return Swept(value, about, capped, length)
 
@@ -97,7 +101,7 @@ def counts(sweeper: Sweeper, order: IntArray, first: Swept, starts: BoolArray, c
     longest = np.zeros(cells, np.int32)
     np.maximum.at(longest, cell[rows], first.length[rows])
     about = np.bincount(cell[rows], first.about[rows], cells).astype(np.float64)
-    low, low_length = _sums_by_cell(first.value, rows, cell, cells, _WRAPPING)[:, :2].T.tolist()
+    low, low_length = sums_by_cell(first.value, rows, cell, cells, WRAPPING)[:, :2].T.tolist()
     big = np.flatnonzero(about * np.maximum(longest, 1) >= _SAFE)
     if len(big):
         trends, lengths = _big(sweeper, order, rows, cell, cells, big, about, longest)
@@ -116,28 +120,79 @@ def _big(
     with np.errstate(divide="ignore"):
         bits = np.log2(about[big])
     if not np.isfinite(bits).all():
-        _, logs, _ = sweeper(order, _WRAPPING, True)
+        _, logs, _ = sweeper(order, WRAPPING, True, LENGTHS)
         bits = _logs_by_cell(logs, rows, cell, cells)[big]
     # One bit for what floats round away, one because a remainder tells numbers below the product apart.
     needed = int(np.ceil((bits + np.log2(longest[big])).max())) + 2
-    found = primes(needed // 62 + 1)
+    return by_remainders(sweeper, order, rows, cell, cells, big, needed, None)
+
+
+def by_remainders(
+    sweeper: Sweeper, order: IntArray, rows: IntArray, cell: IntArray, cells: int, wanted: IntArray, bits: int,
+    weights: Weights | None,
+) -> tuple[list[int], list[int]]:  # fmt: skip
+    """Numbers and weighted sums of the trends of some cells, from remainders.
+
+    Parameters
+    ----------
+    sweeper, cell, cells
+        As of `counts`.
+    order, rows
+        Of the cells that are wanted: all rows, and those at which trends start.
+    wanted
+        The cells.
+    bits
+        Of the modulus at least: numbers are below it.
+    weights
+        Of all rows; None: each weighs 1. Sums are then at most half the modulus from 0, on either side.
+    """
+    found = primes(bits // 62 + 1)
+    remainders = []
+    for begin in range(0, len(found), _TOGETHER):
+        some = found[begin : begin + _TOGETHER]
+        moduli = np.array(some, np.uint64)
+        measures = LENGTHS if weights is None else LENGTHS._replace(weights=weights.remainders(some))
+        value, _, _ = sweeper(order, moduli, True, measures)
+        remainders.append(sums_by_cell(value, rows, cell, cells, moduli)[wanted])
+    trends = np.concatenate([part[:, : part.shape[1] // 2] for part in remainders], axis=1)
+    sums = np.concatenate([part[:, part.shape[1] // 2 :] for part in remainders], axis=1)
+    factors = _weights(tuple(found))
+    modulus = prod(found)
+    numbers, totals = (
+        [sum(int(r) * factor for r, factor in zip(row, factors, strict=True)) % modulus for row in part]
+        for part in (trends, sums)
+    )
+    if weights is not None:
+        totals = [total - modulus if 2 * total > modulus else total for total in totals]
+    return numbers, totals
+
+
+def row_numbers(sweeper: Sweeper, order: IntArray, bits: int, limbs: int) -> LaneArray:
+    """The trends that lead on from each of some rows, exact below 2^bits: uint64[n, limbs].
+
+    Parameters
+    ----------
+    sweeper
+        The graph.
+    order
+        int64[n]: rows of whole cells, as of `counts`.
+    bits
+        Of the greatest number.
+    limbs
+        Of each number (`picking`).
+    """
+    found = primes(bits // 62 + 1)
     remainders = []
     for begin in range(0, len(found), _TOGETHER):
         moduli = np.array(found[begin : begin + _TOGETHER], np.uint64)
-        value, _, _ = sweeper(order, moduli, True)
-        remainders.append(_sums_by_cell(value, rows, cell, cells, moduli)[big])
-    trends = np.concatenate([part[:, : part.shape[1] // 2] for part in remainders], axis=1)
-    lengths = np.concatenate([part[:, part.shape[1] // 2 :] for part in remainders], axis=1)
-    weights = _weights(tuple(found))
-    product = prod(found)
-    return (
-        [sum(int(r) * w for r, w in zip(row, weights, strict=True)) % product for row in trends],
-        [sum(int(r) * w for r, w in zip(row, weights, strict=True)) % product for row in lengths],
-    )
+        value, _, _ = sweeper(order, moduli, True, LENGTHS)
+        remainders.append(value[order, : len(moduli)])
+    return from_remainders(np.ascontiguousarray(np.concatenate(remainders, axis=1)), found, limbs)
 
 
 @njit(cache=True)
-def _sums_by_cell(value: LaneArray, rows: IntArray, cell: IntArray, cells: int, moduli: LaneArray) -> LaneArray:
+def sums_by_cell(value: LaneArray, rows: IntArray, cell: IntArray, cells: int, moduli: LaneArray) -> LaneArray:
+    """Add up the sums of rows by their cells: uint64[c, 2p]."""
     p = len(moduli)
     found = np.zeros((cells, 2 * p), np.uint64)
     for row in rows:

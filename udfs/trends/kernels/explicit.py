@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Reference, evaluate
 from patternlake.udfs.trends.kernels.cells import Cells
@@ -21,6 +22,9 @@ from patternlake.udfs.trends.query import Step, TrendQuery
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
+
+MOST_EDGES = 1 << 26
+"""Edges of one part of an answer."""
 
 _CHUNK = 1 << 20
 
@@ -44,10 +48,16 @@ class Edges:
 
 
 def listed(query: TrendQuery, cells: Cells, graph: Graph) -> Edges:
-    """All edges between vertices, remainders judged."""
+    """All edges between vertices, remainders judged.
+
+    Raises
+    ------
+    ArgumentError
+        There are more than `MOST_EDGES`.
+    """
     n = len(cells)
     sources, targets = [], []
-    begin = 0
+    begin = found = 0
     while begin < n:
         end, u, v, slot = _pairs(graph, begin, _CHUNK)
         kept = np.ones(len(u), np.bool_)
@@ -57,6 +67,13 @@ def listed(query: TrendQuery, cells: Cells, graph: Graph) -> Edges:
                 kept[of_step] = _remain(query, step, cells, u[of_step], v[of_step])
         sources.append(u[kept])
         targets.append(v[kept])
+        found += int(kept.sum())
+        if found > MOST_EDGES:
+            raise ArgumentError(
+                f"more than {MOST_EDGES:,} pairs of events of one part of the answer may follow one another, by a "
+                "condition that is judged for each pair; add a comparison of the two, [attr] or a greatest gap between "
+                "their times beside it, or narrow the window"
+            )
         begin = end
     u = np.concatenate([np.zeros(0, np.int64), *sources])
     v = np.concatenate([np.zeros(0, np.int32), *targets]).astype(np.int32)

@@ -13,6 +13,7 @@ from patternlake.udfs.trends.kernels.followers import most_followers, sort_disti
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.roles import Automaton, forget, led_to, relate
 from patternlake.udfs.trends.kernels.sweep import Sums, add, finish, logarithmic_sum
+from patternlake.udfs.trends.measures import Measures
 
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
@@ -71,8 +72,9 @@ def following(graph: Graph, automaton: Automaton, state: int, length: SmallArray
 
 @njit(cache=True)
 def sweep_states(
-    graph: Graph, automaton: Automaton, ends: BoolArray, order: IntArray, moduli: LaneArray, log: bool
-) -> Sums:
+    graph: Graph, automaton: Automaton, ends: BoolArray, order: IntArray, moduli: LaneArray, log: bool,
+    measures: Measures,
+) -> Sums:  # fmt: skip
     """As `sweep.sweep`, over states.
 
     Parameters
@@ -85,6 +87,8 @@ def sweep_states(
         States, each after all that may follow it, those of one event together.
     moduli, log
         As for `sweep.sweep`.
+    measures
+        Of the states.
     """
     n = len(automaton.of)
     value = np.zeros((n, 2 * len(moduli)), np.uint64)
@@ -110,6 +114,6 @@ def sweep_states(
                 add(value, state, value, after, moduli)
                 about[state] = logarithmic_sum(about[state], about[after]) if log else about[state] + about[after]
                 length[state] = max(length[state], length[after])
-        finish(state, ends[state], value, about, length, moduli, log)
+        finish(state, ends[state], value, about, length, moduli, log, measures)
     forget(automaton, count)
     return value, about, length

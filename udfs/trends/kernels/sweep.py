@@ -4,7 +4,8 @@ Source: SPEC section 5 (`cet_count` without enumerating). For an event u, over t
 it:
 
 - completions C(u) = Σ C(v), or 1 where u ends trends;
-- their length T(u) = C(u) + Σ T(v), and the longest L(u) = 1 + max L(v).
+- their length T(u) = C(u) + Σ T(v), and the longest L(u) = 1 + max L(v); or, of events that have weights w and ranks r
+  (`measures`), T(u) = w(u) C(u) + Σ T(v) and L(u) = max(r(u), max L(v)).
 
 Events come latest first, and each is put into a tree of sums over the leaves once its time allows it to follow: a run
 of leaves then asks O(log m) sums, so a sweep costs O(n log m), not one step per edge. Only comparisons that no leaf
@@ -22,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
+from patternlake.udfs.trends.measures import Measures, product
 
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
@@ -103,7 +105,7 @@ def _climb(
 
 
 @njit(cache=True)
-def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool) -> Sums:
+def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool, measures: Measures) -> Sums:
     """Sweep over some cells.
 
     Parameters
@@ -116,6 +118,8 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool) -> Sums:
         uint64[p], each 0 or below 2^63.
     log
         True: the float is log2 C (-inf for 0), False: C itself.
+    measures
+        Of the rows; weights by the same moduli.
     """
     n, leaves, lanes = len(graph.time), len(graph.block_from), 2 * len(moduli)
     size = 1
@@ -204,14 +208,15 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool) -> Sums:
                     right >>= 1
             if slot == LOOP and length[u] > before:
                 ends = False
-        finish(u, ends, value, about, length, moduli, log)
+        finish(u, ends, value, about, length, moduli, log, measures)
     return value, about, length
 
 
 @njit(cache=True)
 def finish(
-    u: int, ends: bool, value: LaneArray, about: FloatArray, length: SmallArray, moduli: LaneArray, log: bool
-) -> None:
+    u: int, ends: bool, value: LaneArray, about: FloatArray, length: SmallArray, moduli: LaneArray, log: bool,
+    measures: Measures,
+) -> None:  # fmt: skip
     """From the sums over what follows u to those of u itself."""
     p = len(moduli)
     if ends:
@@ -219,10 +224,17 @@ def finish(
             total = value[u, lane] + np.uint64(1)
             value[u, lane] = np.uint64(0) if moduli[lane] != 0 and total >= moduli[lane] else total
         about[u] = logarithmic_sum(about[u], 0.0) if log else about[u] + 1.0
-    if ends or length[u] > 0:
+    if len(measures.ranks) > 0:
+        if ends or length[u] > 0:
+            length[u] = max(length[u], measures.ranks[u])
+    elif ends or length[u] > 0:
         length[u] += 1
+    weighted = len(measures.weights) > 0
     for lane in range(p):
-        total = value[u, p + lane] + value[u, lane]
+        own = value[u, lane]
+        if weighted:
+            own = product(measures.weights[u, lane], own, moduli[lane])
+        total = value[u, p + lane] + own
         if moduli[lane] != 0 and total >= moduli[lane]:
             total -= moduli[lane]
         value[u, p + lane] = total
@@ -230,8 +242,9 @@ def finish(
 
 @njit(cache=True)
 def sweep_edges(
-    offsets: IntArray, targets: SmallArray, ends: BoolArray, order: IntArray, moduli: LaneArray, log: bool
-) -> Sums:
+    offsets: IntArray, targets: SmallArray, ends: BoolArray, order: IntArray, moduli: LaneArray, log: bool,
+    measures: Measures,
+) -> Sums:  # fmt: skip
     """As `sweep`, over edges that are listed.
 
     Parameters
@@ -242,7 +255,7 @@ def sweep_edges(
         bool[n]: trends end here (and may also go on).
     order
         Rows, each after all that may follow it.
-    moduli, log
+    moduli, log, measures
         As for `sweep`.
     """
     n = len(offsets) - 1
@@ -256,5 +269,5 @@ def sweep_edges(
                 add(value, u, value, v, moduli)
                 about[u] = logarithmic_sum(about[u], about[v]) if log else about[u] + about[v]
                 length[u] = max(length[u], length[v])
-        finish(u, ends[u], value, about, length, moduli, log)
+        finish(u, ends[u], value, about, length, moduli, log, measures)
     return value, about, length

@@ -7,8 +7,10 @@ or extract.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,17 @@ from numpy.typing import NDArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.kernels.anchors import extract_by_anchors, parts_of
 from patternlake.udfs.trends.kernels.cells import Blocks, Cells, cells_of
-from patternlake.udfs.trends.kernels.counting import Counts, Sweeper, counts, first_sweep
+from patternlake.udfs.trends.kernels.counting import (
+    CAP,
+    WRAPPING,
+    Counts,
+    Sweeper,
+    by_remainders,
+    counts,
+    first_sweep,
+    row_numbers,
+    sums_by_cell,
+)
 from patternlake.udfs.trends.kernels.explicit import completable, listed
 from patternlake.udfs.trends.kernels.extraction import MEMORY, Batch, Followers, extract
 from patternlake.udfs.trends.kernels.graph import graph_of
@@ -26,7 +38,11 @@ from patternlake.udfs.trends.kernels.roles import needed, no_automaton, states_o
 from patternlake.udfs.trends.kernels.starts import preceded
 from patternlake.udfs.trends.kernels.sweep import sweep, sweep_edges
 from patternlake.udfs.trends.kernels.vertices import Vertices
+from patternlake.udfs.trends.measures import LENGTHS
+from patternlake.udfs.trends.picking import pick
 from patternlake.udfs.trends.query import TrendQuery
+from patternlake.udfs.trends.remainders import BITS, limbs_of
+from patternlake.udfs.trends.weights import Weights
 
 
 class Trends:
@@ -101,6 +117,49 @@ class Trends:
         """The trends of all cells together, without their lengths."""
         return sum(self.counts().trends)
 
+    def totals(self, weights: Weights) -> list[int]:
+        """The sum over all trends of each cell of their events' weights, exact.
+
+        Parameters
+        ----------
+        weights
+            Of the vertices that the trends were made of.
+        """
+        cells = len(self.cells.key)
+        of_rows = weights.take(self.cells.row[self._row])
+        rows = np.flatnonzero(self._starts & (self._swept.length > 0))
+        bounds = [length * weights.greatest for length in self.counts().total_length]
+        big = np.array([cell for cell, bound in enumerate(bounds) if bound >= CAP], np.int64)
+        found = [0] * cells
+        if len(big) < cells:
+            measures = LENGTHS._replace(weights=of_rows.remainders((0,)))
+            value, _, _ = self._sweeper(self._order, WRAPPING, False, measures)
+            sums = sums_by_cell(value, rows, self._cell, cells, WRAPPING)[:, 1]
+            found = np.ascontiguousarray(sums).view(np.int64).tolist()
+        if len(big):
+            wanted = np.isin(self._cell, big)
+            order, starts = self._order[wanted[self._order]], rows[wanted[rows]]
+            bits = max(bounds).bit_length() + 2
+            _, exact = by_remainders(self._sweeper, order, starts, self._cell, cells, big, bits, of_rows)
+            for cell, total in zip(big.tolist(), exact, strict=True):
+                found[cell] = total
+        return found
+
+    def greatest(self, ranks: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The greatest rank of an event of any trend of each cell, 0 where there is no trend: int32[c].
+
+        Parameters
+        ----------
+        ranks
+            int32[v], each 1 or more: of the vertices that the trends were made of.
+        """
+        measures = LENGTHS._replace(ranks=ranks[self.cells.row[self._row]])
+        _, _, best = self._sweeper(self._order, WRAPPING, False, measures)
+        rows = np.flatnonzero(self._starts & (best > 0))
+        found = np.zeros(len(self.cells.key), np.int32)
+        np.maximum.at(found, self._cell[rows], best[rows])
+        return found
+
     def extract(
         self,
         low: int = 0,
@@ -139,3 +198,39 @@ class Trends:
         if parts is not None:
             return extract_by_anchors(parts, *asked, batch=batch)
         return extract(self._followers, *asked, batch=batch, memory=memory)
+
+    def pick(self, numbers: Sequence[int], *, batch: int = 1 << 14) -> Iterator[Batch]:
+        """The trends of some numbers, in their order.
+
+        Parameters
+        ----------
+        numbers
+            From 0 to `total()`, exclusive; of any size.
+        batch
+            How many trends one batch has.
+
+        Notes
+        -----
+        Each takes a step for every event that may follow one of its own, and for every limb of its number.
+        """
+        trends = self.counts().trends
+        until = list(accumulate(trends))
+        cells = [bisect_right(until, number) for number in numbers]
+        limbs = max((-(-trends[cell].bit_length() // BITS) for cell in cells), default=1)
+        completions = np.zeros((len(self._row), limbs), np.uint64)
+        completions[:, 0] = self._swept.capped
+        big = [cell for cell in dict.fromkeys(cells) if trends[cell] >= CAP // 2]
+        if big:
+            order = self._order[np.isin(self._cell[self._order], np.array(big, np.int64))]
+            bits = max(trends[cell].bit_length() for cell in big)
+            completions[order] = row_numbers(self._sweeper, order, bits, limbs)
+        for begin in range(0, len(numbers), batch):
+            some = cells[begin : begin + batch]
+            ranks = [
+                number - until[cell] + trends[cell]
+                for number, cell in zip(numbers[begin : begin + batch], some, strict=True)
+            ]
+            yield pick(
+                self._followers, self._row, self._cell, self._starts, self._ends, self._swept.length, completions,
+                np.array(some, np.int64), limbs_of(ranks, limbs),
+            )  # fmt: skip

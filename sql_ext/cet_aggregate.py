@@ -1,0 +1,150 @@
+"""The function `cet_aggregate`: sums, extremes and averages of attributes over the complete event trends of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from patternlake.delta_tables.state_reader import StateReader
+from patternlake.sql_ext import tasks
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.reading_tasks import dealt, place_of
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
+from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.udfs.trends.aggregates import (
+    Aggregate,
+    aggregate_trends,
+    attributes_of,
+    check_types,
+    parse_aggregates,
+)
+from patternlake.udfs.trends.request import parse_request
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_AGGREGATED = explicit(
+    "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, aggregate STRING, value STRING, "
+    "value_approx DOUBLE, final BOOLEAN"
+)
+"""What the tasks give."""
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
+    aggregates = parse_aggregates(arguments["aggregate"])
+    call = trend_call(lake, arguments, attributes_of(aggregates) or None)
+    check_types(aggregates, call.asked.layout.types)
+    return Answer(_aggregated(call, aggregates), call.lasting)
+
+
+def _aggregated(call: TrendCall, aggregates: tuple[Aggregate, ...]) -> DataFrame | pa.Table:
+    lake = call.lake
+    if call.here:
+        rows = aggregate_trends(call.asked, aggregates, call.vertices())
+        return with_ends(call, rows).select(list(FUNCTION.columns))
+    place = place_of(lake)
+    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads["vertices"] // TASK_VERTICES))
+    ranges = [] if place is None else call.block_ranges(wanted)
+    if place is not None and len(ranges) >= wanted:
+        work = _Aggregating(call.reading, aggregates)
+        return with_ends(call, dealt(lake, place, ranges, work, _AGGREGATED)).select(*FUNCTION.columns)
+    text = call.reads["text"]
+
+    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        yield aggregate_trends(parse_request(text), aggregates, columns)
+
+    found = tasks.dealt(call.portions(), call.reads["parts"], task, _AGGREGATED)
+    return with_ends(call, found).select(*FUNCTION.columns)
+
+
+@dataclass(frozen=True)
+class _Aggregating:
+    """What a task does that reads the vertices of its windows."""
+
+    reading: VerticesRead
+    aggregates: tuple[Aggregate, ...]
+
+    def __call__(self, reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
+        for mine in blocks:
+            yield aggregate_trends(
+                parse_request(self.reading.text), self.aggregates, self.reading.vertices(reader, mine)
+            )
+
+
+FUNCTION = TableFunction(
+    name="cet_aggregate",
+    parameters=(
+        Parameter("query", "STRING"),
+        Parameter("aggregate", "STRING"),
+        Parameter("key", "STRING", None),
+        Parameter("from_time", "TIMESTAMP", None),
+        Parameter("to_time", "TIMESTAMP", None),
+        Parameter("as_of", "TIMESTAMP", None),
+        Parameter("stream", "STRING", None),
+        Parameter("params", "MAP<STRING, STRING>", None),
+    ),
+    columns={
+        "key": "STRING",
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "aggregate": "STRING",
+        "value": "STRING",
+        "value_approx": "DOUBLE",
+        "final": "BOOLEAN",
+    },
+    comment="Aggregates of attributes over complete event trends by window",
+    plan=_plan,
+)
+
+
+def cet_aggregate(
+    spark: SparkSession,
+    query: str,
+    aggregate: str,
+    key: str | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    as_of: datetime | str | None = None,
+    stream: str | None = None,
+    params: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Aggregate attributes over the complete event trends of each window, without listing them.
+
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    query
+        Name of a configured trend query, or the text of a query, which begins with PATTERN.
+    aggregate
+        ``COUNT(*)``, or COUNT, SUM, MIN, MAX or AVG of an attribute; several with commas.
+    key
+        Only this partition; of a query without PARTITION BY, only events of this key.
+    from_time, to_time
+        Only windows that lie wholly inside; moments without a zone are in the session's.
+    as_of
+        Moment whose state answers.
+    stream, params
+        Of a text alone: the stream that it asks, and the values of the parameters that it mentions.
+
+    Returns
+    -------
+    DataFrame
+        ``key STRING, window_start TIMESTAMP, window_end TIMESTAMP, aggregate STRING, value STRING, value_approx
+        DOUBLE, final BOOLEAN``; one row for each partition, window and aggregate.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {
+        "query": query, "aggregate": aggregate, "key": key, "from_time": from_time, "to_time": to_time, "as_of": as_of,
+        "stream": stream, "params": params,
+    }  # fmt: skip
+    return call(FUNCTION, spark, given)

@@ -1,0 +1,152 @@
+"""Where the vertices of a trend query come from: what the job `trends` keeps, or events, for the call alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from patternlake.delta_tables.state_reader import Condition, StateReader, between
+from patternlake.delta_tables.tables.trend_vertices import pane_ends
+from patternlake.sql_ext.event_rows import PART
+from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.trends.batch import VERTICES_SCHEMA, pane_rows
+from patternlake.udfs.trends.ends import PANE_COLUMNS
+from patternlake.udfs.trends.events import event_columns_read
+from patternlake.udfs.trends.kinds import PANE
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.request import parse_request
+from patternlake.udfs.trends.vertex_rows import VALUED_SCHEMA, VALUES, vertex_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.sql_ext.lake import Lake
+
+STORED = ("pane", PART, "key", "position", "time", "term", "left", "right", "along", "carried")
+"""The columns of a vertex as sources give them."""
+_PLACE = ("position", "time")
+_PANES = pa.schema([VERTICES_SCHEMA.field(name) for name in PANE_COLUMNS])
+
+
+class VertexSource(Protocol):
+    """Gives the vertices of a call; can be handed on to another process."""
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns of a vertex: `STORED`, and ``values`` where attributes are asked for."""
+
+    def rows(self, reader: StateReader, panes: tuple[int, int] | None = None) -> pa.Table:
+        """The columns `stored` of all vertices, or at least of those in a range of panes, both ends included."""
+
+    def frame(self, lake: Lake) -> DataFrame:
+        """The columns `stored` of all vertices, for Spark's tasks."""
+
+    def panes(self, lake: Lake) -> pa.Table:
+        """`PANE_COLUMNS` of the panes, of a query whose windows count events."""
+
+
+@dataclass(frozen=True)
+class KeptVertices:
+    """Of the table `trend_vertices`.
+
+    Attributes
+    ----------
+    where
+        The conditions on the rows of the query's vertices, the kind of row aside.
+    """
+
+    where: tuple[Condition, ...]
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """As of `VertexSource`."""
+        return STORED
+
+    def rows(self, reader: StateReader, panes: tuple[int, int] | None = None) -> pa.Table:
+        """As of `VertexSource`."""
+        some = () if panes is None else between("pane", *panes)
+        return reader.rows("trend_vertices", STORED, (*self.where, *some))
+
+    def frame(self, lake: Lake) -> DataFrame:
+        """As of `VertexSource`."""
+        return lake.frame("trend_vertices", self.where).select(*STORED)
+
+    def panes(self, lake: Lake) -> pa.Table:
+        """As of `VertexSource`; of all panes of the query."""
+        where = [one for one in self.where if one.column not in ("kind", "pane")]
+        return lake.reader.rows("trend_vertices", PANE_COLUMNS, [*where, Condition("kind", "=", PANE)])
+
+
+@dataclass(frozen=True)
+class EventVertices:
+    """Made of events.
+
+    Attributes
+    ----------
+    text
+        The request, for `parse_request`.
+    where
+        The conditions on the events that can take part.
+    all_where
+        The conditions on all events of the stream.
+    attributes
+        Whose texts are the ``values`` of a vertex.
+    """
+
+    text: str
+    where: tuple[Condition, ...]
+    all_where: tuple[Condition, ...]
+    attributes: tuple[str, ...] | None = None
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """As of `VertexSource`."""
+        return STORED if self.attributes is None else (*STORED, VALUES)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is read of each event."""
+        read = event_columns_read(parse_request(self.text).layout.query)
+        return tuple(dict.fromkeys((*read, *(("attributes",) if self.attributes else ()), "key")))
+
+    def rows(self, reader: StateReader, panes: tuple[int, int] | None = None) -> pa.Table:
+        """As of `VertexSource`."""
+        windows = Windows.of(parse_request(self.text).layout.query)
+        some: list[Condition] = []
+        if panes is not None and windows.width:
+            low, high = panes[0] * windows.pane, (panes[1] + 1) * windows.pane - 1
+            some = between("position", low + 1, high + 1) if windows.counted else between("time", low, high)
+        events = reader.rows("events", self.columns, (*self.where, *some))
+        return pa.Table.from_batches([self.made(events)])
+
+    def made(self, events: pa.Table) -> pa.RecordBatch:
+        """The columns `stored` of the vertices of events."""
+        rows = vertex_rows(parse_request(self.text).layout, columns_of(events), self.attributes)
+        return rows.select(list(self.stored))
+
+    def frame(self, lake: Lake) -> DataFrame:
+        """As of `VertexSource`."""
+
+        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                if batch.num_rows:
+                    yield self.made(pa.Table.from_batches([batch]))
+
+        schema = pa.schema([VALUED_SCHEMA.field(name) for name in self.stored])
+        events = lake.frame("events", self.where).select(*self.columns)
+        return events.mapInArrow(rows, from_arrow_schema(schema))
+
+    def panes(self, lake: Lake) -> pa.Table:
+        """As of `VertexSource`."""
+        windows = Windows.of(parse_request(self.text).layout.query)
+        if not lake.small("events", self.all_where, _PLACE):
+            ends = pane_ends(lake.apart().frame("events", self.all_where), windows.pane)
+            return ends.select(*PANE_COLUMNS).toArrow()
+        events = lake.reader.rows("events", _PLACE, self.all_where)
+        position, time = (events[name].cast(pa.int64()).to_numpy() for name in _PLACE)
+        batches = [batch.select(list(PANE_COLUMNS)) for batch in pane_rows(windows, position, time)]
+        return pa.Table.from_batches(batches, _PANES)

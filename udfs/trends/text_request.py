@@ -1,0 +1,116 @@
+"""The first step of `cet_count` and its like for a query that is given as a text: from arguments to a checked query.
+
+The text stands for a configured query over what `ingest` has published of the stream: the same windows, watermark and
+positions, so that the same rows come of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from patternlake.udfs.arguments import check_key, stream_configuration
+from patternlake.udfs.digits import shown
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.language.predicate.predicates import names_admitted
+from patternlake.udfs.trends.from_config import layout_of
+from patternlake.udfs.trends.panes import Windows
+from patternlake.udfs.trends.query import TrendQuery
+from patternlake.udfs.trends.request import reads_of
+from patternlake.udfs.unseen_names import MOST_NAMES
+
+MOST_EVENTS = 1_000_000
+"""Events that a graph is built of for one call, unless a setting says otherwise."""
+
+_BEGINNING = re.compile(r"\s*PATTERN\s", re.IGNORECASE)
+
+
+def is_text(query: str | None) -> bool:
+    """Whether a query that is no name is meant as a text: one that begins with PATTERN."""
+    return query is not None and _BEGINNING.match(query) is not None
+
+
+def check_text(
+    arguments: Mapping[str, Any],
+    publication: Mapping[str, Any],
+    known: Sequence[str],
+    counts: Sequence[Mapping[str, Any]],
+    whole: bool,
+) -> dict[str, Any]:
+    """Check a call, and say what is to be read for it.
+
+    Parameters
+    ----------
+    arguments, whole
+        As of `request.check_request`; ``query`` is a text.
+    publication
+        Of the stream, as `stream_configuration` takes it.
+    known
+        Names of all streams.
+    counts
+        ``name``, ``events``, ``first``, ``last`` (microseconds) of the stream's names, `MOST_NAMES` at most.
+
+    Returns
+    -------
+    As of `request.check_request`, with ``names``: of the events that can take part, None: any; ``events``: how many
+    these are, of all keys and times.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    if arguments.get("stream") is None:
+        raise ArgumentError(
+            "query is a text, and stream is NULL; give the name of the stream that it asks, stream => '…'"
+        )
+    stream = stream_configuration({**arguments, "pattern": arguments["query"]}, publication, known)
+    at = publication["at"]
+    configuration = {"query": arguments["query"], "params": dict(arguments.get("params") or {}), "stream": stream}
+    query = layout_of(configuration).query
+    check_key(arguments, stream, partitioned=bool(query.partition))
+    windows, last = Windows.of(query), int(at["source_to"])
+    # Of so many names, there may be others that are not counted.
+    counted = counts if len(counts) < MOST_NAMES else None
+    names = names_taken(query)
+    events = last if counted is None else sum(row["events"] for row in counted if names is None or row["name"] in names)
+    lowest: int | None = 0
+    highest: int | None = 0
+    if windows.counted:
+        highest = max(last - 1, 0) // windows.pane
+    elif windows.width:
+        times = [row[end] for row in counted or () for end in ("first", "last") if row[end] is not None]
+        lowest, highest = (min(times) // windows.pane, max(times) // windows.pane) if times else (None, None)
+    state = {"vertices": events * len(query.terms), "lowest_pane": lowest, "highest_pane": highest}
+    found = reads_of(arguments, {**at, "configuration": json.dumps(configuration), "state": json.dumps(state)}, whole)
+    return found | {"names": None if names is None else sorted(names), "events": events}
+
+
+def names_taken(query: TrendQuery) -> frozenset[str] | None:
+    """Names of events that a query can take; None where a DEFINE may hold for any."""
+    found: set[str] = set()
+    for term in query.terms:
+        names = frozenset({term.name}) if term.define is None else names_admitted(term.define)
+        if names is None:
+            return None
+        found |= names
+    return frozenset(found)
+
+
+def names_asked(query: TrendQuery) -> tuple[str, ...]:
+    """The event names that the text asks for, in its order, each once."""
+    found: dict[str, None] = {}
+    for term in query.terms:
+        found.update(dict.fromkeys([term.name] if term.define is None else sorted(names_admitted(term.define) or ())))
+    return tuple(found)
+
+
+def too_many_events(events: int, most: int, setting: str) -> ArgumentError:
+    """The error for a text whose graph would be built of too many events."""
+    return ArgumentError(
+        f"the query is a text, so its graph is built for this call, of {shown(events)} events, more than {setting} = "
+        f"{most}; narrow the key or the times, raise the setting, or configure the query under `trends`, so that the "
+        "job keeps its graph"
+    )
