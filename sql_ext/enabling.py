@@ -22,6 +22,7 @@ from patternlake.sql_ext import (
     match_subscription,
     planned_functions,
     predict_match,
+    sketch_error,
     workers,
 )
 from patternlake.sql_ext.settings import FUNCTION_SETTINGS
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 FUNCTIONS = (
     match_seq.FUNCTION,
     match_exists.FUNCTION,
+    sketch_error.FUNCTION,
     match_pattern.FUNCTION,
     explain_pattern.FUNCTION,
     match_groups.FUNCTION,

@@ -20,6 +20,7 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import said
 from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.sketch_descent import Place, descend
+from patternlake.sql_ext.sketch_existence import anywhere
 from patternlake.sql_ext.table_function import Parameter, ScalarFunction
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.sketch.reads import check_request
@@ -41,7 +42,7 @@ def _occurs(place: Place, publications: Publications, arguments: Mapping[str, An
     """Whether the pattern of one call occurs."""
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
     reads = check_request(arguments, published.as_mapping(), publications.names("sketch"))
-    return exists(reads.request, descend(place, reads)).anywhere
+    return anywhere(place, reads)
 
 
 def _occurs_by_key(

@@ -60,16 +60,42 @@ def _rows(
         wanted = everywhere(request)
         if not request.every_key and not _cheaper_than_the_sketch(lake, reads, wanted):
             wanted = candidates(request, descend(lake, reads))
-        return _exact(lake, reads, wanted, counts)
+        return exact_rows(lake, reads, wanted, counts)
     hits = descend(lake, reads)
+    exactly = exact_instead(lake, arguments, published, reads, hits, counts)
+    return answer(request, hits) if exactly is None else exact_rows(lake, *exactly, counts)
+
+
+def exact_instead(
+    lake: Lake,
+    arguments: dict[str, Any],
+    published: Published,
+    reads: SketchReads,
+    hits: pa.Array,
+    counts: list[dict[str, Any]],
+) -> tuple[SketchReads, Candidates] | None:
+    """The exact question that is answered in the place of one without verify, where few events can matter.
+
+    Parameters
+    ----------
+    lake
+        Where the sketch is.
+    arguments, published, reads
+        The call, what it asks, and what was made of both.
+    hits
+        Array of `gathering.HITS_TYPE`.
+    counts
+        Events by name.
+    """
+    request = reads.request
     # What ageing has taken is told by the sketch alone.
-    if lake.exact_when_few and request.level == 0 and not request.floors:
-        exactly = check_request({**arguments, "verify": True}, published.as_mapping(), [])
-        wanted = candidates(exactly.request, hits)
-        about = _about(exactly.request, wanted, counts)
-        if costs_no_more(exactly.request, hits, about) and lake.small("events", _conditions(exactly, wanted)):
-            return _exact(lake, exactly, wanted, counts)
-    return answer(request, hits)
+    if not lake.exact_when_few or request.level != 0 or request.floors:
+        return None
+    exactly = check_request({**arguments, "verify": True}, published.as_mapping(), [])
+    wanted = candidates(exactly.request, hits)
+    about = _about(exactly.request, wanted, counts)
+    few = costs_no_more(exactly.request, hits, about) and lake.small("events", _conditions(exactly, wanted))
+    return (exactly, wanted) if few else None
 
 
 def _conditions(reads: SketchReads, wanted: Candidates) -> list[Condition]:
@@ -82,8 +108,10 @@ def _conditions(reads: SketchReads, wanted: Candidates) -> list[Condition]:
     return where
 
 
-def _exact(lake: Lake, reads: SketchReads, wanted: Candidates, counts: list[dict[str, Any]]) -> DataFrame | pa.Table:
-    """The answer from the events that can matter."""
+def exact_rows(
+    lake: Lake, reads: SketchReads, wanted: Candidates, counts: list[dict[str, Any]]
+) -> DataFrame | pa.Table:
+    """The answer from the events that can matter, as rows of `match_seq`."""
     request, where = reads.request, _conditions(reads, wanted)
     columns = _columns(request)
     undivided = not request.every_key and not request.one_key

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from patternlake.delta_tables.state_reader import Condition, StateReader, among, shown_at
 from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
+from patternlake.udfs.sketch.answer_error import CLAIMS, false_claims
 from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE
@@ -27,14 +29,20 @@ _KEYS = "keys"
 """A segment's keys: most of the bytes of the tops, and asked for by questions about every key alone."""
 _SEGMENTS_AT_ONCE = 32
 """Whose nodes a task holds: some fifty megabytes."""
-_TOPS = pa.schema([("segment", pa.int64()), ("keys", pa.list_(pa.string()))])
+_TOPS = pa.schema([("segment", pa.int64()), ("keys", pa.list_(pa.string())), ("names", pa.list_(pa.int64()))])
 _HIT = pa.schema([("hit", HITS_TYPE)])
-_TOP_ROW = "segment BIGINT, keys ARRAY<STRING>"
+_TOP_ROW = "segment BIGINT, keys ARRAY<STRING>, names ARRAY<BIGINT>"
 _HIT_ROW = (
     "hit STRUCT<segment: BIGINT, level: INT, confirmed: BOOLEAN, keys: ARRAY<STRING>, key: ARRAY<INT>, "
     "node: ARRAY<INT>, pos_lo: ARRAY<BIGINT>, pos_hi: ARRAY<BIGINT>, time_lo: ARRAY<BIGINT>, time_hi: ARRAY<BIGINT>, "
     "present: ARRAY<BIGINT>, fp: ARRAY<DOUBLE>>"
 )
+
+
+_OF_CLAIMS = ("segment", "level", "m", "k", "ones", "topmost", "pos_lo", "pos_hi", "time_lo", "time_hi")
+_CLAIMS_ROW = "segment BIGINT, expected DOUBLE, none DOUBLE"
+_COUNTED = pa.schema([("segment", pa.int64()), ("keys", pa.int64())])
+_COUNTED_ROW = "segment BIGINT, keys BIGINT"
 
 
 class Place(Protocol):
@@ -72,21 +80,76 @@ def descend(
     Array of `gathering.HITS_TYPE`.
     """
     asked = reads.request if request is None else request
-    mine = shown_in(reads)
-    top = [*mine, Condition("bucket", "=", TOP_BUCKET)]
-    read_of_tops = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
+    tops = tops_hit(lake, reads, request, keys=keys)
+    return nodes_below(lake, reads, tops, request, every="top" in asked.tiers())
+
+
+def tops_hit(
+    lake: Place, reads: SketchReads, request: SketchRequest | None = None, *, keys: Sequence[str | None] = ()
+) -> pa.Table:
+    """The segments whose tops may hold a name of a question, with what `descent.TOP_TYPE` says; given as `descend`."""
+    asked = reads.request if request is None else request
+    top = [*shown_in(reads), Condition("bucket", "=", TOP_BUCKET)]
+    columns = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
     every = range(-(-asked.events // asked.segment_events))
-    tops = _mapped(lake, top, read_of_tops, every, _TOPS, _TOP_ROW, _Tops(reads.text, request, keys))
+    return _mapped(lake, top, columns, every, _TOPS, _TOP_ROW, _Tops(reads.text, request, keys))
+
+
+def nodes_below(
+    lake: Place, reads: SketchReads, tops: pa.Table, request: SketchRequest | None = None, *, every: bool = False
+) -> pa.Array:
+    """The nodes of some segments that may hold a question's names.
+
+    Parameters
+    ----------
+    lake, reads, request
+        As of `descend`.
+    tops
+        Rows of `tops_hit`.
+    every
+        Look at the tops of all segments again, as they answer where nodes below have gone.
+
+    Returns
+    -------
+    Array of `gathering.HITS_TYPE`.
+    """
+    asked = reads.request if request is None else request
     segments = tops["segment"].to_numpy()
-    tiers = asked.tiers()
-    buckets = {TOP_BUCKET} if "top" in tiers else set()
-    if "body" in tiers:
+    buckets = {TOP_BUCKET} if every else set()
+    if "body" in asked.tiers():
         buckets |= set((segments // reads.segments_together).tolist())
     tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True)) if asked.every_key else None
+    where = [*shown_in(reads), among("bucket", sorted(buckets))]
+    some = range(-(-asked.events // asked.segment_events)) if every else sorted(set(segments.tolist()))
     nodes = _Nodes(reads.text, request, tested)
-    where = [*mine, among("bucket", sorted(buckets))]
-    some = every if "top" in tiers else sorted(set(segments.tolist()))
     return _mapped(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
+
+
+def claims_to_expect(lake: Place, reads: SketchReads) -> tuple[pa.Table, dict[int, int] | None]:
+    """How often the nodes that answer a call err.
+
+    Parameters
+    ----------
+    lake
+        Where the sketch is.
+    reads
+        The call.
+
+    Returns
+    -------
+    (rows of `answer_error.CLAIMS`, how many keys each segment is asked for where every key is asked for)
+    """
+    asked, mine = reads.request, shown_in(reads)
+    every = range(-(-asked.events // asked.segment_events))
+    floors = [floor.level or 0 for floor in asked.floors]
+    lowest = 0 if asked.uniform else asked.level
+    levels = among("level", range(lowest, max([asked.level, *floors]) + 1))
+    claims = _mapped(lake, [*mine, levels], _OF_CLAIMS, every, CLAIMS, _CLAIMS_ROW, _Claims(reads.text, None))
+    if not asked.every_key:
+        return claims, None
+    tops = [*mine, Condition("bucket", "=", TOP_BUCKET)]
+    keys = _mapped(lake, tops, ("segment", _KEYS), every, _COUNTED, _COUNTED_ROW, _counted)
+    return claims, dict(zip(keys["segment"].to_pylist(), keys["keys"].to_pylist(), strict=True))
 
 
 def shown_in(reads: SketchReads) -> list[Condition]:
@@ -150,7 +213,8 @@ class _Tops(_Walk):
         found = top_hits(request, _node_rows(rows))
         hit = found.field("hit")
         segments = rows["segment"].combine_chunks().filter(hit)
-        return pa.Table.from_arrays([segments, found.field("keys").filter(hit)], schema=_TOPS)
+        told = [found.field(name).filter(hit) for name in ("keys", "names")]
+        return pa.Table.from_arrays([segments, *told], schema=_TOPS)
 
 
 class _Nodes(_Walk):
@@ -166,6 +230,19 @@ class _Nodes(_Walk):
         keys = pa.array(listed, pa.list_(pa.string()))
         found = node_hits(self.request, segments, _node_rows(rows), keys)
         return pa.Table.from_arrays([found.filter(found.is_valid())], schema=_HIT)
+
+
+class _Claims(_Walk):
+    """From rows of nodes to the false claims to expect of them."""
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        return false_claims(self.request, rows)
+
+
+def _counted(rows: pa.Table) -> pa.Table:
+    """How many keys each segment has, from top rows."""
+    counts = pc.list_value_length(rows[_KEYS]).fill_null(0).cast(pa.int64())
+    return pa.Table.from_arrays([rows["segment"], counts], schema=_COUNTED)
 
 
 def _node_rows(rows: pa.Table) -> pa.StructArray:

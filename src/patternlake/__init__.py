@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.match_seq import match_seq
     from patternlake.sql_ext.match_subscription import match_subscription
     from patternlake.sql_ext.predict_match import predict_match
+    from patternlake.sql_ext.sketch_error import sketch_error
 
 _FUNCTIONS = (
     "cet_aggregate", "cet_count", "cet_trends", "explain_pattern", "match_exists", "match_groups", "match_pattern",
-    "match_seq", "match_subscription", "predict_match",
+    "match_seq", "match_subscription", "predict_match", "sketch_error",
 )  # fmt: skip
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "predict_match",
     "run",
     "session",
+    "sketch_error",
 ]
 
 try:

@@ -53,6 +53,7 @@ MATCH_EXISTS = [
     ("to_time", "TIMESTAMP", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
 ]
+SKETCH_ERROR = [each for each in MATCH_SEQ if each[0] not in ("verify", "params")]
 MATCH_PATTERN = [
     ("stream", "STRING", REQUIRED),
     ("pattern", "STRING", REQUIRED),
@@ -120,6 +121,7 @@ PREDICT_MATCH = [
 PARAMETERS = {
     "match_seq": MATCH_SEQ,
     "match_exists": MATCH_EXISTS,
+    "sketch_error": SKETCH_ERROR,
     "match_pattern": MATCH_PATTERN,
     "explain_pattern": EXPLAIN_PATTERN,
     "match_groups": MATCH_GROUPS,
@@ -167,6 +169,13 @@ RETURNS = {
         ("level", "int"),
         ("exact", "boolean"),
         ("fp_bound", "double"),
+        ("truncated", "boolean"),
+    ],
+    "sketch_error('worked', 'A ; B')": [
+        ("rows", "bigint"),
+        ("expected_false", "double"),
+        ("any_false_bound", "double"),
+        ("exact", "boolean"),
         ("truncated", "boolean"),
     ],
     "match_pattern('worked', 'A ; B')": [

@@ -19,8 +19,9 @@ from patternlake.udfs.sketch.kernels.hashing import hash_keyed
 from patternlake.udfs.sketch.kernels.probe import false_positive_rate, probe_pairs
 from patternlake.udfs.sketch.request import SketchRequest
 
-TOP_TYPE = pa.struct([("hit", pa.bool_()), ("keys", pa.list_(pa.string()))])
-"""Whether a segment may hold a name of the pattern, and for which keys, where every key is asked for."""
+TOP_TYPE = pa.struct([("hit", pa.bool_()), ("keys", pa.list_(pa.string())), ("names", pa.list_(pa.int64()))])
+"""Whether a segment may hold a name of the pattern, for which keys, where every key is asked for, else which names, as
+`gathering.packed` packs them; NULL: any."""
 
 _HASHES_AT_ONCE = 1 << 20
 """Pairs of key and name whose hashes are held at once: 16 MiB for each token expression."""
@@ -242,13 +243,14 @@ def _top_hit(request: SketchRequest, row: dict[str, Any], plain: _Asked | None, 
     keys = row["keys"] if request.every_key else None
     inside = None if row["bits"] is None else np.flatnonzero(_inside(request, row))
     if inside is not None and len(inside) == 0:
-        return {"hit": False, "keys": None}
+        return {"hit": False, "keys": None, "names": None}
     if inside is None or not request.pattern.names or not tested:
-        return {"hit": True, "keys": keys.to_pylist() if keys is not None else None}
+        return {"hit": True, "keys": keys.to_pylist() if keys is not None else None, "names": None}
     if keys is None:
         assert plain is not None
         present = plain.of(row, np.zeros(len(inside), np.int64), inside)
-        return {"hit": bool(present.any()), "keys": None}
+        names = packed(np.asarray(present.any(axis=0)).reshape(1, -1))[0]
+        return {"hit": bool(present.any()), "keys": None, "names": names}
     found: list[str | None] = []
     at_once = max(1, _HASHES_AT_ONCE // len(request.pattern.names))
     for begin in range(0, len(keys), at_once):
@@ -257,7 +259,7 @@ def _top_hit(request: SketchRequest, row: dict[str, Any], plain: _Asked | None, 
         present = asked.of(row, np.repeat(np.arange(len(part)), len(inside)), np.tile(inside, len(part)))
         hit = present.any(axis=1).reshape(len(part), len(inside)).any(axis=1)
         found += part.filter(pa.array(hit)).to_pylist()
-    return {"hit": bool(found), "keys": found}
+    return {"hit": bool(found), "keys": found, "names": None}
 
 
 def _inside(request: SketchRequest, row: dict[str, Any]) -> NDArray[np.bool_]:

@@ -1,0 +1,139 @@
+"""The function `sketch_error`: how wrong the answer can be that `match_seq` gives without verify."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from patternlake.sql_ext import match_seq
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.sketch_descent import claims_to_expect, descend
+from patternlake.sql_ext.table_function import Answer, TableFunction
+from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.udfs.limits import MAX_MATCHES
+from patternlake.udfs.sketch.answer_error import ROWS, answer_error
+from patternlake.udfs.sketch.reads import check_request
+from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_EXACT_ONLY = ("verify", "params")
+"""Parameters of `match_seq` that only an exact answer has, which has no error."""
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
+    snapshot = lake.snapshot(arguments["as_of"])
+    published = snapshot.published("sketch", arguments["stream"] or "")
+    reads = check_request(arguments, published.as_mapping(), snapshot.names("sketch"))
+    request = reads.request
+    counts = snapshot.name_counts(reads.number, reads.ingest_base, reads.ingest_batch, MOST_NAMES)
+    told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
+    hits = descend(lake, reads)
+    exactly = match_seq.exact_instead(lake, arguments, published, reads, hits, counts)
+    rows: DataFrame | pa.Table
+    if exactly is None:
+        known = [row["name"] for row in counts]
+        unseen = unseen_names(request.pattern.names, known, names_are_tokens=request.tokens_are_names)
+        rows = answer_error(request, hits, *claims_to_expect(lake, reads), {name for name, _ in unseen})
+    else:
+        rows = _of_exact(match_seq.exact_rows(lake, *exactly, counts))
+    return Answer(rows, lasting=not told)
+
+
+def _of_exact(rows: DataFrame | pa.Table) -> DataFrame | pa.Table:
+    """The error of an exact answer: none."""
+    if isinstance(rows, pa.Table):
+        cut = bool(pc.any(rows["truncated"]).as_py())
+        columns = [[rows.num_rows], [0.0], [0.0], [True], [cut]]
+        return pa.Table.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(columns, ROWS, strict=True)], schema=ROWS
+        )
+    return rows.agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.lit(0.0).alias("expected_false"),
+        F.lit(0.0).alias("any_false_bound"),
+        F.lit(True).alias("exact"),
+        F.coalesce(F.bool_or("truncated"), F.lit(False)).alias("truncated"),
+    )
+
+
+FUNCTION = TableFunction(
+    name="sketch_error",
+    parameters=tuple(one for one in match_seq.FUNCTION.parameters if one.name not in _EXACT_ONLY),
+    columns={
+        "rows": "BIGINT",
+        "expected_false": "DOUBLE",
+        "any_false_bound": "DOUBLE",
+        "exact": "BOOLEAN",
+        "truncated": "BOOLEAN",
+    },
+    comment="How wrong the sketch's answer can be",
+    plan=_plan,
+)
+
+
+def sketch_error(
+    spark: SparkSession,
+    stream: str,
+    pattern: str,
+    policy: str = "skip_till_next",
+    after_match: str = "past_last",
+    key: str | None = None,
+    from_position: int | None = None,
+    to_position: int | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    level: int = 0,
+    max_matches: int = MAX_MATCHES,
+    truncate: bool = False,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Say how wrong the answer can be that `match_seq` gives to the same arguments.
+
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of the stream.
+    pattern
+        Text of the pattern; DEFINE and WHERE, which need verify, have no place here: such an answer has no error.
+    policy
+        ``strict``, ``skip_till_next`` or ``skip_till_any``.
+    after_match
+        ``past_last`` or ``next``.
+    key
+        Only events of this key.
+    from_position, to_position, from_time, to_time
+        Bounds of the events, both included; moments without a zone are in the session's.
+    level
+        Of the answer at the granularity of nodes of this level.
+    max_matches
+        More matches than so many, of a partition or of the whole answer where there is none, are an error.
+    truncate
+        Of the first `max_matches` instead.
+    as_of
+        Moment whose state answers.
+
+    Returns
+    -------
+    DataFrame
+        One row: ``rows BIGINT, expected_false DOUBLE, any_false_bound DOUBLE, exact BOOLEAN, truncated BOOLEAN``.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    given = {
+        "stream": stream, "pattern": pattern, "policy": policy, "after_match": after_match, "key": key,
+        "from_position": from_position, "to_position": to_position, "from_time": from_time, "to_time": to_time,
+        "level": level, "max_matches": max_matches, "truncate": truncate, "as_of": as_of,
+    }  # fmt: skip
+    return call(FUNCTION, spark, given)

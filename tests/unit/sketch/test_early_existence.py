@@ -1,0 +1,190 @@
+"""match_exists stops as soon as tops or the first leaves tell: the same answer, from fewer nodes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from naive import sketch_matching as naive
+from naive.sketch_cases import compiled, random_pattern
+
+from patternlake.delta_tables.state_reader import Condition
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.sketch_descent import descend
+from patternlake.sql_ext.sketch_existence import anywhere
+from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
+from patternlake.udfs.sketch.reads import SketchReads
+from patternlake.udfs.sketch.request import request_text
+from patternlake.udfs.sketch.result import exists
+from patternlake.udfs.sketch.segment_order import taking_part
+from patternlake.udfs.sketch.sizing.planning import plan
+
+LEAF, SEGMENT = 2, 8
+HEIGHT = 3
+
+
+class Tree:
+    """A sketch in memory, which counts the nodes that are read of it."""
+
+    def __init__(
+        self, names: Sequence[str], structure: str = "leveled", *, keys: Sequence[str] = ("k",), fpq: float = 1e-9
+    ) -> None:
+        self.events = len(names)
+        self.structure = structure
+        self.read = 0
+        count = np.arange(len(names))
+        events = pa.table(
+            {
+                "position": pa.array(count + 1, pa.int64()),
+                "time": pa.array(count * 1000, pa.int64()).cast(pa.timestamp("us", "UTC")),
+                "key": pa.array([keys[number % len(keys)] for number in count], pa.string()),
+                "tokens": pa.array([[name] for name in names], pa.list_(pa.string())),
+            }
+        )
+        self.sizing = plan(
+            structure, expected_events=max(1000, len(names)), memory=10**8, leaf_events=LEAF, fpq=fpq, height=HEIGHT
+        )
+        built = SegmentPlan(self.sizing, 3, True, expressions=1, number=0, stream_id=1, batch_id=0)
+        rows = pa.Table.from_batches(list(segment_rows(events, built)))
+        # Each segment is a part of its own: these are small.
+        top = pa.compute.equal(rows["bucket"], TOP_BUCKET)
+        part = pa.compute.if_else(top, TOP_BUCKET, rows["segment"]).cast(pa.int32())
+        self.table = rows.set_column(rows.column_names.index("bucket"), "bucket", part)
+
+    @property
+    def reader(self) -> Tree:
+        return self
+
+    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+        return True
+
+    def apart(self) -> Lake:
+        raise AssertionError
+
+    def version(self, table: str) -> int:
+        return 0
+
+    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+        return 0
+
+    def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
+        kept = self.table
+        for one in where:
+            if one.column in ("stream_id", "from_batch", "to_batch"):
+                continue
+            values = one.value if one.operator == "in" else (one.value,)
+            kept = kept.filter(pa.compute.is_in(kept[one.column], pa.array(list(values), kept[one.column].type)))
+        self.read += sum(map(len, kept["node"].to_pylist()))
+        return kept.select(list(columns))
+
+    def request(self, pattern: str, **arguments: Any) -> SketchReads:
+        sketch = {
+            "state": json.dumps({"plans": [{"sizing": asdict(self.sizing)}], "events": self.events}),
+            "configuration": json.dumps(
+                {
+                    "stream": {"attributes": {}, "key": "who", "tokens": None}, "structure": self.structure,
+                    "fanout": 2, "events_per_leaf": LEAF, "keyed": True, "seed": 3,
+                }
+            ),
+            "floors": [],
+        }  # fmt: skip
+        text = request_text({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"])
+        return SketchReads(text, 1, 0, 0, 0, 0, 1)
+
+
+def both(tree: Tree, request: SketchReads) -> tuple[bool | None, bool | None, int, int]:
+    """What is said early and from all nodes, and how many nodes each has read."""
+    tree.read = 0
+    early = anywhere(tree, request)
+    first, tree.read = tree.read, 0
+    whole = exists(request.request, descend(tree, request)).anywhere
+    return early, whole, first, tree.read
+
+
+@pytest.mark.parametrize("structure", ["leveled", "uniform"])
+@pytest.mark.parametrize("policy", ["strict", "skip_till_next", "skip_till_any"])
+def test_what_is_said_early_is_what_all_nodes_say_from_fewer_of_them(structure: str, policy: str) -> None:
+    rng = random.Random(f"{structure} {policy}")
+    early_read = whole_read = 0
+    answers = set()
+    for number in range(60):
+        names = [rng.choice(rng.choice(["ABCD", "EF", "EFGH"])) for _ in range(rng.randint(1, 200))]
+        tree = Tree(names, structure, keys=("k", "l"), fpq=rng.choice([1e-9, 0.3]))
+        low = rng.randint(1, len(names))
+        bounds = rng.choice([{}, {"from_position": low, "to_position": low + rng.randint(0, 60)}, {"key": "k"}])
+        pattern = random_pattern(rng, window="key" not in bounds)
+        early, whole, first, all_nodes = both(tree, tree.request(pattern.text(), policy=policy, **bounds))
+        really = occurs(pattern, names, policy, **bounds)
+        if early is not whole:
+            # Where leaves err, tops may know better, which deny a name that is not there.
+            assert (early, whole, really, tree.sizing.fpq) == (False, True, False, 0.3), (number, pattern.text())
+        assert early or not really, (number, pattern.text())
+        early_read, whole_read = early_read + first, whole_read + all_nodes
+        answers.add(early)
+    assert answers == {True, False}
+    assert early_read < whole_read
+
+
+def occurs(
+    pattern: naive.Pattern,
+    names: Sequence[str],
+    policy: str,
+    from_position: int = 1,
+    to_position: int | None = None,
+    key: str | None = None,
+) -> bool:
+    """Whether the pattern, without NOT, is on leaves that hold what they really hold; with NOT, False: not told."""
+    if any(pattern.gaps):
+        return False
+    leaves = []
+    for at in range(0, len(names), LEAF):
+        part = list(enumerate(names))[at : at + LEAF]
+        held = frozenset(name for number, name in part if key is None or "kl"[number % 2] == key)
+        low, high = part[0][0] + 1, part[-1][0] + 1
+        if high >= from_position and low <= (to_position or len(names)):
+            leaves.append(naive.Row(low, high, part[0][0] * 1000, part[-1][0] * 1000, held))
+    return bool(naive.match(pattern, leaves, policy=policy, after_match="next", exclusive=False))
+
+
+def test_an_order_that_the_tops_deny_reads_tops_alone() -> None:
+    # B is in the first segments, A in the last ones: of A ; B no leaf is read.
+    tree = Tree(["B"] * 40 + ["x"] * 400 + ["A"] * 40)
+    early, whole, first, all_nodes = both(tree, tree.request("A ; B"))
+    tops = 60
+    assert (early, whole, first) == (False, False, tops)
+    assert all_nodes > tops
+
+
+def test_true_is_said_by_leaves_of_the_first_segments_that_have_it() -> None:
+    tree = Tree(["A", "x", "B", "x", "x", "x", "x", "x"] * 100)
+    early, whole, first, all_nodes = both(tree, tree.request("A ; B"))
+    assert (early, whole) == (True, True)
+    # 100 tops, and the 6 nodes below each of the first eight.
+    assert (first, all_nodes) == (100 + 8 * 6, 100 + 100 * 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "claims", "kept"),
+    [
+        ("A ; B", ["A", "", "B"], [True, False, True]),
+        ("A ; B", ["B", "A", "B", "A"], [False, True, True, False]),
+        ("A ; B", ["B", "A"], [False, False]),
+        ("A ; B", ["", "AB", ""], [False, True, False]),
+        ("A ; B ; C", ["C", "AC", "B", "A", "BC", "B"], [False, True, True, True, True, False]),
+        ("A & B ; C", ["B", "A", "C"], [True, True, True]),
+        ("A & B ; C", ["B", "C", "A"], [False, False, False]),
+        ("A | C ; B", ["C", "B", "A"], [True, True, False]),
+        ("A ; !D ; B", ["A", "D", "B"], [True, True, True]),
+        ("A , B", ["A", "B", "B"], [True, True, True]),
+    ],
+)
+def test_segments_that_can_take_part(text: str, claims: list[str], kept: list[bool]) -> None:
+    pattern = compiled(text)
+    held = np.array([[name in one for name in pattern.names] for one in claims], np.bool_)
+    assert taking_part(pattern, held).tolist() == kept
