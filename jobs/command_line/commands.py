@@ -1,4 +1,4 @@
-"""The command `patternlake`: jobs, status and queries from a shell or a scheduler.
+"""The command `patternlake`: jobs, status, queries and a server from a shell or a scheduler.
 
 Results go to standard output, everything else to standard error. Exit codes: 0, done; 1, it failed, and standard
 error says why; 2, the command was not understood; 130, interrupted at work.
@@ -215,6 +215,61 @@ def sql(
             told = [_answered(spark, statement, format, console, verbose) for statement in shell.read(sys.stdin)]
     if not all(told):
         raise typer.Exit(1)
+
+
+@app.command()
+def serve(
+    conf: Conf,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Of JDBC and ODBC (Hive's protocol); 0: any.")] = 10000,
+    connect_port: Annotated[int, typer.Option("--connect-port", help="Of Spark Connect; 0: any.")] = 15002,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--password-file",
+            metavar="FILE",
+            help="Lines NAME:HASH, the hash as openssl passwd -6 writes it; both doors ask for them.",
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen where others reach it though nothing guards it.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of Spark's (spark.…) or of Hive's server (hive.…); repeatable.",
+        ),
+    ] = None,
+    drain: Annotated[
+        float, typer.Option("--drain", metavar="SECONDS", help="How long queries may go on after SIGTERM or Ctrl-C.")
+    ] = 60.0,
+    verbose: Verbose = False,
+) -> None:
+    """Answer BI tools and other clients by JDBC, ODBC and Spark Connect, with the functions enabled.
+
+    A line for each query goes to standard error: who asked, seconds, rows. SIGTERM or Ctrl-C: no more connections, what
+    runs is finished, exit code 0; a second one cuts it.
+    """
+    from patternlake.jobs.command_line import serving
+    from patternlake.jobs.configuration.file import Configuration
+
+    if not drain >= 0:
+        raise typer.BadParameter(f"{drain:g} is no time; 0 seconds or more", param_hint="'--drain'")
+    with _failing(verbose) as console:
+        serving.serve(
+            Configuration.load(conf),
+            host=host,
+            port=port,
+            connect_port=connect_port,
+            password_file=password_file,
+            insecure=insecure,
+            settings=serving.settings_of(settings or ()),
+            drain_seconds=drain,
+            verbose=verbose,
+            tell=lambda line: _tell(console, line),
+        )
 
 
 def _answered(spark: SparkSession, statement: str, format: Format, console: Console, verbose: bool) -> bool:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _ECHOES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # Set by spark-submit, and by Databricks: a session with its own settings is there or can be had.
 _PLATFORM = ("PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")
-_MASTER = "PATTERNLAKE_MASTER"
+MASTER = "PATTERNLAKE_MASTER"
+"""The environment variable that names Spark's master."""
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def spark_for(configuration: Configuration, *, create: bool = False, verbose: bo
         with temporary_settings(spark, RECORD_BATCHES):
             yield patternlake.enable(spark, configuration, create=create)
         return
-    master = os.environ.get(_MASTER, "local[*]")
+    master = os.environ.get(MASTER, "local[*]")
     with spark_output(verbose):
         spark = patternlake.session(configuration.location, master, database=configuration.database, create=create)
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")

@@ -1,7 +1,8 @@
 """PatternLake: questions about order in time for Spark SQL over Delta tables.
 
-`session` starts a local session with the SQL functions, `enable` adds them to a live one, `run` runs jobs. Each SQL
-function stands here under its name, too: from a session and its arguments to a DataFrame.
+`session` starts a local session with the SQL functions, `enable` adds them to a live one, `run` runs jobs, `serve` lets
+others ask by JDBC and Spark Connect. Each SQL function stands here under its name, too: from a session and its
+arguments to a DataFrame.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.match_seq import match_seq
     from patternlake.sql_ext.match_subscription import match_subscription
     from patternlake.sql_ext.predict_match import predict_match
+    from patternlake.sql_ext.serving.server import Server
     from patternlake.sql_ext.sketch_error import sketch_error
 
 _FUNCTIONS = (
@@ -50,6 +52,7 @@ __all__ = [
     "match_subscription",
     "predict_match",
     "run",
+    "serve",
     "session",
     "sketch_error",
 ]
@@ -205,6 +208,69 @@ def run(
     return start(
         spark, configuration, job, object=object, rebuild=rebuild, progress=progress, side_by_side=side_by_side
     )
+
+
+def serve(
+    configuration: str | PathLike[str] | Configuration,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 10000,
+    connect_port: int = 15002,
+    password_file: str | PathLike[str] | None = None,
+    insecure: bool = False,
+    settings: Mapping[str, str] | None = None,
+    master: str = "local[*]",
+) -> Server:
+    """Start a local Spark with the functions, and let others ask by JDBC, ODBC and Spark Connect.
+
+    What ``patternlake serve`` does, in a process of yours that has not started Spark.
+
+    Parameters
+    ----------
+    configuration
+        The configuration's file, or the configuration; its database is the current one of every session.
+    host
+        Address to listen at. One that others reach has to be guarded, or `insecure`.
+    port
+        Of Hive's protocol, which JDBC and ODBC drivers speak; 0: any that is free.
+    connect_port
+        Of Spark Connect; 0: any that is free.
+    password_file
+        Lines ``name:hash``, the hash as ``openssl passwd -6`` writes it. Both doors ask for them then; it is read anew
+        for each check.
+    insecure
+        Listen at an address that others reach though nothing guards it.
+    settings
+        Further settings: Spark's (``spark.…``), and those of Hive's server (``hive.…``).
+    master
+        Spark's master URL.
+
+    Returns
+    -------
+    Server
+        It listens. `close_doors` takes no more connections, `drain` waits for what runs; `stop` ends it, and so does
+        the end of a ``with`` block.
+
+    Raises
+    ------
+    patternlake.udfs.errors.ConfigurationError
+        The file has problems, one line each.
+    patternlake.udfs.errors.ArgumentError
+        A port is none, or taken; the address is not this machine's, or unguarded; a setting contradicts; the password
+        file cannot be read, or has a line that is none.
+    patternlake.udfs.errors.StateError
+        Spark runs in this process already, or could not start.
+    """
+    from pathlib import Path
+
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.sql_ext.serving.doors import Doors
+    from patternlake.sql_ext.serving.server import serve as start
+
+    loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
+    passwords = None if password_file is None else Path(password_file)
+    doors = Doors(host, port, connect_port, passwords, insecure, settings or {})
+    return start(loaded.location, loaded.database, doors, master=master)
 
 
 def _placed(database: str | PathLike[str] | Configuration, location: str | None) -> tuple[str, str | None]:

@@ -82,7 +82,7 @@ def command(*arguments: str) -> int:
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("--help") == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in ("run", "status", "sql"))
+    assert all(name in shown for name in ("run", "status", "sql", "serve"))
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,11 +91,21 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_in_python_lists_the_options_of_every_door() -> None:
-    told = {door: str(inspect.signature(getattr(patternlake, door))) for door in ("session", "enable", "run")}
+    told = {door: str(inspect.signature(getattr(patternlake, door))) for door in ("session", "enable", "run", "serve")}
     for door, options in {
         "session": ("location", "master", "database", "create", "settings"),
         "enable": ("spark", "database", "location", "create", "storage_options"),
         "run": ("spark", "configuration", "job", "object", "rebuild", "progress", "side_by_side"),
+        "serve": (
+            "configuration",
+            "host",
+            "port",
+            "connect_port",
+            "password_file",
+            "insecure",
+            "settings",
+            "master",
+        ),
     }.items():
         assert list(inspect.signature(getattr(patternlake, door)).parameters) == list(options), told[door]
         described = inspect.getdoc(getattr(patternlake, door)) or ""
@@ -126,6 +136,9 @@ def test_help_of_run_tells_how_an_interrupted_watch_ends(capsys: pytest.CaptureF
         (("run", "all", "--conf", "x", "--side-by-side", "two"), "Invalid value for '--side-by-side'"),
         (("status", "--conf", "x", "--format", "xml"), "'xml' is not one of 'table', 'csv', 'json'"),
         (("sql", "--conf", "x", " "), "the statement is empty; see patternlake sql --help"),
+        (("serve",), "Missing option '--conf'; see patternlake serve --help"),
+        (("serve", "--conf", "x", "--drain", "-1"), "-1 is no time; 0 seconds or more"),
+        (("serve", "--conf", "x", "--port", "http"), "Invalid value for '--port'"),
     ],
 )
 def test_a_usage_that_is_not_understood_gives_one_line_and_exit_code_2(

@@ -1,0 +1,141 @@
+"""A line in the log for each query that a server answers, and which of them are still at work."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Condition, Event
+from time import monotonic
+from typing import Any, ClassVar
+
+logger = logging.getLogger(__name__)
+
+_SHOWN = 300
+"""Characters of a statement that are shown."""
+_LINGERING = 5.0
+"""Seconds for which the rows of an answer that is there are waited for to be fetched."""
+_LOOK = 0.5
+"""Seconds between looks at whether the wait was cut."""
+_CONNECT = "connect"
+_SQL = re.compile(r'\b(?:query|sql): "((?:[^"\\]|\\.)*)"')
+_OCTAL = re.compile(r"(?:\\[0-7]{3})+")
+_ESCAPED = re.compile(r"\\(.)", re.S)
+
+
+@dataclass
+class _Query:
+    """A query that a client has not closed yet.
+
+    Attributes
+    ----------
+    user, statement
+        Who asked what.
+    at
+        When it was begun, in milliseconds.
+    ended
+        When its answer was there, on this process' clock; None: it is at work.
+    """
+
+    user: str
+    statement: str
+    at: int
+    ended: float | None = None
+
+
+class QueryLog:
+    """Hears from the JVM what becomes of queries; thread-safe."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str], _Query] = {}
+        self._changed = Condition()
+
+    def accept(self, told: str) -> None:
+        """Hear of one thing that happened to one query.
+
+        Parameters
+        ----------
+        told
+            JSON: ``door`` (jdbc, connect), ``query`` (its id), ``at`` (milliseconds since the epoch), ``what``
+            (started, finished, failed, cancelled, timed out, closed); with ``started`` ``user`` and ``statement``, with
+            ``finished`` ``rows``, or null.
+        """
+        event = json.loads(told)
+        with self._changed:
+            self._note((event["door"], event["query"]), event)
+            self._changed.notify_all()
+
+    def _note(self, key: tuple[str, str], event: Mapping[str, Any]) -> None:
+        what = event["what"]
+        if what == "started":
+            shown = shown_plan(event["statement"]) if key[0] == _CONNECT else shown_statement(event["statement"])
+            self._open[key] = _Query(event["user"] or "", shown, event["at"])
+            return
+        query = self._open.get(key)
+        if query is None:
+            return
+        if query.ended is None:
+            query.ended = monotonic()
+            rows = event.get("rows")
+            logger.info(
+                "query door=%s user=%s seconds=%.3f rows=%s state=%s: %s",
+                key[0],
+                query.user,
+                (event["at"] - query.at) / 1000,
+                "-" if rows is None else rows,
+                what,
+                query.statement,
+            )
+        if what == "closed":
+            del self._open[key]
+
+    def wait(self, seconds: float, cut: Event | None = None) -> int:
+        """Wait until all queries are answered, and their rows fetched.
+
+        Parameters
+        ----------
+        seconds
+            For so long at the most. Rows that nobody fetches are waited for a few seconds only.
+        cut
+            Ends the wait when it is set.
+
+        Returns
+        -------
+        int
+            How many are still at work.
+        """
+        until = monotonic() + seconds
+        with self._changed:
+            while (left := until - monotonic()) > 0 and (pauses := self._pauses()) and not (cut and cut.is_set()):
+                self._changed.wait(min(left, _LOOK, *pauses))
+            return sum(query.ended is None for query in self._open.values())
+
+    def _pauses(self) -> list[float]:
+        """For how long each open query is waited for before it is looked at again."""
+        now = monotonic()
+        waits = [_LOOK if query.ended is None else query.ended + _LINGERING - now for query in self._open.values()]
+        return [wait for wait in waits if wait > 0]
+
+    class Java:
+        """What py4j reads."""
+
+        implements: ClassVar[list[str]] = ["java.util.function.Consumer"]
+
+
+def shown_statement(text: str) -> str:
+    """A statement on one line, as far as it is shown."""
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
+
+
+def shown_plan(text: str) -> str:
+    """A plan of Spark Connect, which tells it as protobuf's text: its SQL where it has any, on one line."""
+    found = _SQL.search(text)
+    return shown_statement(_unescaped(found[1]) if found else text)
+
+
+def _unescaped(text: str) -> str:
+    octal = _OCTAL.sub(lambda found: bytes(int(part, 8) for part in found[0].split("\\")[1:]).decode(), text)
+    return _ESCAPED.sub(lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), octal)

@@ -1,0 +1,191 @@
+"""One process that others ask: by Hive's protocol (JDBC, ODBC) and Spark Connect, over one Spark with the functions."""
+
+from __future__ import annotations
+
+import logging
+import os
+from threading import Event, Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from patternlake.sql_ext.serving import java_classes
+from patternlake.sql_ext.serving.delta_class_path import class_path
+from patternlake.sql_ext.serving.doors import Doors
+from patternlake.sql_ext.serving.query_log import QueryLog
+from patternlake.sql_ext.session import session
+from patternlake.udfs.errors import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+_CLASS_PATH = "spark.driver.extraClassPath"
+_DEFAULT_DATABASE = "spark.sql.catalog.spark_catalog.defaultDatabase"
+_RUNNING_ALREADY = ("PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")
+
+
+class Server:
+    """Spark, with its two doors open.
+
+    Attributes
+    ----------
+    spark
+        The session that all others come from.
+    database
+        That of every session.
+    doors
+        Where it listens.
+    """
+
+    def __init__(self, spark: SparkSession, database: str, doors: Doors) -> None:
+        self.spark = spark
+        self.database = database
+        self.doors = doors
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._queries = QueryLog()
+        self._stopping = Lock()
+        self._stopped = False
+        gateway: Any = spark.sparkContext._gateway
+        java_classes.define(jvm, gateway)
+        self._classes = jvm.patternlake
+        self._set_properties()
+        self._thrift = self._open_thrift()
+        self._connect = self._open_connect()
+
+    def _set_properties(self) -> None:
+        # Hive's own classes for authentication look for their settings here, and nowhere else.
+        properties = self._jvm.java.lang.System
+        for name, value in self.doors.hive_settings.items():
+            properties.setProperty(name, value)
+        if self.doors.password_file is not None:
+            properties.setProperty(self._classes.PasswordFile.PROPERTY, str(self.doors.password_file.resolve()))
+
+    def _open_thrift(self) -> Any:
+        jvm, session = self._jvm, self.spark._jsparkSession
+        server = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
+        started = server.startWithContext(session.sqlContext())
+        self._sql, self._thrift_service = started.getServices().toArray()
+        operations = self._sql.getSessionManager().getOperationManager()
+        context = self.spark.sparkContext._jsc.sc()
+        companion = getattr(getattr(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2$"), "MODULE$")
+        setter = getattr(companion, "eventManager_$eq")
+        setter(self._classes.ThriftQueries(context, operations, self._queries))
+        return started
+
+    def _open_connect(self) -> Any:
+        context = self.spark.sparkContext._jsc.sc()
+        context.addSparkListener(self._classes.ConnectQueries(self._queries))
+        service = self._jvm.org.apache.spark.sql.connect.service
+        found = getattr(getattr(service, "SparkConnectService$"), "MODULE$")
+        found.start(context)
+        return found
+
+    @property
+    def alive(self) -> bool:
+        """Whether Spark's JVM still runs."""
+        process = getattr(self.spark.sparkContext._gateway, "proc", None)
+        return process is None or process.poll() is None
+
+    @property
+    def addresses(self) -> list[str]:
+        """How each door is reached."""
+        host = f"[{self.doors.host}]" if ":" in self.doors.host else self.doors.host
+        return [
+            f"JDBC: jdbc:hive2://{host}:{self.doors.port}/{self.database}",
+            f"Spark Connect: sc://{host}:{self.doors.connect_port}",
+        ]
+
+    def close_doors(self) -> None:
+        """Take no more connections.
+
+        Clients that are connected by Hive's protocol may go on to ask, those of Spark Connect may not. Where Hive's
+        protocol goes through HTTP, which makes connections for each call, that door stays open until `stop`.
+        """
+        if self._thrift_service.getClass().getSimpleName() == "ThriftBinaryCLIService":
+            self._classes.ShutDoor.shut(self._thrift_service)
+        self._connect.server().shutdown()
+
+    def drain(self, seconds: float, cut: Event | None = None) -> int:
+        """Wait until what runs is done, and its rows are fetched.
+
+        Parameters
+        ----------
+        seconds
+            For so long at the most.
+        cut
+            Ends the wait when it is set.
+
+        Returns
+        -------
+        int
+            How many queries are still at work.
+        """
+        return self._queries.wait(seconds, cut)
+
+    def stop(self) -> None:
+        """Close both doors, cut what still runs, and stop Spark; idempotent."""
+        with self._stopping:
+            if self._stopped:
+                return
+            self._stopped = True
+        if self.alive:
+            none = self._jvm.scala.Option.empty()
+            self._connect.stop(none, none)
+            self._thrift.stop()
+            self.spark.stop()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def serve(location: str | None, database: str, doors: Doors, *, master: str = "local[*]") -> Server:
+    """Start a local Spark with the functions, and open it to others.
+
+    Every session that a client opens has the functions, which answer from the database; the database is its current
+    one, unless the client names another.
+
+    Parameters
+    ----------
+    location
+        Folder (or object-store path) of the tables; None: the catalog's own place.
+    database
+        Name under which tables and views are registered.
+    doors
+        Where to listen, and what guards it.
+    master
+        Spark's master URL.
+
+    Raises
+    ------
+    ArgumentError
+        As of `Doors.checked`.
+    StateError
+        A session runs in this process already, or as for `session`.
+    """
+    from pyspark import SparkContext
+
+    doors = doors.checked()
+    if SparkContext._gateway is not None or any(os.environ.get(name) for name in _RUNNING_ALREADY):
+        raise StateError(
+            "a Spark runs in this process already, and what a server needs can be set at its start only; serve from a "
+            "process of its own: patternlake serve"
+        )
+    settings = doors.spark_settings
+    given = settings.get(_CLASS_PATH)
+    settings[_CLASS_PATH] = os.pathsep.join(filter(None, [class_path(settings), given]))
+    spark = session(location, master, database=database, settings=settings)
+    try:
+        # Sessions that are made from here on begin in the database, which was not there when Spark started.
+        shared: Any = spark._jsparkSession
+        shared.sharedState().conf().set(_DEFAULT_DATABASE, database)
+        return Server(spark, database, doors)
+    except BaseException:
+        spark.stop()
+        raise

@@ -1,0 +1,194 @@
+"""Where a server listens and what guards it: said before Spark starts. Nothing here starts Spark."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patternlake.jobs.command_line import commands
+from patternlake.jobs.command_line.serving import settings_of
+from patternlake.sql_ext.serving.doors import Doors, check_password_file, is_loopback
+from patternlake.udfs.errors import ArgumentError
+
+# openssl passwd -6 -salt saltsalt secret, and with -5 and -apr1
+SHA512 = "$6$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0Y77vwPZN.Pq.H91p5hVO1"
+SHA256 = "$5$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA"
+MD5 = "$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0"
+CONFIGURATION = (
+    "streams:\n  clicks: {source: {format: csv, path: clicks, options: {header: true}}, time: at, name: page}\n"
+)
+
+
+@pytest.fixture
+def passwords(tmp_path: Path) -> Path:
+    file = tmp_path / "passwords"
+    file.write_text(f"# who asks\n\nann:{SHA512}\nben:{SHA256}\n")
+    return file
+
+
+def checked(**given: Any) -> Doors:
+    """Doors at free ports, in an environment that says nothing."""
+    return Doors(**{"port": 0, "connect_port": 0, **given}).checked({})
+
+
+def refusal(environment: dict[str, str] | None = None, **given: Any) -> str:
+    with pytest.raises(ArgumentError) as caught:
+        Doors(**{"port": 0, "connect_port": 0, **given}).checked(environment or {})
+    return str(caught.value)
+
+
+def test_this_machine_alone_is_let_in_unless_told_otherwise() -> None:
+    assert Doors().host == "127.0.0.1"
+    doors = checked()
+    assert doors.hive_settings["hive.server2.thrift.bind.host"] == "127.0.0.1"
+    assert doors.spark_settings["spark.connect.grpc.binding.address"] == "127.0.0.1"
+    assert doors.spark_settings["spark.hive.server2.thrift.bind.host"] == "127.0.0.1"
+
+
+def test_port_0_is_any_that_is_free() -> None:
+    doors = checked()
+    assert doors.port > 0
+    assert doors.connect_port > 0
+    assert doors.port != doors.connect_port
+
+
+@pytest.mark.parametrize(("host", "loopback"), [("127.0.0.1", True), ("::1", True), ("0.0.0.0", False), ("::", False)])
+def test_an_address_is_of_this_machine_alone_or_not(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+def test_an_address_that_others_reach_is_refused_without_a_guard(passwords: Path) -> None:
+    assert refusal(host="0.0.0.0") == (
+        "everybody who reaches 0.0.0.0 could read and change everything by JDBC and Spark Connect: --password-file "
+        "guards both doors (password_file), --host 127.0.0.1 lets only this machine in, --insecure says that it is "
+        "meant so (insecure)"
+    )
+    assert checked(host="0.0.0.0", insecure=True).host == "0.0.0.0"
+    assert checked(host="0.0.0.0", password_file=passwords).host == "0.0.0.0"
+
+
+def test_hives_own_guard_leaves_spark_connect_open() -> None:
+    ldap = {"hive.server2.authentication": "LDAP"}
+    assert "by Spark Connect:" in refusal(host="0.0.0.0", settings=ldap)
+    assert "by JDBC:" in refusal(host="0.0.0.0", settings={"spark.connect.authenticate.token": "t"})
+    assert "by JDBC and" in refusal(host="0.0.0.0", settings={"hive.server2.authentication": "none"})
+    assert checked(host="0.0.0.0", settings={**ldap, "spark.connect.authenticate.token": "t"}).host == "0.0.0.0"
+    with_variable = Doors(host="0.0.0.0", port=0, connect_port=0, settings=ldap)
+    assert with_variable.checked({"SPARK_CONNECT_AUTHENTICATE_TOKEN": "t"}).host == "0.0.0.0"
+
+
+def test_a_password_file_guards_both_doors(passwords: Path) -> None:
+    doors = checked(password_file=passwords, settings={"spark.connect.grpc.interceptor.classes": "org.example.Own"})
+    assert doors.hive_settings["hive.server2.authentication"] == "CUSTOM"
+    assert doors.hive_settings["hive.server2.custom.authentication.class"] == "patternlake.PasswordFile"
+    interceptors = doors.spark_settings["spark.connect.grpc.interceptor.classes"]
+    assert interceptors == "patternlake.ConnectPasswords,org.example.Own"
+
+
+def test_settings_reach_spark_and_hives_server() -> None:
+    doors = checked(settings={"hive.server2.transport.mode": "http", "spark.sql.shuffle.partitions": "4"})
+    assert doors.hive_settings["hive.server2.transport.mode"] == "http"
+    assert doors.spark_settings["spark.hive.server2.transport.mode"] == "http"
+    assert doors.spark_settings["spark.sql.shuffle.partitions"] == "4"
+    assert "hive.server2.transport.mode" not in doors.spark_settings
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("hive.server2.thrift.bind.host", "the setting hive.server2.thrift.bind.host stands beside host"),
+        ("hive.server2.thrift.port", "the setting hive.server2.thrift.port stands beside port"),
+        ("spark.connect.grpc.binding.port", "the setting spark.connect.grpc.binding.port stands beside connect_port"),
+        ("spark.hadoop.hive.server2.authentication", "hive.… without what is before it would be right"),
+        ("spark.hive.server2.thrift.port", "hive.… without what is before it would be right"),
+        ("shuffle", "'shuffle' is no setting of Spark's or Hive's; spark.… or hive.… would be right"),
+    ],
+)
+def test_a_setting_that_says_what_an_argument_says_or_nothing_is_refused(name: str, said: str) -> None:
+    assert said in refusal(settings={name: "1"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hive.server2.authentication",
+        "hive.server2.custom.authentication.class",
+        "spark.connect.authenticate.token",
+    ],
+)
+def test_a_setting_may_not_undo_the_password_file(name: str, passwords: Path) -> None:
+    said = refusal(password_file=passwords, settings={name: "NONE"})
+    assert said == f"the setting {name} stands beside a password file; one of the two"
+
+
+def test_the_environment_may_not_move_or_unlock_a_door(passwords: Path) -> None:
+    said = refusal({"HIVE_SERVER2_THRIFT_BIND_HOST": "0.0.0.0"})
+    assert said == "the environment's HIVE_SERVER2_THRIFT_BIND_HOST would win over host; unset it"
+    assert "HIVE_SERVER2_THRIFT_PORT would win over port" in refusal({"HIVE_SERVER2_THRIFT_PORT": "1"})
+    said = refusal({"SPARK_CONNECT_AUTHENTICATE_TOKEN": "t"}, password_file=passwords)
+    assert "SPARK_CONNECT_AUTHENTICATE_TOKEN stands beside a password file" in said
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = refusal(port=port)
+    assert said.startswith(f"cannot listen at 127.0.0.1, port {port}: Address already in use; another port, or 0")
+
+
+def test_what_is_no_port_or_address_is_named() -> None:
+    assert refusal(port=70000) == "70000 is no port; 1 to 65535, or 0 for any that is free"
+    assert refusal(connect_port=-1) == "-1 is no connect port; 1 to 65535, or 0 for any that is free"
+    assert "port 15002 cannot be that of both" in refusal(port=15002, connect_port=15002)
+    assert "'no.such.host.invalid' is no address of this machine" in refusal(host="no.such.host.invalid")
+
+
+@pytest.mark.parametrize("line", ["ann:secret", f"ann:{MD5}", "ann", f":{SHA512}", f"ann:{SHA512[:-60]}", "ann:$6$"])
+def test_a_line_of_a_password_file_that_is_none_is_told_by_its_number_alone(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "passwords"
+    file.write_text(f"ben:{SHA256}\n{line}\n")
+    with pytest.raises(ArgumentError) as caught:
+        check_password_file(file)
+    assert str(caught.value) == (
+        f"line 2 of the password file {file} is not name:hash with a hash as openssl passwd -6 writes it"
+    )
+
+
+def test_a_password_file_that_is_not_there_or_empty_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "passwords"
+    assert f"the password file {file} cannot be read" in refusal(password_file=file)
+    file.write_text("# nobody\n")
+    assert refusal(password_file=file) == f"the password file {file} has no line name:hash"
+
+
+def test_settings_are_written_key_value() -> None:
+    assert settings_of(["spark.a=1", "hive.b=x=y"]) == {"spark.a": "1", "hive.b": "x=y"}
+    for wrong, said in {("spark.a",): "'spark.a' is no setting", ("spark.a=1", "spark.a=2"): "given twice"}.items():
+        with pytest.raises(ArgumentError, match=said):
+            settings_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "everybody who reaches 0.0.0.0 could read and change everything"),
+        (["--set", "spark.a"], "'spark.a' is no setting; KEY=VALUE would be right"),
+        (["--password-file", "nowhere"], "the password file nowhere cannot be read"),
+    ],
+)
+def test_the_command_says_in_one_line_what_it_refuses(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = tmp_path / "conf.yaml"
+    conf.write_text(CONFIGURATION)
+    with pytest.raises(SystemExit) as ended:
+        commands.main(["serve", "--conf", str(conf), *arguments])
+    shown = capsys.readouterr()
+    assert ended.value.code == 1
+    assert said in shown.err
+    assert shown.err.count("\n") == 1
