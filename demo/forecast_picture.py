@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
 from machines import MachineQuestion, Verdict
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+
+import patternlake
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,16 +45,11 @@ def draw_forecasts(
     for question, column in zip(questions, grid.T, strict=True):
         verdicts = question.judged(spark)
         lookaheads = sorted({verdict.lookahead for verdict in verdicts})
-        thresholds = sorted({verdict.threshold for verdict in verdicts})
         for name, axes in zip(("precision", "recall"), column, strict=True):
-            lines(axes, name, verdicts, lookaheads, "-")
-            lines(axes, name, full.get(question.subscription, ()), lookaheads, "--")
-            axes.set_ylim(bottom=0)
-            axes.set_xlim(-0.3, len(thresholds) - 0.7)
-            axes.set_xticks(range(len(thresholds)), [f"{threshold:g}" for threshold in thresholds], fontsize=8)
-            axes.grid(axis="y", lw=0.5, alpha=0.5)
-            axes.spines[["top", "right"]].set_visible(False)
-        column[1].set_ylim(0, 1.05)
+            lines(axes, name, verdicts)
+            lines(axes, name, full.get(question.subscription, ()), dashed=True)
+            axes.tick_params(axis="x", labelsize=8)
+            axes.set(xlabel="", ylabel="")
         column[0].set_title(question.title, loc="left", fontsize=12)
         column[1].set_xlabel("forecasts above this probability")
     for axes, name in zip(grid[:, 0], ("precision", "recall"), strict=True):
@@ -69,18 +68,8 @@ def draw_forecasts(
     figure.savefig(path)
 
 
-def lines(axes: Axes, name: str, verdicts: Iterable[Verdict], lookaheads: Sequence[int], style: str) -> None:
-    """Draw precision or recall over the numbers of the thresholds, a line for each lookahead."""
-    given = list(verdicts)
-    thresholds = sorted({verdict.threshold for verdict in given})
-    for number, (lookahead, colour) in enumerate(zip(lookaheads, COLOURS, strict=False)):
-        points = [
-            (thresholds.index(verdict.threshold), value)
-            for verdict in given
-            if verdict.lookahead == lookahead and verdict.precision is not None
-            and (value := getattr(verdict, name)) is not None
-        ]  # fmt: skip
-        if points:
-            # Thinner ones on top, so that lines that coincide are seen.
-            axes.plot(*zip(*points, strict=True), style, color=colour, lw=4.5 - number, ms=9 - 1.5 * number,
-                      marker="s" if style == "--" else "o", mfc="white" if style == "--" else colour)  # fmt: skip
+def lines(axes: Axes, name: str, verdicts: Iterable[Verdict], *, dashed: bool = False) -> None:
+    """Draw precision or recall over the thresholds, a line for each lookahead."""
+    given = pd.DataFrame([asdict(verdict) for verdict in verdicts])
+    if len(given):
+        patternlake.plot.forecasts(given.rename(columns={"threshold": "low"}), measure=name, dashed=dashed, ax=axes)

@@ -88,7 +88,8 @@ def enable(
     Warns
     -----
     UserWarning
-        There was no database and an empty one was made; or the functions answered from another one until now.
+        There was no database and an empty one was made; the functions answered from another one until now; or another
+        database stays the current one.
     """
     db = open_database(spark, database, location)
     workers.check(spark)
@@ -107,8 +108,14 @@ def enable(
             f"the SQL functions of this session answered from database {_shown(*before)}; from here on they answer "
             f"from {_shown(db.name, db.location)}. A session of its own, spark.newSession(), can answer from another"
         )
-    if spark.catalog.currentDatabase() in (_DEFAULT, before and before[0]):
+    current = spark.catalog.currentDatabase()
+    if current in (_DEFAULT, before and before[0]):
         spark.catalog.setCurrentDatabase(database)
+    elif current != database and before != (db.name, db.location):
+        _warn(
+            f"'{current}' was chosen as the current database and stays it: the views are {database}.events, "
+            f"{database}.quarantine and so on, or events and quarantine after USE {database}; functions need no prefix"
+        )
     logger.info("enabled %d SQL functions over database %s at %s", len(FUNCTIONS), database, db.location)
     return spark
 

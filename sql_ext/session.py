@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from patternlake.sql_ext import quiet_start
 from patternlake.sql_ext.settings import SESSION_SETTINGS
-from patternlake.udfs.errors import StateError
+from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ def session(
     location: str | None = "./lake",
     master: str = "local[*]",
     *,
-    database: str = "patternlake",
+    database: str | None = "patternlake",
     create: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
@@ -38,7 +38,8 @@ def session(
     master
         Spark's master URL.
     database
-        Name under which tables and views are registered; it becomes the current database.
+        Name under which tables and views are registered; it becomes the current database. None: no database is opened
+        and no function is registered.
     create
         Make an empty database without a warning where there is none.
     settings
@@ -51,11 +52,17 @@ def session(
 
     Raises
     ------
+    ArgumentError
+        There is a location and no database.
     StateError
         Spark could not start, Delta's jars could not be had, or as for `enable`.
     """
     from patternlake.sql_ext.enabling import enable
 
+    if database is None:
+        if location is not None:
+            raise ArgumentError(f"location {location!r} without a database; leave it out, too: location=None")
+        return bare_session(master, settings)
     return enable(bare_session(master, settings), database=database, location=location, create=create)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from patternlake.udfs.errors import ArgumentError
+
+_NAME = re.compile(r"[A-Za-z0-9_.]+")
+"""Names that a shell takes as they are."""
 
 
 def given(arguments: Mapping[str, Any], name: str, default: Any) -> Any:
@@ -76,7 +80,9 @@ def check_given(arguments: Mapping[str, Any]) -> None:
             raise ArgumentError(f"{name} is NULL; give {what}")
 
 
-def unknown(what: str, name: str, plural: str, known: Sequence[str], none: str) -> ArgumentError:
+def unknown(
+    what: str, name: str, plural: str, known: Sequence[str], none: str, *, otherwise: str | None = None
+) -> ArgumentError:
     """The error for an object that was never published.
 
     Parameters
@@ -89,11 +95,14 @@ def unknown(what: str, name: str, plural: str, known: Sequence[str], none: str) 
         Names of all objects of the kind.
     none
         What to do where there are none.
+    otherwise
+        What to do where no known name is close.
     """
     near = difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     names = ", ".join(map(repr, known)) or f"none yet; {none}"
-    return ArgumentError(f"there is no {what} {name!r}{hint}; {plural}: {names}")
+    advice = "" if near or otherwise is None else f"; {otherwise}"
+    return ArgumentError(f"there is no {what} {name!r}{hint}; {plural}: {names}{advice}")
 
 
 def stream_configuration(
@@ -119,7 +128,9 @@ def stream_configuration(
     stream = arguments["stream"]
     check_moment(f"the stream {stream!r}", arguments.get("as_of"), publication)
     if publication["at"] is None:
-        raise unknown("stream", stream, "streams", known, "run `ingest`")
+        named = stream if _NAME.fullmatch(stream) else "NAME"
+        advice = f"a table becomes one by `patternlake init --table {named}` and `patternlake run all`"
+        raise unknown("stream", stream, "streams", known, "run `ingest`", otherwise=advice)
     configuration: dict[str, Any] = json.loads(publication["at"]["configuration"])
     return configuration
 

@@ -1,4 +1,4 @@
-"""The command `patternlake`: jobs, status, queries and a server from a shell or a scheduler.
+"""The command `patternlake`: jobs, status, queries and a server from a shell or a scheduler, and a first configuration.
 
 Results go to standard output, everything else to standard error. Exit codes: 0, done; 1, it failed, and standard
 error says why; 2, the command was not understood; 130, interrupted at work.
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from patternlake.jobs.messages import message
+from patternlake.udfs.errors import PatternLakeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +76,92 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+@app.command()
+def init(
+    table: Annotated[
+        str | None,
+        typer.Option("--table", metavar="NAME", help="A Delta table of the session's catalog.", show_default=False),
+    ] = None,
+    files: Annotated[
+        str | None,
+        typer.Option(
+            "--files",
+            metavar="GLOB",
+            help="Files: a folder, or a pattern in quotes. The folder of a Delta table is that table.",
+            show_default=False,
+        ),
+    ] = None,
+    conf: Annotated[
+        Path, typer.Option("--conf", metavar="FILE", help="The file to write; - is standard output.")
+    ] = Path("patternlake.yaml"),
+    stream: Annotated[
+        str | None,
+        typer.Option("--stream", metavar="NAME", help="Without it: the table's or the folder's.", show_default=False),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", help="csv, json, parquet or xes. Without it: told by names.", show_default=False),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Look at all files, however large they are.")] = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write a first configuration of a table or of files, guessed from their rows, with comments.
+
+    What it looked at and guessed goes to standard error. A file that exists is not overwritten.
+    """
+    from patternlake.jobs.command_line.local_spark import spark_for
+    from patternlake.jobs.starter import starting, text
+
+    if (table is None) == (files is None):
+        raise typer.BadParameter("one of the two says where rows come from", param_hint="'--table' / '--files'")
+    file = None if str(conf) == "-" else conf
+    with _failing(verbose) as console:
+        starting.refuse_file(file)
+        with spark_for(None, verbose=verbose) as spark:
+            found, written = starting.init(
+                spark, table=table, files=files, file=file, stream=stream, format=format, everything=everything
+            )
+        if file is None:
+            _write([written.rstrip("\n")])
+        for line in text.told(found):
+            _tell(console, line)
+
+
+@app.command()
+def check(
+    conf: Conf,
+    object: Annotated[str | None, typer.Option("--object", metavar="NAME", help="Only this stream.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", metavar="N", help="Read N rows of each source. Without it: all.", show_default=False),
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Show what ingest would make of the sources, and write nothing: ten events, and what would go to quarantine.
+
+    Every expression is checked against its source's columns; each source is read as if nothing of it had been.
+    The exit code is 1 where a stream has a problem; rows for quarantine are none.
+    """
+    from patternlake.jobs.command_line.local_spark import spark_for
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.starter import checking
+
+    if rows is not None and rows < 1:
+        raise typer.BadParameter(f"{rows} is no number of rows; 1 or more", param_hint="'--rows'")
+    failed = False
+    with _failing(verbose):
+        streams = checking.chosen(Configuration.load(conf), object)
+        with spark_for(None, verbose=verbose) as spark:
+            for name, stream in streams.items():
+                try:
+                    _write([str(checking.check(spark, name, stream, rows=rows)), ""])
+                except PatternLakeError as error:
+                    failed = True
+                    typer.echo(message(error), err=True)
+    if failed:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -30,7 +30,9 @@ MASTER = "PATTERNLAKE_MASTER"
 
 
 @contextmanager
-def spark_for(configuration: Configuration, *, create: bool = False, verbose: bool = False) -> Iterator[SparkSession]:
+def spark_for(
+    configuration: Configuration | None, *, create: bool = False, verbose: bool = False
+) -> Iterator[SparkSession]:
     """Give a session with the functions enabled; a local one is stopped afterwards.
 
     Under spark-submit and on Databricks it is the platform's session. Otherwise a local one is started, with the
@@ -40,7 +42,7 @@ def spark_for(configuration: Configuration, *, create: bool = False, verbose: bo
     Parameters
     ----------
     configuration
-        Names the database and its location.
+        Names the database and its location; None: no database is opened or made, and no function is there.
     create
         Make an empty database without a warning where there is none.
     verbose
@@ -60,11 +62,14 @@ def spark_for(configuration: Configuration, *, create: bool = False, verbose: bo
 
         spark = SparkSession.builder.getOrCreate()
         with temporary_settings(spark, RECORD_BATCHES):
-            yield patternlake.enable(spark, configuration, create=create)
+            yield spark if configuration is None else patternlake.enable(spark, configuration, create=create)
         return
     master = os.environ.get(MASTER, "local[*]")
     with spark_output(verbose):
-        spark = patternlake.session(configuration.location, master, database=configuration.database, create=create)
+        if configuration is None:
+            spark = patternlake.session(None, master, database=None)
+        else:
+            spark = patternlake.session(configuration.location, master, database=configuration.database, create=create)
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
     try:
         yield spark

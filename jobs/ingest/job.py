@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -33,12 +32,13 @@ from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration
 from patternlake.jobs.contexts import in_background, kept
 from patternlake.jobs.ingest import ordering, repeats, steps
-from patternlake.jobs.ingest.batch_counts import Total, by_range, counted, quarantine, statistics, totals, warning
+from patternlake.jobs.ingest.batch_counts import Total, by_range, counted, quarantine, statistics, warning
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
-from patternlake.jobs.sources.bad_files import broken, refuse
 from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
-from patternlake.jobs.sources.errors import BadFileError, ChangedSourceError
+from patternlake.jobs.sources.errors import ChangedSourceError
+from patternlake.jobs.sources.evaluated_rows import EvaluatedRows, Evaluation
+from patternlake.jobs.sources.evaluated_rows import settings as evaluation_settings
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConcurrentRunError, SourceError, StateError
@@ -97,8 +97,7 @@ def ingest(
     """
     started = time.monotonic()
     settings = {
-        "spark.sql.ansi.enabled": "false",
-        "spark.sql.session.timeZone": stream.timezone,
+        **evaluation_settings(stream),
         # A second run must not stop the first one.
         "spark.sql.streaming.stopActiveRunOnRestart": "false",
         # Without this, Spark would sort the rows by block again, which they are already.
@@ -229,14 +228,15 @@ class _Run:
         before = latest if latest is not None and latest.base_batch == self.base else None
         phases.at("looking at new files", unit=None)
         with ExitStack() as stack:
-            prepared, found, bad_files = self._evaluated(rows, epoch, before, stack)
+            evaluated = self._evaluated(rows, epoch, before, stack)
+            prepared, found, bad_files = evaluated.prepared, dict(evaluated.totals), evaluated.bad_files
             parallelism = db.spark.sparkContext.defaultParallelism
             session = prepared.sparkSession
             warned = [f"stream {self.name!r}: file {file} {reason}; left out" for file, reason in bad_files.items()]
             warned += filter(None, [warning(self.name, found, self.quarantine_warning)])
             good = found.pop(None, Total())
             repeated = found.get(REPEAT, Total()).rows
-            refused = sum(total.rows for total in found.values()) + len(bad_files)
+            refused = evaluated.refused
             rows_in = good.rows + refused
             phases.reads(rows_in - len(bad_files))
             session.conf.set("spark.sql.shuffle.partitions", str(max(parallelism, -(-rows_in // _SHUFFLED_ROWS))))
@@ -299,69 +299,26 @@ class _Run:
         self.published.append(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, rows_in, refused)
 
-    def _evaluated(
-        self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack
-    ) -> tuple[DataFrame, dict[str | None, Total], dict[str, str]]:
-        """The rows of a batch, prepared and kept, what they amount to, and its bad files with what is wrong with each.
-
-        A batch that was begun leaves out the files that it left out then.
-        """
+    def _evaluated(self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack) -> EvaluatedRows:
+        """The rows of a batch; one that was begun leaves out the files that it left out then."""
         batch_id = self.base + epoch
         begun = next((intent for intent in self.object_state.pending if intent.batch_id == batch_id), None)
         bad: dict[str, str] = {} if begun is None else dict(begun.source.get("bad_files", {}))
         files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
-        found = self.source.vanished_columns([file for file in files if file not in bad], self.schema)
-        if not self.lenient:
-            refuse(self.name, found)
-        bad |= found
-        while True:
-            if bad or self.source.doubled(files):
-                rows = self.source.again([file for file in files if file not in bad], self.schema)
-            phases.reads(None)
-            phases.at("reading", unit="files" if self.source.kind == "xes" else phases.ROWS)
-            prepared = stack.enter_context(kept(self._prepared(rows, before)))
-            try:
-                return prepared, totals(prepared), bad
-            except Exception as error:
-                known = self.source.explained(error, self.schema.fieldNames())
-                if not isinstance(known, BadFileError) or not self.lenient:
-                    raise
-                found = self._broken([file for file in files if file not in bad])
-                if not found:
-                    raise
-                bad |= found
+        evaluation = Evaluation(self.source, self.schema, self.columns)
+        return evaluation.rows(rows, files, lambda read: self._judged(evaluation, read, before), stack, bad=bad)
 
-    @property
-    def lenient(self) -> bool:
-        """Whether bad files are left out."""
-        return self.stream.source.on_bad_file == "quarantine"
-
-    def _broken(self, files: list[str]) -> dict[str, str]:
-        """Which files cannot be read to their end, with all their columns, and why."""
-
-        def read(some: Sequence[str]) -> None:
-            rows = self.columns.prepared(
-                self.source.expanded(self.source.again(some, self.schema), self.schema), watermark=None
-            )
-            rows.agg(F.max("hash")).collect()
-
-        return broken(files, read, lambda error: self.source.explained(error, self.schema.fieldNames()))
-
-    def _prepared(self, rows: DataFrame, before: Publication | None) -> DataFrame:
-        watermark = None
-        if before is not None and before.watermark is not None and self.stream.allowed_lateness is not None:
-            watermark = timestamps.to_micros(before.watermark)
-        prepared = self.columns.prepared(self.source.expanded(rows, self.schema), watermark=watermark)
-        events = None if before is None else self._events(before, rows.sparkSession)
-        if self.stream.event_id is not None:
-            known = None
-            if before is not None and events is not None:
-                known = repeats.unsettled_ids(events, None if watermark is None else before.watermark)
-            prepared = repeats.marked(prepared, known)
-        if self.stream.probabilistic:
-            last = None if events is None else steps.last_steps(events)
-            prepared = steps.judged(prepared, last, self.stream.probability_tolerance)
-        return prepared
+    def _judged(self, evaluation: Evaluation, rows: DataFrame, before: Publication | None) -> DataFrame:
+        if before is None:
+            return evaluation.judged(rows)
+        stream, events = self.stream, self._events(before, rows.sparkSession)
+        mark = None if stream.allowed_lateness is None else before.watermark
+        return evaluation.judged(
+            rows,
+            watermark=None if mark is None else timestamps.to_micros(mark),
+            known_ids=None if stream.event_id is None else repeats.unsettled_ids(events, mark),
+            last_steps=steps.last_steps(events) if stream.probabilistic else None,
+        )
 
     def _events(self, before: Publication, session: SparkSession) -> DataFrame:
         """The published events, in the session of the batch: Spark joins no frames of two sessions."""

@@ -17,6 +17,7 @@ from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.bad_files import broken, without_columns
 from patternlake.jobs.sources.columns import CORRUPT, ORIGIN
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
+from patternlake.jobs.sources.tables import refuse_other_than_delta
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
 
 if TYPE_CHECKING:
@@ -209,6 +210,14 @@ class Source:
         reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(self._full(schema))
         return self._load(reader, files).withColumn(ORIGIN, F.col("_metadata.file_path"))
 
+    def there(self, schema: T.StructType) -> tuple[DataFrame, list[str]]:
+        """All rows that are there, as one batch for `expanded`, and the files that they stand in; none of a table."""
+        if self.kind == "delta":
+            return self._table().withColumn(ORIGIN, F.lit(self.shown)), []
+        modified = self.modified()
+        files = [] if modified is None else [row["path"] for row in modified.select("path").orderBy("path").collect()]
+        return self.again(files, schema), files
+
     @staticmethod
     def doubled(files: Sequence[str]) -> bool:
         """Whether Spark's streaming reader takes the files of a batch more than once.
@@ -244,7 +253,7 @@ class Source:
     def header(self, file: str) -> list[str]:
         """The columns of one CSV file."""
         options = {key: value for key, value in self._source.options.items() if key.lower() not in _LISTING}
-        return self._spark.read.options(**options).csv(_escaped(file)).columns
+        return self._spark.read.options(**options).csv(escaped(file)).columns
 
     def _load(self, reader: DataFrameReader, files: Sequence[str] | None) -> DataFrame:
         """What a reader makes of the source's path, or of some of its files."""
@@ -253,7 +262,7 @@ class Source:
             return reader.load(path)
         if not _PATTERN.search(path):
             reader = reader.option("basePath", path)
-        return reader.load([_escaped(file) for file in files])
+        return reader.load([escaped(file) for file in files])
 
     def _found_in_good_files(self) -> T.StructType | None:
         """The columns, where the files that Spark looks at first are bad."""
@@ -272,14 +281,9 @@ class Source:
     def _found(self, files: Sequence[str] | None = None) -> T.StructType | None:
         reader = self._spark.read.options(**self._read_options())
         if self.kind == "delta":
-            table = self._source.table
-            if table and self._spark.catalog.getTable(table).tableType in ("VIEW", "TEMPORARY"):
-                raise SourceError(
-                    f"stream {self._name!r}: source {table} is a view, and a stream follows the commits of a Delta "
-                    "table; name the table behind it, and put what the view computes into the stream's expressions"
-                )
-            delta = self._spark.read.format("delta")
-            return (self._spark.table(table) if table else delta.load(self._source.path)).schema
+            if self._source.table:
+                refuse_other_than_delta(self._spark, self._source.table, f"stream {self._name!r}: source")
+            return self._table().schema
         if self.kind in ("parquet", "csv"):
             return self._load(reader.format(self.kind), files).schema
         if self.kind == "json":
@@ -327,6 +331,11 @@ class Source:
             return schema
         return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
 
+    def _table(self) -> DataFrame:
+        """The rows of a Delta table."""
+        table = self._source.table
+        return self._spark.table(table) if table else self._spark.read.format("delta").load(self._source.path)
+
     def _delta(self) -> DataFrame:
         options: dict[str, Any] = dict(self._source.options)
         if not any(self._source.option(limit) for limit in ("maxFilesPerTrigger", "maxBytesPerTrigger")):
@@ -349,7 +358,7 @@ class Source:
         return {key: value for key, value in self._source.options.items() if key.lower() in names}
 
 
-def _escaped(file: str) -> str:
+def escaped(file: str) -> str:
     """A file's address as a path that is no pattern."""
     return _PATTERN.sub(r"\\\g<0>", unquote(file))
 

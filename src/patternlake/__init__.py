@@ -1,8 +1,9 @@
 """PatternLake: questions about order in time for Spark SQL over Delta tables.
 
-`session` starts a local session with the SQL functions, `enable` adds them to a live one, `run` runs jobs, `serve` lets
-others ask by JDBC and Spark Connect. Each SQL function stands here under its name, too: from a session and its
-arguments to a DataFrame.
+`session` starts a local session with the SQL functions, `enable` adds them to a live one; `init` writes a first
+configuration and `check` tries it, `run` runs jobs, `status` says how they stand, `serve` lets others ask by JDBC and
+Spark Connect. Each SQL function stands here under its name, too: from a session and its arguments to a DataFrame;
+`plot` draws what they answer.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.opening import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +22,10 @@ if TYPE_CHECKING:
 
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.progress.reporting import Progress
+    from patternlake.jobs.starter.checked import Checked
+    from patternlake.jobs.status import ObjectStatus
     from patternlake.jobs.summary import Summary
+    from patternlake.sql_ext import plots as plot
     from patternlake.sql_ext.cet_aggregate import cet_aggregate
     from patternlake.sql_ext.cet_count import cet_count
     from patternlake.sql_ext.cet_trends import cet_trends
@@ -43,18 +49,22 @@ __all__ = [
     "cet_aggregate",
     "cet_count",
     "cet_trends",
+    "check",
     "enable",
     "explain_pattern",
+    "init",
     "match_exists",
     "match_groups",
     "match_pattern",
     "match_seq",
     "match_subscription",
+    "plot",
     "predict_match",
     "run",
     "serve",
     "session",
     "sketch_error",
+    "status",
 ]
 
 try:
@@ -67,7 +77,7 @@ def session(
     location: str | None = "./lake",
     master: str = "local[*]",
     *,
-    database: str = "patternlake",
+    database: str | None = "patternlake",
     create: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
@@ -80,7 +90,8 @@ def session(
     master
         Spark's master URL.
     database
-        Name under which tables and views are registered; it becomes the current database.
+        Name under which tables and views are registered; it becomes the current database. None, with a location of
+        None: the session is ready for Delta, and has nothing of PatternLake.
     create
         Make an empty database without a warning where there is none.
     settings
@@ -94,6 +105,8 @@ def session(
 
     Raises
     ------
+    patternlake.udfs.errors.ArgumentError
+        There is a location and no database.
     patternlake.udfs.errors.StateError
         Spark could not start, or as for `enable`.
     """
@@ -145,12 +158,102 @@ def enable(
     Warns
     -----
     UserWarning
-        There was no database and an empty one was made; or the functions answered from another one until now.
+        There was no database and an empty one was made; the functions answered from another one until now; or another
+        database stays the current one, so that the views need their database's name.
     """
     from patternlake.sql_ext.enabling import enable as start
 
     name, place = _placed(database, location)
     return start(spark, database=name, location=place, create=create, storage_options=storage_options)
+
+
+def init(
+    spark: SparkSession,
+    *,
+    table: str | None = None,
+    files: str | None = None,
+    file: str | PathLike[str] | None = None,
+    stream: str | None = None,
+    format: str | None = None,
+    everything: bool = False,
+) -> str:
+    """Write a first configuration of a table or of files, guessed from their rows, with comments.
+
+    Parameters
+    ----------
+    spark
+        A classic session that is ready for Delta; not one of Spark Connect.
+    table, files
+        The source: a Delta table's name in the session's catalog, or a folder or pattern of files; one of the two.
+    file
+        The file to write, which must not be there yet; None: none is written.
+    stream
+        The stream's name; None: the table's or the folder's.
+    format
+        Of files: csv, json, parquet or xes; None: told from their names.
+    everything
+        Look at all files, not only at 256 MB of them.
+
+    Returns
+    -------
+    str
+        The text of the configuration, YAML.
+
+    Raises
+    ------
+    patternlake.udfs.errors.ArgumentError
+        Not one of table and files is given, the format is none of files, or the file is there already.
+    patternlake.udfs.errors.SourceError
+        The source is missing, is none, has nothing yet, or cannot be read.
+    """
+    from pathlib import Path
+
+    from patternlake.jobs.starter.starting import init as start
+
+    place = None if file is None else Path(file)
+    return start(spark, table=table, files=files, file=place, stream=stream, format=format, everything=everything)[1]
+
+
+def check(
+    spark: SparkSession,
+    configuration: str | PathLike[str] | Configuration,
+    *,
+    object: str | None = None,
+    rows: int | None = None,
+) -> list[Checked]:
+    """Look at what `ingest` would make of the sources, and write nothing.
+
+    Parameters
+    ----------
+    spark
+        A classic session that is ready for Delta; not one of Spark Connect.
+    configuration
+        The configuration's file, or the configuration.
+    object
+        Only the stream of this name.
+    rows
+        Read so many rows of each source at the most; None: all.
+
+    Returns
+    -------
+    list of Checked
+        One per stream: rows, ten of them as events, and what would go to quarantine; ``print`` shows one as text.
+
+    Raises
+    ------
+    patternlake.udfs.errors.ConfigurationError
+        The file has problems, or expressions do not fit their source: one line each.
+    patternlake.udfs.errors.ArgumentError
+        There is no such stream.
+    patternlake.udfs.errors.SourceError
+        A source is missing, is none, or cannot be read.
+    """
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.starter.checking import check as look
+    from patternlake.jobs.starter.checking import chosen
+
+    given = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
+    return [look(spark, name, stream, rows=rows) for name, stream in chosen(given, object).items()]
 
 
 def run(
@@ -208,6 +311,36 @@ def run(
     return start(
         spark, configuration, job, object=object, rebuild=rebuild, progress=progress, side_by_side=side_by_side
     )
+
+
+def status(spark: SparkSession, configuration: str | PathLike[str] | Configuration) -> list[ObjectStatus]:
+    """Say how every object stands that is configured or was published.
+
+    Parameters
+    ----------
+    spark
+        A classic session that is ready for Delta; not one of Spark Connect.
+    configuration
+        The configuration's file, or the configuration.
+
+    Returns
+    -------
+    list of ObjectStatus
+        One per job and object, job by job: last batch, when it was published, watermark, lag behind its input, rows in,
+        out and quarantined, bytes. ``pandas.DataFrame(patternlake.status(…))`` is a table of them.
+
+    Raises
+    ------
+    patternlake.udfs.errors.ConfigurationError
+        The file has problems, one line each.
+    patternlake.udfs.errors.StateError
+        The session is one of Spark Connect, or the database is newer than this code or registered at another location.
+    """
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.status import status as look
+
+    given = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
+    return look(open_database(spark, given.database, given.location), given)
 
 
 def serve(
@@ -290,6 +423,8 @@ def _placed(database: str | PathLike[str] | Configuration, location: str | None)
 
 def __getattr__(name: str) -> object:
     # Nothing happens at import: a function's module, and Spark's with it, is loaded when it is first asked for.
+    if name == "plot":
+        return import_module("patternlake.sql_ext.plots")
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"patternlake.sql_ext.{name}"), name)

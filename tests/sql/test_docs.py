@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from pydantic import BaseModel
+from pyspark.sql import DataFrame
 
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
@@ -24,6 +26,7 @@ from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
 from patternlake.jobs.messages import message
 from patternlake.jobs.sources.columns import REASONS
+from patternlake.sql_ext.enabling import FUNCTIONS
 from patternlake.udfs import errors
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 from patternlake.udfs.language.query.engines import ENGINES
@@ -175,6 +178,30 @@ def test_an_example_gives_the_rows_that_the_page_shows(letters: SparkSession, ex
     frame = letters.sql(example.text)
     assert frame.columns == heading
     assert [[_shown(value) for value in row] for row in frame.collect()] == expected
+
+
+@pytest.mark.parametrize("example", examples("python", "text"), ids=str)
+def test_an_example_in_python_gives_what_the_page_shows(
+    letters: SparkSession, example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    *before, last = ast.parse(example.text).body
+    assert isinstance(last, ast.Expr), "the last line of an example is what it shows"
+    names = {"spark": letters, "patternlake": patternlake}
+    exec(compile(ast.Module(before, []), str(example), "exec"), names)
+    found = eval(compile(ast.Expression(last.value), str(example), "eval"), names)
+    if isinstance(found, DataFrame):
+        heading, *expected = [re.split(r" {2,}", line.strip()) for line in example.answer.splitlines()]
+        assert found.columns == heading
+        assert [[_shown(value) for value in row] for row in found.collect()] == expected
+    else:
+        assert str(found) == example.answer.strip()
+
+
+@pytest.mark.parametrize("name", [function.name for function in FUNCTIONS])
+def test_the_page_of_a_function_shows_how_python_calls_it(name: str) -> None:
+    shown = [example.text for example in examples("python", "text") if example.page == f"{name}.md"]
+    assert any(f"patternlake.{name}(spark, " in text for text in shown)
 
 
 def _shown(value: object) -> str:

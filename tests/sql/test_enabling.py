@@ -83,8 +83,15 @@ def test_the_database_is_the_current_one_unless_another_was_chosen(
     assert _told(session, second, str(folder / second)) == []
     session.sql("CREATE DATABASE enabled_chosen")
     session.catalog.setCurrentDatabase("enabled_chosen")
-    _told(session, first, str(folder / first))
+    another, stays = _told(session, first, str(folder / first))
+    assert f"from here on they answer from '{first}'" in another
+    assert stays == (
+        f"'enabled_chosen' was chosen as the current database and stays it: the views are {first}.events, "
+        f"{first}.quarantine and so on, or events and quarantine after USE {first}; functions need no prefix"
+    )
     assert session.catalog.currentDatabase() == "enabled_chosen"
+    assert session.sql(f"SELECT * FROM {first}.events").count() == 0
+    assert _told(session, first, str(folder / first)) == []
     session.sql("DROP DATABASE enabled_chosen")
 
 
@@ -100,6 +107,11 @@ def test_a_configuration_says_which_database_and_where(
     assert session.catalog.currentDatabase() == lakes[0]
     with pytest.raises(ArgumentError, match="location 'x' beside a configuration"):
         patternlake.enable(session, given, "x")  # type: ignore[arg-type]
+
+
+def test_a_location_is_of_no_use_to_a_session_without_a_database() -> None:
+    with pytest.raises(ArgumentError, match=r"location './lake' without a database; leave it out, too: location=None"):
+        patternlake.session(database=None)
 
 
 def test_a_configuration_that_is_not_there_is_named(spark: SparkSession) -> None:

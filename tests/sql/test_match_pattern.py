@@ -270,6 +270,10 @@ def test_as_of_an_earlier_batch_is_the_answer_given_then(lake: SketchLake) -> No
 WRONG = [
     ("match_pattern(NULL, 'A')", "stream is NULL; give the name of a stream"),
     ("match_pattern('kleene keyd', 'A')", "there is no stream 'kleene keyd' (did you mean 'kleene keyed'?); streams: "),
+    (
+        "match_pattern('raw.clicks', 'A')",
+        "; a table becomes one by `patternlake init --table raw.clicks` and `patternlake run all`",
+    ),
     ("match_pattern('kleene keyed', NULL)", "pattern is NULL; give a pattern"),
     ("match_pattern('kleene keyed', 'A ; ?')", "line 1, column 5"),
     ("match_pattern('kleene keyed', 'A?')", "'?'"),

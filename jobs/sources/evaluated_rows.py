@@ -1,0 +1,162 @@
+"""What becomes of source rows: each is evaluated once, bad rows are told apart and counted, bad files are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables import phases
+from patternlake.jobs.contexts import kept
+from patternlake.jobs.ingest import repeats, steps
+from patternlake.jobs.ingest.batch_counts import Total, totals
+from patternlake.jobs.sources.bad_files import broken, refuse
+from patternlake.jobs.sources.columns import EventColumns
+from patternlake.jobs.sources.errors import BadFileError
+from patternlake.jobs.sources.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql import types as T
+
+    from patternlake.jobs.configuration.streams import StreamConfiguration
+
+
+def settings(stream: StreamConfiguration) -> dict[str, str]:
+    """What a session needs that evaluates a stream's expressions, beside what all own sessions have."""
+    return {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": stream.timezone}
+
+
+@dataclass(frozen=True)
+class EvaluatedRows:
+    """The rows of a batch.
+
+    Parameters
+    ----------
+    prepared
+        Of `EventColumns.prepared`, kept on disk; rows that cannot be events have a reason.
+    totals
+        What they amount to, by reason; None stands for the accepted rows.
+    bad_files
+        The files that were left out, and what is wrong with each.
+    """
+
+    prepared: DataFrame
+    totals: dict[str | None, Total]
+    bad_files: dict[str, str]
+
+    @property
+    def refused(self) -> int:
+        """How many rows go to quarantine; a file is one."""
+        return sum(total.rows for reason, total in self.totals.items() if reason is not None) + len(self.bad_files)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A stream's expressions over its source.
+
+    Parameters
+    ----------
+    source, schema
+        The source, and its columns.
+    columns
+        The expressions, checked.
+    """
+
+    source: Source
+    schema: T.StructType
+    columns: EventColumns
+
+    def rows(
+        self,
+        batch: DataFrame,
+        files: Sequence[str],
+        judge: Callable[[DataFrame], DataFrame],
+        stack: ExitStack,
+        *,
+        bad: dict[str, str],
+    ) -> EvaluatedRows:
+        """Evaluate the rows of a batch.
+
+        Parameters
+        ----------
+        batch
+            The source's rows, as `Source.rows` or `Source.again` give them.
+        files
+            The files that they stand in; none of a table.
+        judge
+            Makes prepared rows of the source's; see `judged`.
+        stack
+            Keeps the evaluated rows until it is closed.
+        bad
+            Files that are known to be bad and left out.
+
+        Raises
+        ------
+        BadFileError
+            A file is bad, and the stream does not leave bad files out.
+        """
+        source, schema = self.source, self.schema
+        lenient = self.columns.stream.source.on_bad_file == "quarantine"
+        found = source.vanished_columns([file for file in files if file not in bad], schema)
+        if not lenient:
+            refuse(self.columns.name, found)
+        bad = bad | found
+        while True:
+            if bad or source.doubled(files):
+                batch = source.again([file for file in files if file not in bad], schema)
+            phases.reads(None)
+            phases.at("reading", unit="files" if source.kind == "xes" else phases.ROWS)
+            prepared = stack.enter_context(kept(judge(source.expanded(batch, schema))))
+            try:
+                return EvaluatedRows(prepared, totals(prepared), bad)
+            except Exception as error:
+                known = source.explained(error, schema.fieldNames())
+                if not isinstance(known, BadFileError) or not lenient:
+                    raise
+                found = self._broken([file for file in files if file not in bad])
+                if not found:
+                    raise
+                bad = bad | found
+
+    def judged(
+        self,
+        rows: DataFrame,
+        *,
+        watermark: int | None = None,
+        known_ids: DataFrame | None = None,
+        last_steps: DataFrame | None = None,
+    ) -> DataFrame:
+        """Prepared rows of the source's, judged beside each other and beside what was published.
+
+        Parameters
+        ----------
+        rows
+            The source's rows.
+        watermark
+            Microseconds since the epoch; an event before it is late. None: no event is.
+        known_ids
+            Of `repeats.unsettled_ids`; None where nothing was published.
+        last_steps
+            Of `steps.last_steps`; None where nothing was published.
+        """
+        stream = self.columns.stream
+        prepared = self.columns.prepared(rows, watermark=watermark)
+        if stream.event_id is not None:
+            prepared = repeats.marked(prepared, known_ids)
+        if stream.probabilistic:
+            prepared = steps.judged(prepared, last_steps, stream.probability_tolerance)
+        return prepared
+
+    def _broken(self, files: list[str]) -> dict[str, str]:
+        """Which files cannot be read to their end, with all their columns, and why."""
+        source, schema = self.source, self.schema
+
+        def read(some: Sequence[str]) -> None:
+            rows = self.columns.prepared(source.expanded(source.again(some, schema), schema), watermark=None)
+            rows.agg(F.max("hash")).collect()
+
+        return broken(files, read, lambda error: source.explained(error, schema.fieldNames()))

@@ -1,0 +1,78 @@
+"""Which tables of a session's catalog can be the source of a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, PySparkException
+
+from patternlake.delta_tables.quoting import identifier
+from patternlake.jobs.configuration.values import suggest
+from patternlake.jobs.sources.errors import first_line
+from patternlake.udfs.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_WHY = "a stream follows the commits of a Delta table"
+_SOURCES = (
+    "a source is a Delta table (by its name, or by its path with format: delta), or files (csv, json, parquet, xes)"
+)
+
+
+def refuse_other_than_delta(spark: SparkSession, table: str, what: str) -> None:
+    """Refuse what is no Delta table, with how to make a source of it.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    table
+        The name.
+    what
+        Begins the message, before the table's name.
+
+    Raises
+    ------
+    SourceError
+        There is no such table, or it is a view or a table of another format.
+    """
+    try:
+        found = spark.catalog.getTable(table)
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")):
+            raise SourceError(f"{what} {table}: {first_line(error)}") from None
+        raise SourceError(
+            f"{what} {table}: there is no such table in this session's catalog{_close(spark, table)}; {_SOURCES}"
+        ) from None
+    if found.tableType in ("VIEW", "TEMPORARY"):
+        view = "a temporary view" if found.tableType == "TEMPORARY" else "a view"
+        raise SourceError(
+            f"{what} {table} is {view}, and {_WHY}; name the table behind it, and put what the view computes into the "
+            f"stream's expressions, or keep its rows: CREATE TABLE … USING delta AS SELECT * FROM {table}; {_SOURCES}"
+        )
+    parts = [*([] if found.catalog is None else [found.catalog]), *(found.namespace or []), found.name]
+    format = _provider(spark, identifier(*parts))
+    if format is not None and format != "delta":
+        advice = f"CREATE TABLE … USING delta AS SELECT * FROM {table}"
+        if format == "parquet":
+            advice = f"CONVERT TO DELTA {table}, or {advice}"
+        raise SourceError(f"{what} {table} is a table of {format}, and {_WHY}; {advice}; {_SOURCES}")
+
+
+def _provider(spark: SparkSession, table: str) -> str | None:
+    """The format of a table's files; None where the catalog does not tell it."""
+    told = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()}
+    provider = told.get("Provider")
+    return None if not provider else str(provider).lower()
+
+
+def _close(spark: SparkSession, table: str) -> str:
+    """The table that may have been meant."""
+    *database, name = table.replace("`", "").split(".")
+    place = f" IN {identifier(*database)}" if database else ""
+    try:
+        there = [str(row["tableName"]) for row in spark.sql(f"SHOW TABLES{place}").collect()]
+    except PySparkException:
+        return ""
+    return suggest(name, there)

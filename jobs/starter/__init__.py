@@ -1,0 +1,1 @@
+"""The first configuration of a source, written after a look at its rows."""

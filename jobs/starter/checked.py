@@ -1,0 +1,99 @@
+"""What a check found, and the same as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patternlake.jobs.command_line.answers import aligned
+
+_WIDEST = 120
+"""Longer texts of rows are cut: quarantine has all of them."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Rows as text; NULL is None.
+
+    Parameters
+    ----------
+    header, rows
+        Titles, and one text per title.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `ingest` would make of a source if nothing of it had been read.
+
+    Parameters
+    ----------
+    stream, source
+        The stream's name, and where its rows come from.
+    there
+        Whether the source has anything yet; all that follows is empty where it has not.
+    limited
+        Whether only some rows were read.
+    rows
+        How many were read.
+    events
+        The first events in their order.
+    accepted
+        How many rows become events.
+    refused
+        How many rows go to quarantine, by reason, with the detail of one.
+    quarantined
+        Some of those, a few of each reason.
+    bad_files
+        Files that would be left out, and what is wrong with each.
+    """
+
+    stream: str
+    source: str
+    there: bool = False
+    limited: bool = False
+    rows: int = 0
+    accepted: int = 0
+    events: Shown = Shown((), ())
+    refused: Shown = Shown((), ())
+    quarantined: Shown = Shown((), ())
+    bad_files: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(as_text(self))
+
+
+def as_text(found: Checked) -> Iterator[str]:
+    """Tell what a check of one stream found, line by line."""
+    yield f"stream {found.stream}: {found.source}"
+    if not found.there:
+        yield "  nothing is there yet"
+        return
+    read = f"{_rows(found.rows)} read" + (", and there may be more" if found.limited else "")
+    refused = found.rows - found.accepted + len(found.bad_files)
+    yield f"  {read}: {found.accepted:,} would be events, {refused:,} would go to quarantine"
+    for file, reason in found.bad_files:
+        yield f"  file {file} {reason}; it would be left out"
+    yield from _block("the first events:", found.events)
+    yield from _block("quarantine, by reason:", found.refused, right=(1,))
+    yield from _block("rows of it:", found.quarantined)
+
+
+def _block(title: str, shown: Shown, right: tuple[int, ...] = ()) -> Iterator[str]:
+    if not shown.rows:
+        return
+    yield ""
+    yield f"  {title}"
+    rows = [["NULL" if value is None else _short(value) for value in row] for row in shown.rows]
+    yield from (f"    {line}" for line in aligned(shown.header, rows, right))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" if count == 1 else f"{count:,} rows"

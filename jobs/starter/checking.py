@@ -1,0 +1,142 @@
+"""Looks at what `ingest` would make of the sources of streams, and writes nothing."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.sessions import own_session
+from patternlake.jobs.configuration.values import suggest
+from patternlake.jobs.ingest.ordering import ORDER
+from patternlake.jobs.sources.columns import EventColumns
+from patternlake.jobs.sources.evaluated_rows import EvaluatedRows, Evaluation, settings
+from patternlake.jobs.sources.source import Source
+from patternlake.jobs.starter.checked import Checked, Shown
+from patternlake.udfs.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from patternlake.jobs.configuration.file import Configuration
+    from patternlake.jobs.configuration.streams import StreamConfiguration
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 10
+"""So many events, and so many rows for quarantine, are shown."""
+
+
+def chosen(configuration: Configuration, object: str | None = None) -> dict[str, StreamConfiguration]:
+    """The streams of a configuration, or the one of a name.
+
+    Raises
+    ------
+    ArgumentError
+        There is none of this name.
+    """
+    streams = configuration.streams
+    if object is None:
+        return streams
+    if object not in streams:
+        known = ", ".join(map(repr, streams)) or "none"
+        raise ArgumentError(f"there is no stream {object!r}{suggest(object, streams)}; streams are {known}")
+    return {object: streams[object]}
+
+
+def check(spark: SparkSession, name: str, stream: StreamConfiguration, *, rows: int | None = None) -> Checked:
+    """Evaluate a stream's expressions over what its source holds, as `ingest` does in a first batch.
+
+    Parameters
+    ----------
+    spark
+        A session that is ready for Delta, not one of Spark Connect.
+    name, stream
+        The stream and its configuration.
+    rows
+        Read so many rows at the most; None: all.
+
+    Raises
+    ------
+    ConfigurationError
+        An expression does not fit the source's columns.
+    SourceError
+        The source is missing, is none, or cannot be read.
+    """
+    with own_session(spark, settings(stream)) as own, ExitStack() as stack:
+        source = Source(own, name, stream)
+        schema = source.schema()
+        if schema is None:
+            return Checked(name, source.shown)
+        columns = EventColumns(name, stream)
+        columns.check(source.empty(schema))
+        source.rows(schema)
+        evaluation = Evaluation(source, schema, columns)
+
+        def judge(read: DataFrame) -> DataFrame:
+            return evaluation.judged(read if rows is None else read.limit(rows))
+
+        try:
+            batch, files = source.there(schema)
+            found = evaluation.rows(batch, files, judge, stack, bad={})
+            return _checked(name, stream, source.shown, found, limited=rows is not None)
+        except Exception as error:
+            known = source.explained(error, schema.fieldNames())
+            if known is not None:
+                raise known from None
+            raise
+
+
+def _checked(name: str, stream: StreamConfiguration, source: str, found: EvaluatedRows, *, limited: bool) -> Checked:
+    accepted = found.totals[None].rows if None in found.totals else 0
+    refused = sorted((reason, total) for reason, total in found.totals.items() if reason is not None)
+    return Checked(
+        stream=name,
+        source=source,
+        there=True,
+        limited=limited,
+        rows=sum(total.rows for total in found.totals.values()),
+        accepted=accepted,
+        events=_events(found.prepared, stream),
+        refused=Shown(
+            ("reason", "rows", "such as"),
+            tuple((reason, str(total.rows), total.sample) for reason, total in refused),
+        ),
+        quarantined=_quarantined(found.prepared),
+        bad_files=tuple(sorted(found.bad_files.items())),
+    )
+
+
+def _events(prepared: DataFrame, stream: StreamConfiguration) -> Shown:
+    """The first accepted rows, under the names of the event's columns."""
+    first = prepared.where(F.col("reason").isNull()).orderBy(*ORDER).limit(SHOWN)
+    moment = F.concat(F.col("time").cast("string"), F.date_format("time", " XXX"))
+    columns: dict[str, Column] = {"time": moment}
+    if stream.probabilistic:
+        columns |= {"step": F.col("step"), "probability": F.round("probability", 6)}
+    if stream.key is not None:
+        columns["key"] = F.col("key")
+    columns["name"] = F.col("name")
+    if stream.event_id is not None:
+        columns["event_id"] = F.col("event_id")
+    columns |= {attribute: F.col(f"a{index}") for index, attribute in enumerate(stream.attributes)}
+    if stream.tokens is not None and stream.tokens != ["name"]:
+        tokens = F.array_compact(F.array(*[F.col(f"k{index}") for index in range(len(stream.tokens))]))
+        columns["tokens"] = F.concat_ws(", ", tokens)
+    return _shown(first, columns)
+
+
+def _quarantined(prepared: DataFrame) -> Shown:
+    """Some rows of each reason, those of each in a fixed order."""
+    of_one_reason = F.row_number().over(Window.partitionBy("reason").orderBy("hash"))
+    rows = prepared.where(F.col("reason").isNotNull()).withColumn("__nth", of_one_reason)
+    some = rows.where(F.col("__nth") <= SHOWN).orderBy("__nth", "reason").limit(SHOWN)
+    return _shown(some, {name: F.col(name) for name in ("reason", "detail", "row", "origin")})
+
+
+def _shown(rows: DataFrame, columns: dict[str, Column]) -> Shown:
+    texts = rows.select(*[column.cast("string").alias(f"c{n}") for n, column in enumerate(columns.values())])
+    return Shown(tuple(columns), tuple(tuple(row) for row in texts.collect()))

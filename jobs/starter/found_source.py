@@ -1,0 +1,197 @@
+"""The source that is meant by a table's name or by a pattern of files, as it stands in a configuration."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
+
+from patternlake.jobs.sources.errors import first_line
+from patternlake.jobs.sources.tables import refuse_other_than_delta
+from patternlake.udfs.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMATS = {
+    **dict.fromkeys(("csv", "tsv", "tab", "psv"), "csv"),
+    **dict.fromkeys(("json", "jsonl", "ndjson"), "json"),
+    **dict.fromkeys(("parquet", "pq"), "parquet"),
+    "xes": "xes",
+}
+"""Formats by the ending of a file's name."""
+_PACKED = ("gz", "bz2", "zst", "snappy", "lz4", "deflate")
+_SEPARATORS = (",", ";", "\t", "|")
+_PATTERN = re.compile(r"[*?\[\]{}]")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_VALUE = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?|\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*|")
+_WORD = re.compile(r"\W+")
+
+
+@dataclass(frozen=True)
+class FoundSource:
+    """A source, in the words of the configuration.
+
+    Parameters
+    ----------
+    name
+        A name for its stream.
+    section
+        The section `source`, paths absolute.
+    schema
+        DDL of the columns, where files do not name them.
+    files
+        The files with their bytes, by address in order; none of a table.
+    """
+
+    name: str
+    section: dict[str, Any]
+    schema: str | None = None
+    files: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+
+
+def table_source(spark: SparkSession, table: str) -> FoundSource:
+    """A Delta table of the session's catalog, under a name that holds in every database.
+
+    Raises
+    ------
+    SourceError
+        There is none of this name, or it is no Delta table.
+    """
+    refuse_other_than_delta(spark, table, "--table")
+    parts = [part.replace("`", "") for part in re.findall(r"`[^`]+`|[^.`]+", table)]
+    qualified = table if len(parts) > 1 else f"{spark.catalog.currentDatabase()}.{table}"
+    return FoundSource(_stream_name(parts[-1]), {"table": qualified})
+
+
+def file_source(spark: SparkSession, pattern: str, format: str | None = None) -> FoundSource:
+    """The files that a pattern means, or all those of a folder; a folder of a Delta table is that table.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    pattern
+        A folder, a file, or a pattern with ``*``, ``?``, ``[…]``, ``{…}``; ``**`` goes into all folders below.
+    format
+        As in the configuration; None: told from the names of the files.
+
+    Raises
+    ------
+    SourceError
+        Nothing is there, or the format cannot be told.
+    """
+    place = pattern if _URI.match(pattern) else os.path.abspath(os.path.expanduser(pattern))
+    if not _PATTERN.search(place) and DeltaTable.isDeltaTable(spark, place):
+        return FoundSource(_stream_name(place), {"format": "delta", "path": place})
+    path, options = _folder(place)
+    files = _files(spark, path, options)
+    if [_plain(file) for file, _ in files] == [_plain(place)]:
+        # A stream reads a folder: Spark's reader of streams would fail at a path that is one file.
+        folder, _, last = place.rpartition("/")
+        path, options = folder or "/", {"pathGlobFilter": last}
+        files = _files(spark, path, options)
+    if not files:
+        raise SourceError(
+            f"--files {pattern!r}: no file is there; write a folder, or a pattern such as 'data/*.csv' in quotes, so "
+            "that the shell leaves it alone"
+        )
+    kind = format or _format(pattern, [file for file, _ in files])
+    schema = None
+    if kind == "csv":
+        more, schema = _csv(spark, files[0][0])
+        options |= more
+    section: dict[str, Any] = {"format": kind, "path": path}
+    if options:
+        section["options"] = options
+    return FoundSource(_stream_name(path), section, schema, tuple(files))
+
+
+def _folder(place: str) -> tuple[str, dict[str, Any]]:
+    """The path for Spark, and the options that choose among its files: Spark's patterns know no ``**``."""
+    place = place.rstrip("/") or "/"
+    if "/**" not in place:
+        return place, {}
+    folder, _, rest = place.partition("/**")
+    last = rest.rpartition("/")[2]
+    return folder or "/", {"recursiveFileLookup": True, **({"pathGlobFilter": last} if last else {})}
+
+
+def _plain(address: str) -> str:
+    """An address that compares: without what local ones begin with."""
+    return re.sub("^file:/+", "/", unquote(address))
+
+
+def _files(spark: SparkSession, path: str, options: dict[str, Any]) -> list[tuple[str, int]]:
+    reader = spark.read.format("binaryFile").options(
+        **{key: str(value).lower() if value is True else value for key, value in options.items()}
+    )
+    try:
+        there = reader.load(path).select(
+            F.col("_metadata.file_path").alias("file"), F.col("_metadata.file_size").alias("bytes")
+        )
+        return [(row["file"], row["bytes"]) for row in there.orderBy("file").collect()]
+    except AnalysisException as error:
+        if (error.getCondition() or "").startswith("PATH_NOT_FOUND"):
+            return []
+        raise SourceError(f"--files {path}: {first_line(error)}") from None
+
+
+def _format(pattern: str, files: Sequence[str]) -> str:
+    """The format that the names of most files end in."""
+    endings = Counter(_ending(file) for file in files)
+    known = Counter({ending: count for ending, count in endings.items() if ending in FORMATS})
+    right = "write --format csv, json, parquet or xes"
+    if not known:
+        shown = ", ".join(sorted(ending or "no ending" for ending in endings))
+        raise SourceError(f"--files {pattern!r}: names of files that end in {shown} tell no format; {right}")
+    formats = {FORMATS[ending] for ending in known}
+    if len(formats) > 1 or len(known) < len(endings):
+        shown = ", ".join(f"{count} of {ending or 'no ending'}" for ending, count in sorted(endings.items()))
+        raise SourceError(
+            f"--files {pattern!r}: means files of several kinds ({shown}); a source has one: write a pattern such as "
+            f"'…/*.{known.most_common(1)[0][0]}'"
+        )
+    return formats.pop()
+
+
+def _ending(file: str) -> str:
+    parts = file.rpartition("/")[2].lower().split(".")
+    while len(parts) > 2 and parts[-1] in _PACKED:
+        parts.pop()
+    return parts[-1] if len(parts) > 1 else ""
+
+
+def _csv(spark: SparkSession, file: str) -> tuple[dict[str, Any], str | None]:
+    """Options of Spark's reader for a CSV file, and the schema where its first line names no columns."""
+    from patternlake.jobs.sources.source import escaped
+
+    first = [row[0] for row in spark.read.text(escaped(file)).limit(1).collect()]
+    if not first:
+        raise SourceError(f"--files: the first file, {file}, is empty; a csv source begins with a header")
+    separator = max(_SEPARATORS, key=first[0].count)
+    cells = next(csv.reader([first[0].lstrip("\ufeff")], delimiter=separator))
+    options: dict[str, Any] = {} if separator == "," else {"sep": separator}
+    names = [cell.strip() for cell in cells]
+    if len({name.lower() for name in names}) < len(names) or any(_VALUE.fullmatch(name) for name in names):
+        return options, ", ".join(f"c{number} STRING" for number in range(1, len(cells) + 1))
+    return {"header": True, **options}, None
+
+
+def _stream_name(place: str) -> str:
+    """The last word of a place that is no pattern."""
+    for part in reversed(place.rstrip("/").split("/")):
+        if part and not _PATTERN.search(part):
+            word = _WORD.sub("_", part).strip("_").lower()
+            if word:
+                return word
+    return "events"

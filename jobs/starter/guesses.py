@@ -1,0 +1,265 @@
+"""Which columns may be an event's time, name and key, and what attributes the others make, each with its why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from patternlake.jobs.configuration.values import RESERVED
+from patternlake.jobs.starter.column_facts import MOMENT_FORMATS, ColumnFacts
+from patternlake.jobs.starter.column_readings import (
+    attribute_type_of,
+    hint,
+    hint_order,
+    in_words,
+    is_unique,
+    is_whole,
+    missing_word,
+    share,
+    words,
+)
+
+_ENOUGH = 0.9
+"""Share of a column's values that must read as a moment for it to be taken for a time."""
+_FEW = 10
+"""Of fewer rows, how often values repeat says nothing."""
+_MOST_NAMES = 5000
+
+_TIME_WORDS = (
+    "timestamp",
+    "time",
+    "ts",
+    "at",
+    "datetime",
+    "date",
+    "when",
+    "occurred",
+    "created",
+    "epoch",
+    "utc",
+    "day",
+)
+_NAME_WORDS = (
+    *("event", "activity", "action", "type", "name", "operation", "verb", "kind", "status", "state", "what"),
+    *("step", "page", "message", "topic", "code", "category", "letter"),
+)
+_KEY_WORDS = (
+    *("case", "trace", "user", "customer", "account", "session", "device", "client", "visitor", "member", "player"),
+    *("patient", "machine", "vehicle", "sensor", "card", "order", "subscriber", "employee", "host", "ip", "station"),
+    *("who", "entity", "key", "uid", "id"),
+)
+_NO_NAMES = ("first", "last", "full", "file", "host", "case", "trace", "user", "customer", "account", "country", "city")
+_ID_WORDS = ("id", "uuid", "uid")
+_PARTS = ("year", "month", "day", "hour", "minute", "second")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A guess.
+
+    Parameters
+    ----------
+    expression
+        SQL over the source's columns.
+    why
+        What it rests on, for people.
+    columns
+        The columns that it reads.
+    """
+
+    expression: str
+    why: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AttributeGuess:
+    """A column as an attribute.
+
+    Parameters
+    ----------
+    name, type
+        Of the attribute.
+    expression
+        None where the column of the attribute's name is meant.
+    why
+        What the type rests on.
+    """
+
+    name: str
+    type: str
+    expression: str | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """What a configuration would say of a source; of several candidates the first is the one that is written.
+
+    Parameters
+    ----------
+    times, names, keys, ids
+        Candidates, the likeliest first; ids: what each row has its own of.
+    attributes
+        Of the other columns.
+    left_out
+        Columns that no attribute can be made of, with why.
+    missing
+        The text that stands for missing values in the whole source; None: there is none.
+    """
+
+    times: tuple[Candidate, ...]
+    names: tuple[Candidate, ...]
+    keys: tuple[Candidate, ...]
+    ids: tuple[Candidate, ...]
+    attributes: tuple[AttributeGuess, ...]
+    left_out: tuple[tuple[str, str], ...]
+    missing: str | None
+
+
+def guess(columns: Sequence[ColumnFacts], *, options: bool = False) -> Guesses:
+    """Guess what columns mean, by their types, their texts, how often values repeat, and their names.
+
+    Parameters
+    ----------
+    columns
+        What was found, in the source's order.
+    options
+        Whether the reader has an option for a text that stands for missing values.
+    """
+    missing = missing_word(columns) if options else None
+    times = _times(columns)
+    used = set(times[0].columns) if times else set()
+    names = _names([column for column in columns if column.name not in used])
+    used |= set(names[0].columns) if names else set()
+    rest = [column for column in columns if column.name not in used]
+    named = next((column for column in columns if names and column.name == names[0].columns[0]), None)
+    keys = _keys(rest, 0 if named is None else named.distinct)
+    used |= set(keys[0].columns) if keys else set()
+    attributes: list[AttributeGuess] = []
+    left_out: list[tuple[str, str]] = []
+    for column in columns:
+        if column.name in used:
+            continue
+        kind = attribute_type_of(column)
+        if kind is None:
+            left_out.append((column.name, f"is {column.type}; an attribute is a single value"))
+        elif column.values == 0 and column.rows:
+            left_out.append((column.name, "has no value in any of these rows"))
+        else:
+            taken = {each.name.lower() for each in attributes}
+            attributes.append(_attribute(column, kind, missing, taken))
+    ids = tuple(_candidate(column) for column in rest if is_unique(column) and hint(column, ("id", "uuid", "uid")) >= 0)
+    return Guesses(times, names, keys, ids, tuple(attributes), tuple(left_out), missing)
+
+
+def _times(columns: Sequence[ColumnFacts]) -> tuple[Candidate, ...]:
+    found: list[tuple[tuple[int, int, int], Candidate]] = []
+    for place, column in enumerate(columns):
+        read = _as_moment(column)
+        if read is not None:
+            rank, expression, why = read
+            found.append(((rank, hint_order(column, _TIME_WORDS), place), Candidate(expression, why, (column.name,))))
+    whole = {column.name.lower(): column for column in columns if is_whole(column)}
+    parts = [whole[part] for part in _PARTS if part in whole]
+    if {"year", "month", "day"} <= set(whole):
+        given = ", ".join(whole[part].expression if part in whole else "0" for part in _PARTS)
+        used = tuple(column.name for column in parts)
+        why = f"put together of the columns {', '.join(used)}"
+        found.append(((3, 0, 0), Candidate(f"make_timestamp({given})", why, used)))
+    days = [column for column in columns if column.type == "date" or share(column, "day") >= _ENOUGH]
+    clocks = [column for column in columns if column.type == "string" and share(column, "clock") >= _ENOUGH]
+    if days and clocks:
+        day, clock = days[0], clocks[0]
+        why = f"the day in {day.name} and the time of day in {clock.name}"
+        joined = Candidate(f"concat({day.expression}, ' ', {clock.expression})", why, (day.name, clock.name))
+        found.append(((1, 0, 0), joined))
+    return tuple(candidate for _, candidate in sorted(found, key=lambda each: each[0]))
+
+
+def _as_moment(column: ColumnFacts) -> tuple[int, str, str] | None:
+    """How likely a column is a time (0 is likeliest), the expression of it, and why."""
+    told = in_words(column)
+    if column.type in ("timestamp", "timestamp_ntz"):
+        return 0, column.expression, told
+    if column.type == "date":
+        return 4, column.expression, f"{told}; a day without a time"
+    if column.type == "string":
+        if share(column, "day") >= _ENOUGH:
+            return 4, column.expression, f"{told}; days without a time{_others(column, 'day')}"
+        if share(column, "moment") >= _ENOUGH:
+            return 1, column.expression, f"{told}; texts of times{_others(column, 'moment')}"
+        for pattern in MOMENT_FORMATS:
+            if share(column, pattern) >= _ENOUGH and (pattern != "yyyyMMdd" or hint(column, _TIME_WORDS) >= 0):
+                other = [each for each in MOMENT_FORMATS if each != pattern and share(column, each) >= _ENOUGH]
+                why = f"{told}; texts like {pattern}{_others(column, pattern)}"
+                why += f"; may be {' or '.join(other)} as well" if other else ""
+                expression = f"to_timestamp({column.expression}, '{pattern}')"
+                return 2 if "H" in pattern else 4, expression, why
+    if is_whole(column) and hint(column, _TIME_WORDS) >= 0:
+        for unit, function in (
+            ("seconds", "timestamp_seconds"),
+            ("milliseconds", "timestamp_millis"),
+            ("microseconds", "timestamp_micros"),
+        ):
+            if share(column, unit) >= _ENOUGH:
+                number = column.expression if column.type != "string" else f"CAST({column.expression} AS BIGINT)"
+                return 2, f"{function}({number})", f"{told}; taken for {unit} since 1970{_others(column, unit)}"
+    return None
+
+
+def _names(columns: Sequence[ColumnFacts]) -> tuple[Candidate, ...]:
+    found = []
+    for place, column in enumerate(columns):
+        kind = attribute_type_of(column)
+        text = kind == "string"
+        if not (text or kind == "boolean" or is_whole(column)) or not 1 <= column.distinct <= _MOST_NAMES:
+            continue
+        if column.rows >= _FEW and is_unique(column):
+            continue
+        hinted = -1 if set(words(column)) & set(_NO_NAMES) else hint(column, _NAME_WORDS)
+        if not text and hinted < 0:
+            continue
+        order = hinted if hinted >= 0 else len(_NAME_WORDS)
+        entity = hinted < 0 and hint(column, _KEY_WORDS) >= 0
+        found.append(((entity, not text, order, column.distinct < 2, column.distinct > 200, place), column))
+    return tuple(_candidate(column) for _, column in sorted(found, key=lambda each: each[0]))
+
+
+def _keys(columns: Sequence[ColumnFacts], names: int) -> tuple[Candidate, ...]:
+    found = []
+    for place, column in enumerate(columns):
+        if not (attribute_type_of(column) == "string" or is_whole(column)) or column.distinct < 2:
+            continue
+        if is_unique(column) and column.rows >= _FEW:
+            continue
+        hinted = hint(column, _KEY_WORDS)
+        if hinted < 0 and (is_whole(column) or column.rows < _FEW or column.distinct <= names):
+            # A number that repeats is an amount sooner than somebody.
+            continue
+        found.append(((hinted if hinted >= 0 else len(_KEY_WORDS), place), column))
+    return tuple(_candidate(column) for _, column in sorted(found, key=lambda each: each[0]))
+
+
+def _attribute(column: ColumnFacts, kind: str, missing: str | None, taken: Iterable[str]) -> AttributeGuess:
+    name = re.sub(r"\W+", "_", column.name).strip("_") or "column"
+    if name.lower() in RESERVED:
+        name += "_"
+    while name.lower() in taken:
+        name += "_"
+    word = column.missing_word
+    expression = None if name == column.name else column.expression
+    if column.type == "string" and kind != "string" and word not in (None, missing):
+        quoted = "'" + str(word).replace("\\", "\\\\").replace("'", "\\'") + "'"
+        expression = f"nullif({column.expression}, {quoted})"
+    return AttributeGuess(name, kind, expression, in_words(column))
+
+
+def _others(column: ColumnFacts, kind: str) -> str:
+    left = column.values - column.reads.get(kind, 0)
+    return f", but for {left:,} of them, whose rows go to quarantine" if left else ""
+
+
+def _candidate(column: ColumnFacts) -> Candidate:
+    return Candidate(column.expression, in_words(column), (column.name,))

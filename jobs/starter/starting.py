@@ -1,0 +1,177 @@
+"""Writes a first configuration of a source, guessed from its rows."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.sessions import own_session
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.configuration.streams import StreamConfiguration
+from patternlake.jobs.sources.source import Source
+from patternlake.jobs.starter.column_facts import commonest, look
+from patternlake.jobs.starter.found_source import FoundSource, file_source, table_source
+from patternlake.jobs.starter.guesses import guess
+from patternlake.jobs.starter.text import FORMATS, NO_TIME, Starter, as_yaml
+from patternlake.udfs.errors import ArgumentError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as T
+
+logger = logging.getLogger(__name__)
+
+LOOKED_AT = 256 * 1024 * 1024
+"""Bytes of files that are looked at, unless all are asked for. Of a table it is all: Delta reads no chosen files."""
+
+
+def init(
+    spark: SparkSession,
+    *,
+    table: str | None = None,
+    files: str | None = None,
+    file: Path | None = None,
+    stream: str | None = None,
+    format: str | None = None,
+    everything: bool = False,
+) -> tuple[Starter, str]:
+    """Guess a first configuration and write it; parameters as of `guessed`.
+
+    Returns
+    -------
+    Starter
+        What was guessed.
+    str
+        The text, which is a configuration; it stands in the file, too, if one is given.
+
+    Raises
+    ------
+    ArgumentError
+        Not one of table and files is given, the format is none of files, or the file is there already.
+    SourceError
+        As of `guessed`.
+    """
+    if (table is None) == (files is None):
+        raise ArgumentError("table, or files: one of the two says where rows come from")
+    if format is not None and (files is None or format not in FORMATS):
+        raise ArgumentError(f"format {format!r}: files have one of the formats {', '.join(FORMATS)}")
+    refuse_file(file)
+    found = guessed(spark, table=table, files=files, format=format, stream=stream, file=file, everything=everything)
+    written = as_yaml(found)
+    # What cannot be loaded is not written.
+    Configuration.from_text(written, file=found.conf)
+    if file is not None:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(written)
+    return found, written
+
+
+def refuse_file(file: Path | None) -> None:
+    """Refuse to overwrite a file, before Spark is started for it.
+
+    Raises
+    ------
+    ArgumentError
+        It is there.
+    """
+    if file is not None and file.exists():
+        raise ArgumentError(f"{file} is there already, and is not overwritten; write another one with --conf FILE")
+
+
+def guessed(
+    spark: SparkSession,
+    *,
+    table: str | None = None,
+    files: str | None = None,
+    format: str | None = None,
+    stream: str | None = None,
+    file: Path | None = None,
+    everything: bool = False,
+) -> Starter:
+    """Look at a source and guess what its columns mean.
+
+    Parameters
+    ----------
+    spark
+        A session that is ready for Delta, not one of Spark Connect.
+    table, files
+        The source: a Delta table's name, or a folder or pattern of files; one of the two.
+    format
+        Of files; None: told from their names.
+    stream
+        The stream's name; None: the table's or the folder's.
+    file
+        The configuration's file, which is not written here; None: none.
+    everything
+        Look at all files, however large they are; of a table all rows are looked at.
+
+    Returns
+    -------
+    Starter
+        What `text.as_yaml` writes.
+
+    Raises
+    ------
+    SourceError
+        The source is missing, is none, has nothing yet, or cannot be read.
+    """
+    with own_session(spark, {"spark.sql.ansi.enabled": "false"}) as own:
+        found = table_source(own, table) if table is not None else file_source(own, files or "", format)
+        if stream is not None:
+            found = replace(found, name=stream)
+        shown = StreamConfiguration.model_validate(
+            {
+                "source": found.section,
+                **({} if found.schema is None else {"schema": found.schema}),
+                "time": NO_TIME,
+                "name": "''",
+            }
+        )
+        source = Source(own, found.name, shown)
+        schema = source.schema()
+        if schema is None:
+            raise SourceError(f"nothing is in {source.shown} yet; a configuration is guessed from rows")
+        try:
+            rows, looked_at = _rows(source, found, schema, everything)
+            columns = look(rows, schema)
+            if not any(column.rows for column in columns):
+                raise SourceError(f"no row is in {source.shown} yet; a configuration is guessed from rows")
+            guesses = guess(columns, options=source.kind == "csv")
+            names = commonest(rows, guesses.names[0].expression) if guesses.names else []
+        except Exception as error:
+            raise source.explained(error, schema.fieldNames()) or error from None
+    count = max(column.rows for column in columns)
+    return Starter(found, guesses, names, looked_at.replace("{rows}", _counted(count, "row")), file)
+
+
+def _rows(source: Source, found: FoundSource, schema: T.StructType, everything: bool) -> tuple[DataFrame, str]:
+    """The rows to look at, and what they are in words."""
+    if source.kind == "delta":
+        return source.there(schema)[0], f"all {{rows}} of table {source.shown}"
+    files = [file for file, _ in found.files]
+    total = sum(size for _, size in found.files)
+    some = files if everything else _spread(found.files, total)
+    rows = source.expanded(source.again(some, schema), schema)
+    if len(some) == len(files):
+        return rows, f"all {{rows}} of {_counted(len(files), 'file')} ({source.shown})"
+    return rows, f"{{rows}} of {len(some):,} of {_counted(len(files), 'file')} ({source.shown}); --all looks at all"
+
+
+def _spread(files: Sequence[tuple[str, int]], total: int) -> list[str]:
+    """Files from the whole listing, which is mostly in the order of time, of no more bytes than are looked at."""
+    if total <= LOOKED_AT:
+        return [file for file, _ in files]
+    return _every([file for file, _ in files], max(1, len(files) * LOOKED_AT // total))
+
+
+def _every(files: Sequence[str], count: int) -> list[str]:
+    """So many, evenly spread."""
+    return [files[index * len(files) // count] for index in range(count)]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what if count == 1 else what + 's'}"

@@ -1,0 +1,210 @@
+"""A configuration as commented YAML, of what was found and guessed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from patternlake.jobs.configuration.streams import FORMATS as _ALL_FORMATS
+from patternlake.jobs.starter.found_source import FoundSource
+from patternlake.jobs.starter.guesses import Candidate, Guesses
+from patternlake.udfs.errors import PatternError
+from patternlake.udfs.language.query.parser import parse
+
+FORMATS = tuple(format for format in _ALL_FORMATS if format != "delta")
+"""Of files that are no table."""
+NO_TIME = "CAST(NULL AS TIMESTAMP)"
+"""Stands where no column looks like a time; all rows go to quarantine until it is changed."""
+_COLUMN = 48
+"""Comments behind a key begin here, if the key is not longer."""
+_SHOWN_NAMES = 8
+_SHOWN_CANDIDATES = 3
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_FOR_SHELL = re.compile(r"[\"$`\\!]")
+
+
+@dataclass(frozen=True)
+class Starter:
+    """All that a first configuration says.
+
+    Parameters
+    ----------
+    source
+        Where rows come from.
+    guesses
+        What the columns may mean.
+    names
+        The commonest names of events, with how many rows have each.
+    looked_at
+        What the guesses rest on, in words.
+    file
+        The file that is written; paths below its folder are relative to it. None: standard output.
+    """
+
+    source: FoundSource
+    guesses: Guesses
+    names: Sequence[tuple[str, int]]
+    looked_at: str
+    file: Path | None = None
+
+    @property
+    def conf(self) -> str:
+        """The file, as it is told in commands."""
+        return "patternlake.yaml" if self.file is None else str(self.file)
+
+    @property
+    def question(self) -> str | None:
+        """A first question: one frequent thing and then another."""
+        if len(self.names) < 2:
+            return None
+        first, second = (_operand(name) for name, _ in self.names[:2])
+        key = " PARTITION BY key" if self.guesses.keys else ""
+        pattern = f"{first} ; {second}{key} WITHIN 1 DAY".replace("'", "''")
+        stream = self.source.name.replace("'", "''")
+        return f"SELECT key, first_time, last_time FROM match_seq('{stream}', '{pattern}', verify => true) LIMIT 10"
+
+
+def commands(starter: Starter) -> list[str]:
+    """What to run next."""
+    told = [f"patternlake check --conf {starter.conf}", f"patternlake run all --conf {starter.conf}"]
+    question = starter.question
+    if question is not None and not _FOR_SHELL.search(question):
+        told.append(f'patternlake sql --conf {starter.conf} "{question}"')
+    return told
+
+
+def told(starter: Starter) -> list[str]:
+    """What was looked at and guessed, and what to run next."""
+    guesses = starter.guesses
+
+    def chosen(role: str, candidates: Sequence[Candidate], none: str) -> str:
+        if not candidates:
+            return f"  {role}: {none}"
+        others = ", ".join(other.expression for other in candidates[1 : 1 + _SHOWN_CANDIDATES])
+        return f"  {role}: {candidates[0].expression} ({candidates[0].why}){'; or ' + others if others else ''}"
+
+    lines = [
+        f"looked at {starter.looked_at}, and guessed:",
+        chosen("time", guesses.times, "no column looks like one; write an expression for it"),
+        chosen("name", guesses.names, "no column looks like what happened; write an expression for it"),
+        chosen("key", guesses.keys, "no column looks like whose event it is"),
+        f"  attributes: {', '.join(each.name for each in guesses.attributes) or 'none'}",
+    ]
+    lines += [f"  left out: {name} {why}" for name, why in guesses.left_out]
+    if starter.file is not None:
+        lines.append(f"written: {starter.file}; look it over, then")
+    return [*lines, *[f"  {command}" for command in commands(starter)]]
+
+
+def as_yaml(starter: Starter) -> str:
+    """The text of the file."""
+    return "\n".join(_lines(starter)) + "\n"
+
+
+def _lines(starter: Starter) -> Iterator[str]:
+    guesses, source = starter.guesses, starter.source
+    yield f"# A first configuration, guessed from {starter.looked_at}."
+    yield "# Look at what it guessed, change what is wrong, then:"
+    yield from (f"#   {command}" for command in commands(starter))
+    yield "# All keys: docs/configuration.md"
+    yield _line("database: patternlake", "tables and views are registered under this name")
+    if "table" in source.section:
+        yield "# location: ./lake"
+        yield "#   folder or object-store address of PatternLake's tables; left out: the catalog's own place"
+    else:
+        yield _line("location: ./lake", "folder or object-store address of PatternLake's tables")
+    yield "streams:"
+    yield f"  {scalar(source.name)}:"
+    yield f"    source: {_flow(_source_keys(starter))}"
+    if source.schema is not None:
+        yield _line(f"    schema: {scalar(source.schema)}", "the files name no columns: give them names here")
+    yield from _role("time", guesses.times, NO_TIME, "no column looks like a time: write its expression")
+    yield _line("    timezone: UTC", "of times without a zone, such as Europe/Berlin")
+    yield from _role("name", guesses.names, "'event'", "no column looks like what happened: write its expression")
+    if starter.names:
+        shown = [f"{_short(name)} ({count:,})" for name, count in starter.names[:_SHOWN_NAMES]]
+        more = ", …" if len(starter.names) > _SHOWN_NAMES else ""
+        yield f"    #   the commonest: {', '.join(shown)}{more}"
+    if guesses.keys:
+        yield from _role("key", guesses.keys, "", "")
+    else:
+        yield _line("    # key: …", "whose event it is: a user, a case, a machine; no column looks like it")
+    if guesses.ids:
+        why = f"known repeats go to quarantine ({guesses.ids[0].why})"
+        yield _line(f"    # event_id: {scalar(guesses.ids[0].expression)}", why)
+    if guesses.attributes:
+        yield "    attributes:"
+        for each in guesses.attributes:
+            value = each.type if each.expression is None else _flow({"type": each.type, "expr": each.expression})
+            yield _line(f"      {scalar(each.name)}: {value}", each.why)
+    yield from (f"    # left out: {_one_line(name)} {why}" for name, why in guesses.left_out)
+    yield _line("    # allowed_lateness: 1 day", "how far an event may lie behind those of earlier runs; left out: 0")
+    yield "sketches:"
+    sketch = {"keyed": True} if guesses.keys else {}
+    yield _line(f"  {scalar(source.name)}: {_flow(sketch)}", "for match_seq and match_exists")
+
+
+def _role(role: str, candidates: Sequence[Candidate], none: str, advice: str) -> Iterator[str]:
+    """The lines of one key: the first candidate, and the others as comments."""
+    if not candidates:
+        yield _line(f"    {role}: {scalar(none)}", advice)
+        return
+    first, *others = candidates
+    yield _line(f"    {role}: {scalar(first.expression)}", first.why)
+    for other in others[:_SHOWN_CANDIDATES]:
+        yield _line(f"    #   or {scalar(other.expression)}", other.why)
+
+
+def _source_keys(starter: Starter) -> dict[str, Any]:
+    """The section `source`, its path relative to the file where it is near."""
+    keys, missing = dict(starter.source.section), starter.guesses.missing
+    path = keys.get("path", "")
+    if path.startswith("/"):
+        folder = (starter.file or Path("patternlake.yaml")).resolve().parent
+        relative = os.path.relpath(path, folder)
+        if not relative.startswith(f"..{os.sep}.."):
+            keys["path"] = relative
+    if missing is not None:
+        keys["options"] = {**keys.get("options", {}), "nullValue": missing}
+    return keys
+
+
+def scalar(value: object) -> str:
+    """A value as YAML on one line."""
+    text = yaml.safe_dump(value, allow_unicode=True, width=2**31, default_style=None)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _flow(value: dict[str, Any]) -> str:
+    text = yaml.safe_dump(value, allow_unicode=True, width=2**31, default_flow_style=True, sort_keys=False)
+    return text.rstrip("\n")
+
+
+def _line(text: str, comment: str) -> str:
+    return f"{text.ljust(_COLUMN - 1)} # {_one_line(comment)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _short(name: str) -> str:
+    text = _one_line(name)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _operand(name: str) -> str:
+    """A name of an event, as a pattern has it."""
+    if _PLAIN.fullmatch(name):
+        try:
+            parse(f"{name} ; {name}")
+            return name
+        except PatternError:
+            pass
+    return "'" + name.replace("'", "''") + "'"

@@ -1,0 +1,115 @@
+"""Forecasts: how probable each is, or how good they were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from patternlake.sql_ext import drawing
+from patternlake.udfs.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_FORECASTS = 60
+MOST_VERDICTS = 5000
+MEASURES = ("precision", "recall")
+
+
+def forecasts(
+    frame: drawing.Frame,
+    *,
+    measure: str = "precision",
+    dashed: bool = False,
+    threshold: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw forecasts of predict_match, or rows of `forecast_evaluation` that say how good forecasts were.
+
+    Parameters
+    ----------
+    frame
+        An answer of predict_match, with ``key``, ``state`` and ``probability``: a bar for each, the most probable at
+        the top; at most 60 rows. Or rows of `forecast_evaluation`, with ``lookahead``, ``low`` and the measure: a line
+        over the thresholds for each lookahead; rows of another ``kind`` than ``threshold`` are left out, and rows of
+        several subscriptions refused.
+    measure
+        Of an evaluation: ``precision`` or ``recall``.
+    dashed
+        Of an evaluation: whether its lines are dashed and its points hollow, beside those of another one.
+    threshold
+        Of predict_match: where a line marks what counts as likely; None: no line.
+    ax
+        To draw on; None: new ones.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Bars are at 0, 1, 2, … from the top; thresholds at 0, 1, 2, … from the left.
+
+    Raises
+    ------
+    ArgumentError
+        A column is missing, there are no rows or too many, or the measure is another.
+    StateError
+        matplotlib is not installed.
+    """
+    if measure not in MEASURES:
+        raise ArgumentError(f"plot.forecasts: measure is {measure!r}; one of {', '.join(MEASURES)} would be right")
+    if "lookahead" in frame.columns:
+        return _evaluation(frame, measure, dashed, ax)
+    return _likely(frame, threshold, ax)
+
+
+def _likely(frame: drawing.Frame, threshold: float | None, ax: Axes | None) -> Axes:
+    found = drawing.rows(frame, "forecasts", ("key", "state", "probability"), MOST_FORECASTS)
+    found = found.sort_values("probability", ascending=False, kind="stable")
+    ax = drawing.axes(ax, height=1.0 + 0.3 * len(found))
+    places = range(len(found))
+    ax.barh(places, found["probability"], height=0.75, color=drawing.COLOURS[0], lw=0)
+    for place, (probability, state) in enumerate(zip(found["probability"], found["state"], strict=True)):
+        ax.text(probability + 0.01, place, f"{probability:.3g}   {state}", va="center", fontsize=9, color=drawing.INK)
+    ax.set_yticks(places, ["all" if key is None else str(key) for key in found["key"]])
+    ax.set_ylim(len(found) - 0.5, -0.5)
+    ax.set_xlim(0, 1)
+    ax.set_xlabel("probability of being completed")
+    if threshold is not None:
+        ax.axvline(threshold, color=drawing.MARK, lw=1, ls="--")
+    drawing.bare(ax)
+    return ax
+
+
+def _evaluation(frame: drawing.Frame, measure: str, dashed: bool, ax: Axes | None) -> Axes:
+    found = drawing.rows(frame, "forecasts", ("lookahead", "low", measure), MOST_VERDICTS)
+    if "kind" in found:
+        found = found[found["kind"] == "threshold"]
+    if "subscription" in found and found["subscription"].nunique() > 1:
+        names = ", ".join(sorted(found["subscription"].unique()))
+        raise ArgumentError(f"plot.forecasts: the rows are of several subscriptions ({names}); choose one with WHERE")
+    if "forecasts" in found:
+        # Where nothing was forecast, nothing is to be measured.
+        found = found.assign(**{measure: found[measure].where(found["forecasts"] > 0)})
+    ax = drawing.axes(ax)
+    thresholds = sorted(found["low"].unique())
+    for number, lookahead in enumerate(sorted(found["lookahead"].unique())):
+        colour = drawing.COLOURS[number % len(drawing.COLOURS)]
+        line = found[(found["lookahead"] == lookahead) & found[measure].notna()].sort_values("low")
+        if line.empty:
+            continue
+        # Thinner ones on top, so that lines that coincide are seen.
+        width = max(4.5 - number, 1.0)
+        ax.plot(
+            [thresholds.index(low) for low in line["low"]], pd.to_numeric(line[measure]), "--" if dashed else "-",
+            color=colour, lw=width, ms=2 + 1.5 * width, marker="s" if dashed else "o",
+            mfc="white" if dashed else colour, label=f"within {lookahead} event{'' if lookahead == 1 else 's'}",
+        )  # fmt: skip
+    ax.set_xlim(-0.3, len(thresholds) - 0.7)
+    ax.set_xticks(range(len(thresholds)), [f"{threshold:g}" for threshold in thresholds])
+    # Precision may be small as a whole; recall begins at all.
+    ax.set_ylim(0, 1.05 if measure == "recall" else None)
+    ax.set_xlabel("forecasts above this probability")
+    ax.set_ylabel(measure)
+    ax.grid(axis="y", lw=0.5, alpha=0.5)
+    drawing.bare(ax)
+    return ax

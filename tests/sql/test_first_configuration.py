@@ -1,0 +1,336 @@
+"""From a table or files to a first answer, by the commands `init`, `check`, `run` and `sql`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import patternlake
+from patternlake.jobs.command_line import commands, local_spark
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.udfs.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CLICKS = [
+    ("2025-03-03 09:00:00", "ann", "cart", "19.90"),
+    ("2025-03-03 09:02:00", "ben", "cart", "5.00"),
+    ("2025-03-03 09:04:00", "ann", "help", "NA"),
+    ("2025-03-03 09:05:00", "ben", "pay", "5.00"),
+    ("2025-03-03 09:20:00", "ann", "leave", "NA"),
+    ("2025-03-03 09:31:00", "ben", "leave", "NA"),
+]
+HEADER = "at,user,page,amount"
+
+
+@pytest.fixture(autouse=True)
+def _the_tests_session(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lakes_of_a_test: None
+) -> None:
+    """Commands run on a platform whose session is that of the tests, in an empty folder."""
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "as in the tests")
+    monkeypatch.setattr(local_spark, "hush", lambda: None)
+    monkeypatch.setattr(commands.signal, "signal", lambda *given: None)
+    for name in local_spark._ECHOES:
+        monkeypatch.setattr(logging.getLogger(name), "disabled", True)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "clicks"
+    folder.mkdir()
+    (folder / "monday.csv").write_text("\n".join([HEADER, *map(",".join, CLICKS)]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def raw(spark: SparkSession) -> Iterator[str]:
+    """A Delta table of the catalog, in a database of its own."""
+    spark.sql("CREATE DATABASE raw_first")
+    rows = [(at, user, page, None if amount == "NA" else amount) for at, user, page, amount in CLICKS]
+    frame = spark.createDataFrame(rows, "at string, user string, page string, amount string")
+    typed = frame.selectExpr("timestamp(at) AS at", "user", "page", "double(amount) AS amount")
+    typed.write.format("delta").saveAsTable("raw_first.clicks")
+    yield "raw_first.clicks"
+    spark.sql("DROP DATABASE raw_first CASCADE")
+
+
+def command(*arguments: str) -> int:
+    try:
+        commands.main(arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def written(name: str = "patternlake.yaml") -> Configuration:
+    return Configuration.load(name)
+
+
+def meaning(configuration: Configuration) -> tuple[str, str, str | None, dict[str, str]]:
+    stream = configuration.streams["clicks"]
+    return stream.time, stream.name, stream.key, stream.types
+
+
+def test_from_a_table_to_an_answer(
+    spark: SparkSession, raw: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("init", "--table", raw, "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "looked at all 6 rows of table raw_first.clicks, and guessed:" in told.err
+    assert "time: at (timestamp, 6 different)" in told.err
+    configuration = written("shop.yaml")
+    assert configuration.streams["clicks"].source.table == raw
+    assert meaning(configuration) == ("at", "page", "user", {"amount": "double"})
+    text = Path("shop.yaml").read_text()
+    assert "the commonest: cart (2), leave (2), help (1), pay (1)" in text
+
+    assert command("check", "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    shown = capsys.readouterr().out
+    assert "6 rows read: 6 would be events, 0 would go to quarantine" in shown
+    assert re.search(r"2025-03-03 09:04:00 Z +ann +help +NULL", shown)
+    assert not spark.catalog.databaseExists("patternlake")
+
+    place = text.replace("# location: ./lake", "location: ./lake").replace("database: patternlake", "database: first")
+    Path("shop.yaml").write_text(place)
+    assert command("run", "all", "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    summaries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (summaries[0]["job"], summaries[0]["rows_out"]) == ("ingest", 6)
+    stood = patternlake.status(spark, "shop.yaml")
+    assert (stood[0].job, stood[0].object, stood[0].rows_out) == ("ingest", "clicks", 6)
+    question = next(line for line in told.err.splitlines() if "patternlake sql" in line)
+    assert command(*shlex.split(question)[1:], "--format", "csv") == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "ann,2025-03-03 09:00:00,2025-03-03 09:20:00",
+        "ben,2025-03-03 09:02:00,2025-03-03 09:31:00",
+    ]
+
+
+def test_csv_files_are_read_by_their_header_and_their_word_for_what_is_missing(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("init", "--files", "clicks/*.csv") == 0, capsys.readouterr().err
+    configuration = written()
+    assert meaning(configuration) == ("at", "page", "user", {"amount": "double"})
+    assert configuration.streams["clicks"].source.option("nullValue") == "NA"
+    assert "path: clicks/*.csv" in Path("patternlake.yaml").read_text()
+    assert command("check", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+    assert "6 would be events, 0 would go to quarantine" in capsys.readouterr().out
+
+
+def test_csv_files_without_a_header_get_names_and_their_separator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "clicks").mkdir()
+    (tmp_path / "clicks" / "a.csv").write_text("\n".join(map(";".join, CLICKS)) + "\n")
+    assert command("init", "--files", "clicks") == 0, capsys.readouterr().err
+    stream = written().streams["clicks"]
+    assert (stream.ddl, stream.source.option("sep")) == ("c1 STRING, c2 STRING, c3 STRING, c4 STRING", ";")
+    assert (stream.time, stream.name) == ("c1", "c2")
+    assert command("check", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+    assert "6 would be events" in capsys.readouterr().out
+
+
+def test_json_lines_are_read_with_what_is_nested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "clicks").mkdir()
+    rows = [
+        {"meta": {"user": user, "at": at}, "page": page, "tags": ["x"], "amount": None if amount == "NA" else amount}
+        for at, user, page, amount in CLICKS
+    ]
+    (tmp_path / "clicks" / "a.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert command("init", "--files", "clicks/a.jsonl", "--stream", "shop") == 0, capsys.readouterr().err
+    stream = written().streams["shop"]
+    assert (stream.time, stream.name, stream.key) == ("meta.at", "page", "meta.user")
+    assert stream.types == {"amount": "double"}
+    assert "left out: tags is array<string>; an attribute is a single value" in Path("patternlake.yaml").read_text()
+    assert command("check", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+    assert "6 would be events" in capsys.readouterr().out
+
+
+def test_parquet_files_and_the_folder_of_a_delta_table_have_types(
+    spark: SparkSession, raw: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for format in ("parquet", "delta"):
+        spark.table(raw).write.format(format).save(str(tmp_path / format / "clicks"))
+        assert command("init", "--files", f"{format}/clicks", "--conf", f"{format}.yaml") == 0, capsys.readouterr().err
+        configuration = written(f"{format}.yaml")
+        assert configuration.streams["clicks"].source.kind == format
+        assert meaning(configuration) == ("at", "page", "user", {"amount": "double"})
+        assert command("check", "--conf", f"{format}.yaml") == 0, capsys.readouterr().err
+        assert "6 would be events" in capsys.readouterr().out
+
+
+def test_the_text_may_go_to_standard_output(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("init", "--files", "clicks", "--conf", "-") == 0
+    shown = capsys.readouterr().out
+    assert Configuration.from_text(shown).streams["clicks"].name == "page"
+    assert not Path("patternlake.yaml").exists()
+
+
+def test_a_file_that_is_there_is_not_overwritten(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.yaml").write_text("streams: {}\n")
+    assert command("init", "--files", "clicks", "--conf", "mine.yaml") == 1
+    assert capsys.readouterr().err == (
+        "mine.yaml is there already, and is not overwritten; write another one with --conf FILE\n"
+    )
+    assert Path("mine.yaml").read_text() == "streams: {}\n"
+
+
+REFUSED = [
+    (("--table", "raw_first.click"), "there is no such table in this session's catalog (did you mean 'clicks'?)"),
+    (("--table", "seen_first"), "seen_first is a temporary view, and a stream follows the commits of a Delta table"),
+    (("--table", "raw_first.seen"), "raw_first.seen is a view, and a stream follows the commits of a Delta table"),
+    (("--table", "raw_first.plain"), "raw_first.plain is a table of parquet, and a stream follows the commits of"),
+    (("--files", "nowhere"), "--files 'nowhere': no file is there; write a folder, or a pattern such as"),
+    (("--files", "clicks"), "means files of several kinds (1 of csv, 1 of json); a source has one"),
+    (("--files", "odd"), "--files 'odd': names of files that end in dat tell no format; write --format csv"),
+    (("--files", "odd", "--format", "yaml"), "format 'yaml': files have one of the formats csv, json, parquet, xes"),
+]
+
+
+def test_what_can_be_no_source_is_refused_with_what_can(
+    spark: SparkSession, raw: str, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark.table(raw).createOrReplaceTempView("seen_first")
+    spark.sql(f"CREATE VIEW raw_first.seen AS SELECT * FROM {raw}")
+    spark.table(raw).write.format("parquet").saveAsTable("raw_first.plain")
+    (files / "b.json").write_text("{}\n")
+    (files.parent / "odd").mkdir()
+    (files.parent / "odd" / "a.dat").write_text("x\n")
+    for arguments, said in REFUSED:
+        assert command("init", *arguments) == 1
+        shown = capsys.readouterr()
+        assert said in shown.err
+        assert shown.out == ""
+        if arguments[0] == "--table":
+            assert "a source is a Delta table (by its name, or by its path with format: delta)" in shown.err
+    assert not Path("patternlake.yaml").exists()
+    spark.catalog.dropTempView("seen_first")
+
+
+def test_in_python_the_session_at_hand_is_asked(spark: SparkSession, raw: str) -> None:
+    text = patternlake.init(spark, table=raw, file="mine.yaml")
+    assert Path("mine.yaml").read_text() == text
+    (found,) = patternlake.check(spark, "mine.yaml")
+    assert (found.rows, found.accepted) == (6, 6)
+    assert "6 rows read: 6 would be events, 0 would go to quarantine" in str(found)
+    assert found.events.header == ("time", "key", "name", "amount")
+    assert found.events.rows[2] == ("2025-03-03 09:04:00 Z", "ann", "help", None)
+    with pytest.raises(ArgumentError, match="one of the two says where rows come from"):
+        patternlake.init(spark)
+    with pytest.raises(ArgumentError, match=r"there is no stream 'click' .did you mean 'clicks'"):
+        patternlake.check(spark, "mine.yaml", object="click")
+
+
+CONF = """
+database: {database}
+location: ./lake
+streams:
+  clicks:
+    source: {{format: csv, path: clicks, options: {{header: true}}}}
+    time: at
+    name: page
+    key: user
+    attributes: {{amount: double}}
+    timezone: Europe/Berlin
+"""
+
+
+def test_check_shows_what_ingest_then_does_and_writes_nothing(
+    spark: SparkSession, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = ["31.12.2024,eve,pay,1", "2025-03-03 10:00:00,eve,,1", "2025-03-03 10:00:00,eve,pay,1,2"]
+    (files / "tuesday.csv").write_text("\n".join([HEADER, *bad]) + "\n")
+    Path("shop.yaml").write_text(CONF.format(database="checked"))
+    before = sorted(tmp_path.rglob("*"))
+    assert command("check", "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    shown = capsys.readouterr().out
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not spark.catalog.databaseExists("checked")
+    assert "9 rows read: 3 would be events, 6 would go to quarantine" in shown
+    assert re.search(r"2025-03-03 09:00:00 \+01:00 +ann +cart +19.9", shown)
+    assert re.search(r"cast +3 +amount: 'NA' is not of type double", shown)
+    assert re.search(r"time +1 +time: '31.12.2024' is not a timestamp", shown)
+    assert re.search(r"name +1 +name: is NULL \(page: NULL\)", shown)
+
+    assert command("run", "ingest", "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["rows_in"], summary["rows_out"], summary["rows_quarantined"]) == (9, 3, 6)
+    reasons = spark.table("checked.quarantine").groupBy("reason").count().collect()
+    assert {row["reason"]: row["count"] for row in reasons} == {"cast": 3, "time": 1, "name": 1, "corrupt": 1}
+    assert re.search(r"corrupt +1 +the record could not be read", shown)
+
+
+def test_check_tells_every_expression_that_does_not_fit(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = CONF.format(database="checked").replace("time: at", "time: att").replace("amount: double", "cost: double")
+    Path("shop.yaml").write_text(text)
+    assert command("check", "--conf", "shop.yaml") == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "streams.clicks.time: no column 'att' in the source (did you mean 'at'?); columns: at, user, page, amount",
+        "streams.clicks.attributes.cost: no column 'cost' in the source; columns: at, user, page, amount",
+    ]
+
+
+def test_check_goes_on_after_a_stream_with_a_problem(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = "  sky: {source: {table: raw_first.nowhere}, time: at, name: what}\n"
+    Path("shop.yaml").write_text(CONF.format(database="checked").replace("streams:\n", f"streams:\n{more}"))
+    assert command("check", "--conf", "shop.yaml") == 1
+    shown = capsys.readouterr()
+    assert "stream 'sky': source raw_first.nowhere: there is no such table in this session's catalog" in shown.err
+    assert "stream clicks: " in shown.out
+    assert command("check", "--conf", "shop.yaml", "--object", "clicks", "--rows", "2") == 0
+    assert "2 rows read, and there may be more: 2 would be events" in capsys.readouterr().out
+    assert command("check", "--conf", "shop.yaml", "--object", "sea") == 1
+    assert "there is no stream 'sea'; streams are 'sky', 'clicks'" in capsys.readouterr().err
+
+
+def test_check_tells_a_bad_file_or_leaves_it_out_as_ingest_does(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "odd.csv").write_text("at,page\n2025-03-03,x\n")
+    Path("strict.yaml").write_text(CONF.format(database="checked"))
+    assert command("check", "--conf", "strict.yaml") == 1
+    assert re.search(r"file file:.*odd\.csv has the columns at, page, expected", capsys.readouterr().err)
+    lenient = CONF.format(database="checked").replace("path: clicks,", "path: clicks, on_bad_file: quarantine,")
+    Path("lenient.yaml").write_text(lenient)
+    assert command("check", "--conf", "lenient.yaml") == 0
+    shown = capsys.readouterr().out
+    assert "6 rows read: 3 would be events, 4 would go to quarantine" in shown
+    assert re.search(r"odd\.csv has the columns at, page, expected .*; it would be left out", shown)
+
+
+def test_a_source_that_is_still_empty_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "clicks").mkdir()
+    Path("shop.yaml").write_text(CONF.format(database="checked"))
+    assert command("check", "--conf", "shop.yaml") == 0, capsys.readouterr().err
+    assert "nothing is there yet" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_shell_without_a_platform_needs_nothing_but_the_files(files: Path, tmp_path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "DATABRICKS_RUNTIME_VERSION"}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "patternlake.jobs.command_line", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    begun = run("init", "--files", "clicks/*.csv")
+    assert (begun.returncode, begun.stdout) == (0, ""), begun.stderr
+    assert begun.stderr.splitlines()[0] == f"looked at all 6 rows of 1 file ({tmp_path}/clicks/*.csv), and guessed:"
+    checked = run("check", "--conf", "patternlake.yaml")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "6 rows read: 6 would be events, 0 would go to quarantine" in checked.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"clicks", "patternlake.yaml"}

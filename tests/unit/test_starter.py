@@ -1,0 +1,221 @@
+"""What a first configuration takes columns for, given what was found in them. Nothing here starts Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.starter.column_facts import ColumnFacts
+from patternlake.jobs.starter.found_source import FoundSource
+from patternlake.jobs.starter.guesses import Guesses, guess
+from patternlake.jobs.starter.text import Starter, as_yaml, commands, told
+
+ROWS = 1000
+
+
+def column(name: str, type: str = "string", distinct: int = 20, nulls: int = 0, **found: Any) -> ColumnFacts:
+    """A column of which all values read as what `found` says, if it says no other number."""
+    rows = found.pop("rows", ROWS)
+    words = found.pop("words", {})
+    reads = {kind.replace("_", " "): rows - nulls if count is True else count for kind, count in found.items()}
+    plain = name.replace("_", "").isalnum() and "." not in name
+    return ColumnFacts(name, name if plain else f"`{name}`", type, rows, nulls, distinct, None, None, reads, words)
+
+
+def reads_as(name: str, kind: str, count: int = ROWS) -> ColumnFacts:
+    return ColumnFacts(name, name, "string", ROWS, 0, 900, None, None, {kind: count})
+
+
+def roles(found: Guesses) -> tuple[str | None, ...]:
+    return tuple(each[0].expression if each else None for each in (found.times, found.names, found.keys))
+
+
+def test_time_name_and_key_are_told_by_type_repetition_and_words() -> None:
+    found = guess(
+        [
+            column("id", "bigint", distinct=ROWS),
+            column("created_at", "timestamp", distinct=990),
+            column("user_id", "bigint", distinct=120),
+            column("event_type", distinct=7),
+            column("country", distinct=30),
+            column("amount", "double", distinct=800),
+        ]
+    )
+    assert roles(found) == ("created_at", "event_type", "user_id")
+    assert [candidate.expression for candidate in found.ids] == ["id"]
+    assert [(each.name, each.type) for each in found.attributes] == [
+        ("id", "bigint"),
+        ("country", "string"),
+        ("amount", "double"),
+    ]
+
+
+def test_other_candidates_follow_the_likeliest() -> None:
+    found = guess([column("at", "timestamp"), column("seen", "date"), column("page"), column("kind"), column("who")])
+    assert [each.expression for each in found.times] == ["at", "seen"]
+    assert [each.expression for each in found.names] == ["kind", "page", "who"]
+    assert [each.expression for each in found.keys] == ["who"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expression"),
+    [
+        ("moment", "at"),
+        ("dd.MM.yyyy HH:mm", "to_timestamp(at, 'dd.MM.yyyy HH:mm')"),
+        ("yyyyMMddHHmmss", "to_timestamp(at, 'yyyyMMddHHmmss')"),
+        ("day", "at"),
+    ],
+)
+def test_texts_of_times_are_read_by_what_they_look_like(kind: str, expression: str) -> None:
+    assert roles(guess([reads_as("at", kind)]))[0] == expression
+
+
+@pytest.mark.parametrize(
+    ("unit", "expression"),
+    [
+        ("seconds", "timestamp_seconds(ts)"),
+        ("milliseconds", "timestamp_millis(ts)"),
+        ("microseconds", "timestamp_micros(ts)"),
+    ],
+)
+def test_numbers_are_times_where_the_column_is_called_so(unit: str, expression: str) -> None:
+    assert roles(guess([column("ts", "bigint", **{unit: True})]))[0] == expression
+    assert roles(guess([column("amount", "bigint", **{unit: True})]))[0] is None
+
+
+def test_a_text_of_a_number_is_cast_before_it_is_a_time() -> None:
+    found = guess([column("epoch", whole=True, seconds=True)])
+    assert roles(found)[0] == "timestamp_seconds(CAST(epoch AS BIGINT))"
+
+
+def test_the_parts_of_a_time_are_put_together() -> None:
+    parts = [column(name, whole=True) for name in ("year", "month", "day", "hour", "minute")]
+    found = guess([*parts, column("what")])
+    assert roles(found)[0] == "make_timestamp(year, month, day, hour, minute, 0)"
+    assert [each.name for each in found.attributes] == []
+
+
+def test_a_day_and_a_time_of_day_are_put_together() -> None:
+    found = guess([column("on", day=True), column("hours", clock=True), column("what")])
+    assert roles(found)[0] == "concat(on, ' ', hours)"
+
+
+def test_some_texts_that_are_no_times_are_told() -> None:
+    found = guess([reads_as("at", "moment", ROWS - 3)])
+    assert "but for 3 of them, whose rows go to quarantine" in found.times[0].why
+    assert guess([reads_as("at", "moment", ROWS // 2)]).times == ()
+
+
+def test_two_readings_of_a_day_and_a_month_are_told() -> None:
+    both = ColumnFacts("at", "at", "string", ROWS, 0, 900, None, None, {"dd/MM/yyyy": ROWS, "M/d/yyyy": ROWS})
+    assert "may be M/d/yyyy as well" in guess([both]).times[0].why
+
+
+def test_texts_become_the_type_that_all_of_them_have() -> None:
+    found = guess(
+        [
+            column("at", "timestamp"),
+            column("what"),
+            column("n", whole=True, number=True),
+            column("x", number=True),
+            column("zip", number=True, padded=3),
+            column("ok", truth=True),
+            column("mixed", whole=ROWS - 1, number=ROWS - 1),
+        ]
+    )
+    types = {each.name: each.type for each in found.attributes}
+    assert types == {"n": "bigint", "x": "double", "zip": "string", "ok": "boolean", "mixed": "string"}
+
+
+def test_one_text_for_what_is_missing_is_an_option_of_csv_and_an_expression_elsewhere() -> None:
+    columns = [column("what"), column("x", number=ROWS - 5, words={"NA": 5})]
+    csv, other = guess(columns, options=True), guess(columns)
+    assert csv.missing == "NA"
+    assert [(each.type, each.expression) for each in csv.attributes] == [("double", None)]
+    assert other.missing is None
+    assert [(each.type, each.expression) for each in other.attributes] == [("double", "nullif(x, 'NA')")]
+
+
+def test_what_no_attribute_can_be_is_left_out_with_why() -> None:
+    found = guess([column("what"), column("tags", "array<string>"), column("void", nulls=ROWS, distinct=0)])
+    assert found.left_out == (
+        ("tags", "is array<string>; an attribute is a single value"),
+        ("void", "has no value in any of these rows"),
+    )
+
+
+def test_attributes_have_names_that_patterns_can_write() -> None:
+    found = guess([column("what"), column("position", "int"), column("org:unit", "int"), column("org.unit", "int")])
+    assert [(each.name, each.expression) for each in found.attributes] == [
+        ("position_", "position"),
+        ("org_unit", "`org:unit`"),
+        ("org_unit_", "`org.unit`"),
+    ]
+
+
+def test_of_an_event_log_the_activity_is_the_name_and_the_case_the_key() -> None:
+    log = [
+        column("case:concept:name", distinct=80),
+        column("concept:name", distinct=9),
+        column("time:timestamp", moment=True),
+        column("org:resource", distinct=12),
+    ]
+    assert roles(guess(log)) == ("`time:timestamp`", "`concept:name`", "`case:concept:name`")
+
+
+def starter(*columns: ColumnFacts, names: tuple[tuple[str, int], ...] = (), **section: Any) -> Starter:
+    section = section or {"table": "raw.clicks"}
+    source = FoundSource("clicks", section, section.pop("schema", None))
+    return Starter(source, guess(columns, options=True), names, "all 1,000 rows of table raw.clicks", Path("c.yaml"))
+
+
+AT, WHAT, WHO = column("at", "timestamp"), column("what", distinct=3), column("who", distinct=40)
+
+
+def test_the_text_is_a_configuration_that_says_why() -> None:
+    written = as_yaml(starter(AT, WHAT, WHO, column("x", "double"), names=(("pay", 600), ("cart", 400))))
+    stream = Configuration.from_text(written).streams["clicks"]
+    assert (stream.source.table, stream.time, stream.name, stream.key) == ("raw.clicks", "at", "what", "who")
+    assert stream.types == {"x": "double"}
+    assert yaml.safe_load(written)["sketches"] == {"clicks": {"keyed": True}}
+    assert "guessed from all 1,000 rows of table raw.clicks" in written
+    assert "the commonest: pay (600), cart (400)" in written
+    assert "# timestamp, 20 different" in written
+
+
+def test_odd_names_and_texts_stay_inside_of_the_yaml() -> None:
+    odd = column("a: b # c", distinct=3)
+    names = (('it\'s # "so"\nor so', 3), ("b", 2))
+    written = as_yaml(starter(AT, odd, column("- x", "int"), names=names, schema="c1 STRING, c2 STRING",
+                              format="csv", path="/data/{a,b}/*.csv"))  # fmt: skip
+    stream = Configuration.from_text(written).streams["clicks"]
+    assert stream.name == "`a: b # c`"
+    assert stream.expression("x") == "`- x`"
+
+
+def test_a_source_in_which_nothing_is_recognised_still_gives_a_configuration() -> None:
+    written = as_yaml(starter(column("x", "double"), column("y", "double")))
+    stream = Configuration.from_text(written).streams["clicks"]
+    assert (stream.time, stream.name, stream.key) == ("CAST(NULL AS TIMESTAMP)", "'event'", None)
+    assert "no column looks like a time: write its expression" in written
+
+
+def test_what_is_told_ends_with_what_to_run() -> None:
+    found = starter(AT, WHAT, WHO, names=(("pay", 600), ("Not Paid", 400)))
+    lines = told(found)
+    assert lines[0] == "looked at all 1,000 rows of table raw.clicks, and guessed:"
+    assert lines[3] == "  key: who (string, 40 different)"
+    assert commands(found) == [
+        "patternlake check --conf c.yaml",
+        "patternlake run all --conf c.yaml",
+        "patternlake sql --conf c.yaml \"SELECT key, first_time, last_time FROM match_seq('clicks', "
+        "'pay ; ''Not Paid'' PARTITION BY key WITHIN 1 DAY', verify => true) LIMIT 10\"",
+    ]
+
+
+def test_names_that_a_shell_would_read_are_put_into_no_command() -> None:
+    assert len(commands(starter(AT, WHAT, names=(("$HOME", 2), ("b", 1))))) == 2
