@@ -15,7 +15,7 @@ from patternlake.delta_tables import writes
 from patternlake.delta_tables.state_reader import Condition, written_in
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible, visible_text
+from patternlake.delta_tables.visibility import visible_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,19 +88,10 @@ class EventStatisticsWriter:
 
 
 class EventStatisticsReader:
-    """Reads the counts of event names."""
+    """Reads what `maintain` told."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def totals(self, publication: Publication) -> DataFrame:
-        """Return name, events, first_time, last_time over all batches that an ingest publication makes visible."""
-        rows = self._database.table(TABLE.name).where(visible(TABLE, publication))
-        return rows.groupBy("name").agg(
-            F.sum("events").alias("events"),
-            F.min("first_time").alias("first_time"),
-            F.max("last_time").alias("last_time"),
-        )
 
     def described(self, publication: Publication) -> int:
         """How many events the last description of attributes was made of that a publication makes visible."""

@@ -166,12 +166,6 @@ class PublicationsReader:
             f"which was at {timestamps.shown(first)}"
         )
 
-    def history(self, job: str, object: str, limit: int = 1000) -> list[Publication]:
-        """Return the newest publications, newest first."""
-        newest = self._rows(job, object).orderBy(F.desc("batch_id"), F.desc("published_at")).limit(limit)
-        rows = newest.select(*_selected()).collect()
-        return [_publication(row.asDict(), timestamps.from_micros(row.horizon)) for row in rows]
-
     def _rows(self, job: str, object: str) -> DataFrame:
         table = self._database.table(TABLE.name)
         return table.where((F.col("job") == F.lit(job)) & (F.col("object") == F.lit(object)))

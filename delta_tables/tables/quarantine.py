@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible, visible_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.visibility import visible_text
 
 
 def _view(log: LogName) -> str:
@@ -37,14 +29,3 @@ TABLE = Table(
     partitions=("stream_id",),
     properties={"delta.dataSkippingStatsColumns": "reason,batch_id"},
 )
-
-
-class QuarantineReader:
-    """Reads published rows of the quarantine."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def published(self, publication: Publication) -> DataFrame:
-        """Return all rows that an ingest publication makes visible."""
-        return self._database.table(TABLE.name).where(visible(TABLE, publication))

@@ -147,11 +147,6 @@ class KleenePattern:
         return tuple(number for number, operand in enumerate(self.operands) if not operand.negated)
 
     @property
-    def conditional(self) -> bool:
-        """True where DEFINE or WHERE judge events by their columns."""
-        return bool(self.query.define) or self.query.where is not None
-
-    @property
     def open_end(self) -> bool:
         """Whether a match may end in a ``+`` or ``*``, which later events may still join."""
         return any(

@@ -142,11 +142,6 @@ class SketchPattern:
         return frozenset(named) | frozenset(along)
 
     @property
-    def conditional(self) -> bool:
-        """True where DEFINE or WHERE judge events by their columns."""
-        return bool(self.define) or self.where is not None
-
-    @property
     def counted(self) -> bool:
         """True where WITHIN counts events."""
         return self.within is not None and self.within.counted

@@ -9,7 +9,6 @@ from naive.group_cases import answer, arrays_of, engine_of, named, stream_of, tu
 
 from patternlake.udfs.errors import ArgumentError, StateError
 from patternlake.udfs.groups.kernels.groups import Groups
-from patternlake.udfs.groups.kernels.steps import bad_steps
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
 from patternlake.udfs.language.query.parser import parse
@@ -66,17 +65,6 @@ def test_no_window_is_too_wide() -> None:
     engine = Groups(compile_query(parse("a+, c?"), within=2**63 - 1))
     rows = engine.answer(*arrays_of(engine, {0: stream_of("a | a | c")}).parts())
     assert tuples(rows) == [(0, 1, 1, 3, 1.0, True)]
-
-
-def test_bad_steps_are_named_whole() -> None:
-    keys = np.array([1, 1, 2, 1, 1, 1, 2, 2, 2])
-    steps = np.array([5, 5, 5, 6, 6, 7, 8, 9, 9])
-    chances = np.array([0.6, 0.4000005, 0.6, 0.6, 0.5, np.nan, -0.1, 1.0, 0.0])
-    wanted = [False, False, False, True, True, True, True, False, False]
-    assert bad_steps(keys, steps, chances).tolist() == wanted
-    order = np.random.default_rng(3).permutation(len(keys))
-    assert bad_steps(keys[order], steps[order], chances[order]).tolist() == np.array(wanted)[order].tolist()
-    assert bad_steps(keys[:0], steps[:0], chances[:0]).tolist() == []
 
 
 def test_a_step_before_one_that_was_seen_is_refused() -> None:

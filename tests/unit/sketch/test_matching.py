@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ from naive.sketch_cases import (
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.kernels.hits import Hits, Matches
-from patternlake.udfs.sketch.kernels.matching import match_nodes, match_nodes_by_key
+from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
+from patternlake.udfs.sketch.query import SketchPattern
 
 STREAM = "A B C B A A C B A D C B A B C B"
 SEEDS = st.integers(0, 2**32)
@@ -43,6 +45,11 @@ def nodes(text: str) -> list[naive.Row]:
         rows.append(naive.Row(low, high, low * 1000, high * 1000, names))
         position = high
     return rows
+
+
+def match_nodes(pattern: SketchPattern, hits: Hits, **arguments: Any) -> Matches:
+    """The matches of a stream without keys."""
+    return match_nodes_by_key(pattern, hits, np.array([0, len(hits)], np.int64), **arguments)
 
 
 def answer(text: str, stream: str, policy: str = "skip_till_next", after_match: str = "past_last") -> Matches:
@@ -257,7 +264,7 @@ def test_counts_are_exact_and_stop_at_two_to_the_62() -> None:
 )
 def test_an_argument_without_meaning_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
-        match_nodes(compiled("A ; B"), many(1), **arguments)  # type: ignore[arg-type]
+        match_nodes(compiled("A ; B"), many(1), **arguments)
 
 
 @pytest.mark.parametrize(("policy", "after_match"), POLICIES)

@@ -11,7 +11,7 @@ from naive.sketch_tree import filter_of, plain
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.kernels.build import build_segment
 from patternlake.udfs.sketch.kernels.hashing import hash_tokens
-from patternlake.udfs.sketch.kernels.probe import any_false, false_positive_rate, probe
+from patternlake.udfs.sketch.kernels.probe import false_positive_rate, probe
 from patternlake.udfs.sketch.sizing.planning import plan
 from patternlake.udfs.sketch.sizing.sizes import Sizing
 
@@ -91,13 +91,6 @@ def test_small_filters_with_many_hashes_err_no_more_often_than_their_density_say
 def test_rate_is_density_to_the_number_of_hashes() -> None:
     assert false_positive_rate(32, 64, 3) == 0.125
     assert false_positive_rate(np.array([0, 16, 64]), 64, 2).tolist() == [0.0, 0.0625, 1.0]
-
-
-def test_any_false_is_the_chance_of_at_least_one_error() -> None:
-    assert any_false([0.5, 0.5]) == 0.75
-    assert any_false([[0.1, 0.0], [1.0, 0.3]]).tolist() == pytest.approx([0.1, 1.0])
-    assert any_false([]) == 0.0
-    assert any_false([1e-18, 1e-18]) == pytest.approx(2e-18)
 
 
 def test_wrong_shapes_are_refused() -> None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from patternlake.udfs.groups.automaton.alphabet import IntArray, SmallArray
 from patternlake.udfs.groups.automaton.subsets import Automaton, Moves
 from patternlake.udfs.groups.kernels.steps import FloatArray, Steps
 from patternlake.udfs.groups.kernels.vectors import Vector, begin, push, take, vector_workspace
+from patternlake.udfs.subkernels import subkernel
 
 
 class Trail(NamedTuple):
@@ -107,7 +107,7 @@ def complete_workspace(automaton: Automaton, window: int, shared: bool, most: in
     return Complete(automaton.inject, automaton.carry, window, shared, trail, shapes, vector_workspace(states))
 
 
-@njit(cache=True)
+@subkernel
 def complete_probability(tools: Complete, steps: Steps, first: int, anchor: int, last: int) -> float:
     """How probable it is that a match in [first, last] holds the anchor.
 
@@ -145,7 +145,7 @@ def complete_probability(tools: Complete, steps: Steps, first: int, anchor: int,
     return min(accepted, 1.0)
 
 
-@njit(cache=True)
+@subkernel
 def settle(trail: Trail) -> None:
     """Scale the trail to a sum of 1, which rounding would leave over a million steps."""
     total = 0.0
@@ -155,7 +155,7 @@ def settle(trail: Trail) -> None:
         trail.vector.value[place] /= total
 
 
-@njit(cache=True)
+@subkernel
 def of_one_age(tools: Complete, size: int, steps: Steps, anchor: int, last: int) -> tuple[int, float]:
     """Take the states of one age out of the vector where many share a set; its new size, and what they accept."""
     vector, shapes = tools.vector, tools.shapes
@@ -187,7 +187,7 @@ def of_one_age(tools: Complete, size: int, steps: Steps, anchor: int, last: int)
     return left, accepted
 
 
-@njit(cache=True)
+@subkernel
 def of_one_set(tools: Complete, shape: int, steps: Steps, anchor: int, last: int) -> float:
     """What all entries of one set accept behind the anchor, each until it leaves the window."""
     vector, shapes = tools.vector, tools.shapes

@@ -94,7 +94,8 @@ class Groups:
         classes
             int32[n]: `Alphabet.classes`.
         probabilities
-            float64[n]. A step that cannot be (`steps.bad_steps`) counts as one without rows.
+            float64[n]. A step of which one is outside [0, 1] or NaN, or whose sum exceeds 1 by more than
+            `steps.TOLERANCE`, counts as one without rows.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
@@ -27,6 +27,9 @@ from patternlake.udfs.groups.state import (
     WAITING,
     WAITING_STEP,
 )
+from patternlake.udfs.subkernels import subkernel
+
+_Numbers = TypeVar("_Numbers", IntArray, FloatArray)
 
 
 class Kept(NamedTuple):
@@ -86,7 +89,7 @@ def _run(
     return integers[: offset[0, -1]].copy(), floats[: offset[1, -1]].copy()
 
 
-@njit(cache=True)
+@subkernel
 def load(tools: Tools, groups: Open, held: Held, key: int) -> tuple[int, Open]:
     """Read the live starts and the open groups of a key; how many starts there are."""
     trail = tools.complete.trail
@@ -129,7 +132,7 @@ def load(tools: Tools, groups: Open, held: Held, key: int) -> tuple[int, Open]:
     return live, groups
 
 
-@njit(cache=True)
+@subkernel
 def reach(tools: Tools, groups: Open, live: int) -> int:
     """The first step that a live start or an open group of a key needs; there is a live start."""
     first: int = tools.live.start[0]
@@ -139,7 +142,7 @@ def reach(tools: Tools, groups: Open, live: int) -> int:
     return first
 
 
-@njit(cache=True)
+@subkernel
 def kept_steps(tools: Tools, groups: Open, steps: Steps, key: int, live: int) -> tuple[int, int]:
     """Which steps of a key are to be remembered; a group is open only where there is a live start."""
     end = steps.key_offset[key + 1]
@@ -148,7 +151,7 @@ def kept_steps(tools: Tools, groups: Open, steps: Steps, key: int, live: int) ->
     return end - (steps.step[end - 1] - reach(tools, groups, live) + 1), end
 
 
-@njit(cache=True)
+@subkernel
 def trail_size(tools: Tools, groups: Open, live: int) -> int:
     """How much of the trail is to be remembered: nothing of one that ended before all that is open."""
     trail = tools.complete.trail
@@ -158,7 +161,7 @@ def trail_size(tools: Tools, groups: Open, live: int) -> int:
     return size
 
 
-@njit(cache=True)
+@subkernel
 def capacity_needed(tools: Tools, groups: Open, steps: Steps, waiting: Rows, key: int, live: int) -> tuple[int, int]:
     """How many integers and floats a key takes."""
     low, high = kept_steps(tools, groups, steps, key, live)
@@ -172,7 +175,7 @@ def capacity_needed(tools: Tools, groups: Open, steps: Steps, waiting: Rows, key
     return whole, classes + waits + live * tools.live.best.shape[1] + count + vectors
 
 
-@njit(cache=True)
+@subkernel
 def save(
     tools: Tools, groups: Open, steps: Steps, waiting: Rows, held: Held, key: int, live: int, previous_end: int,
     integers: IntArray, at: int, floats: FloatArray, real: int,
@@ -226,8 +229,8 @@ def save(
     return at, real
 
 
-@njit(cache=True)
-def grown(array, size):  # type: ignore[no-untyped-def]
+@subkernel
+def grown(array: _Numbers, size: int) -> _Numbers:
     """The numbers with capacity for at least `size` of them."""
     larger = np.empty(2 * size, array.dtype)
     for at in range(len(array)):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray, SmallArray
+from patternlake.udfs.groups.automaton.alphabet import IntArray, SmallArray
+from patternlake.udfs.subkernels import subkernel
 
 FloatArray = NDArray[np.float64]
 
@@ -63,38 +63,7 @@ class Steps(NamedTuple):
     probability: FloatArray
 
 
-def bad_steps(keys: IntArray, steps: IntArray, probabilities: FloatArray) -> BoolArray:
-    """Which rows belong to a (key, step) that cannot be.
-
-    Parameters
-    ----------
-    keys
-        int64[n]: codes, in any order.
-    steps
-        int64[n].
-    probabilities
-        float64[n]; NaN for none.
-
-    Returns
-    -------
-    bool[n]
-        True for every row of a (key, step) of which one has a probability outside [0, 1] or NaN, or whose sum exceeds
-        1 by more than `TOLERANCE`: SPEC section 4 takes such steps out whole.
-    """
-    order = np.lexsort((probabilities, steps, keys))
-    keys, steps, sorted_ = keys[order], steps[order], probabilities[order]
-    fresh = np.ones(len(keys), np.bool_)
-    fresh[1:] = (keys[1:] != keys[:-1]) | (steps[1:] != steps[:-1])
-    place = np.cumsum(fresh) - 1
-    wrong = ~((sorted_ >= 0) & (sorted_ <= 1))
-    bad = np.bincount(place, wrong) > 0
-    bad |= np.bincount(place, np.where(wrong, 0.0, sorted_)) > 1 + TOLERANCE
-    found = np.empty(len(keys), np.bool_)
-    found[order] = bad[place]
-    return found
-
-
-@njit(cache=True)
+@subkernel
 def arrange(class_: SmallArray, probability: FloatArray, begin: int, end: int) -> None:
     """Order the rows of one step by (class, probability), in place."""
     # Shell's sort: steps have a few rows, and one with many still takes no square of them.
@@ -114,7 +83,7 @@ def arrange(class_: SmallArray, probability: FloatArray, begin: int, end: int) -
         gap //= 3
 
 
-@njit(cache=True)
+@subkernel
 def total_of(probability: FloatArray, begin: int, end: int) -> float:
     """The sum of one step's rows, in their order; NaN where one of them cannot be."""
     total = 0.0
@@ -125,7 +94,7 @@ def total_of(probability: FloatArray, begin: int, end: int) -> float:
     return total
 
 
-@njit(cache=True)
+@subkernel
 def merge(
     class_: SmallArray, probability: FloatArray, begin: int, end: int, to_class: SmallArray,
     to_probability: FloatArray, used: int,

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray, SmallArray
 from patternlake.udfs.groups.automaton.subsets import Moves
@@ -21,6 +20,7 @@ from patternlake.udfs.groups.kernels.live import Live, Plan, grow, weigh
 from patternlake.udfs.groups.kernels.steps import FloatArray, Steps
 from patternlake.udfs.groups.kernels.vectors import Vector, begin, push, put, take
 from patternlake.udfs.groups.state import GROUP_SIZE, NEVER
+from patternlake.udfs.subkernels import subkernel
 
 START, FIRST, END, LOW, SURE, SIZE = range(GROUP_SIZE)
 """Numbers of an open group: t_start, t_first, t_end, the end before t_first, whether a match starts behind that, and
@@ -114,7 +114,7 @@ def open_workspace(most: int) -> Open:
     )
 
 
-@njit(cache=True)
+@subkernel
 def sweep(
     tools: Tools, groups: Open, found: Found, steps: Steps, key: int, fresh: int, live: int, previous_end: int
 ) -> tuple[Open, int, int]:
@@ -161,7 +161,7 @@ def sweep(
     return groups, live, previous_end
 
 
-@njit(cache=True)
+@subkernel
 def join(start: int, inject: Moves, vector: Vector, groups: Open, steps: Steps, at: int) -> Open:
     """Put the matches that end with a step into one group with all that they overlap (``single``).
 
@@ -203,7 +203,7 @@ def join(start: int, inject: Moves, vector: Vector, groups: Open, steps: Steps, 
     return groups
 
 
-@njit(cache=True)
+@subkernel
 def extend(live: Live, groups: Open, step: int, ended: int, previous_end: int, newest: int) -> Open:
     """Put the matches that end with a step into every group whose earliest end they hold (``complete``)."""
     numbers, bounds = groups.numbers, groups.bounds
@@ -230,7 +230,7 @@ def extend(live: Live, groups: Open, step: int, ended: int, previous_end: int, n
     return groups
 
 
-@njit(cache=True)
+@subkernel
 def close(tools: Tools, groups: Open, found: Found, steps: Steps, key: int, at: int, live: int) -> None:
     """Write the groups that no live start can change any more."""
     numbers, bounds = groups.numbers, groups.bounds
@@ -242,7 +242,7 @@ def close(tools: Tools, groups: Open, found: Found, steps: Steps, key: int, at: 
         bounds[0] = bounds[1] = 0
 
 
-@njit(cache=True)
+@subkernel
 def write(
     tools: Tools, groups: Open, place: int, found: Found, steps: Steps, key: int, at: int, final: bool
 ) -> None:  # fmt: skip
@@ -265,7 +265,7 @@ def write(
     found.used[0] = row + 1
 
 
-@njit(cache=True)
+@subkernel
 def shift(groups: Open) -> None:
     """Move the open groups to the beginning of their workspace."""
     low, high = groups.bounds[0], groups.bounds[1]
@@ -284,7 +284,7 @@ def shift(groups: Open) -> None:
     groups.bounds[0], groups.bounds[1] = 0, count
 
 
-@njit(cache=True)
+@subkernel
 def with_capacity(groups: Open, size: int) -> Open:
     """The open groups with capacity for vectors of this size altogether."""
     if size <= len(groups.state):

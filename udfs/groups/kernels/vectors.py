@@ -14,6 +14,7 @@ from numba import njit
 from patternlake.udfs.groups.automaton.alphabet import SmallArray
 from patternlake.udfs.groups.automaton.subsets import Moves
 from patternlake.udfs.groups.kernels.steps import FloatArray, Steps
+from patternlake.udfs.subkernels import subkernel
 
 NOTHING = 1e-290
 """Probabilities below are taken as 0: they change no digit of any sum, and numbers much smaller are slow."""
@@ -53,14 +54,14 @@ def begin(vector: Vector) -> int:
     return 1
 
 
-@njit(cache=True)
+@subkernel
 def put(state: SmallArray, value: FloatArray, low: int, other: Vector, size: int) -> None:
     """Copy a vector of this size to `low`."""
     for one in range(size):
         state[low + one], value[low + one] = other.state[one], other.value[one]
 
 
-@njit(cache=True)
+@subkernel
 def take(vector: Vector, state: SmallArray, value: FloatArray, low: int, size: int) -> None:
     """Copy a vector of this size from `low`."""
     for one in range(size):

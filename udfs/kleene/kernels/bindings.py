@@ -14,6 +14,7 @@ from patternlake.udfs.kleene.events import Events, IntArray, Stream
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
+from patternlake.udfs.subkernels import subkernel
 
 SmallArray = NDArray[np.int8]
 
@@ -193,7 +194,7 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
     )
 
 
-@njit(cache=True)
+@subkernel
 def _compare(
     a: int, b: int, key: IntArray, offsets: IntArray, positions: IntArray, operands: SmallArray | IntArray
 ) -> int:

@@ -14,6 +14,7 @@ from numba import njit
 
 from patternlake.udfs.kleene.events import IntArray
 from patternlake.udfs.kleene.kernels.collecting import Collected, sliced
+from patternlake.udfs.subkernels import subkernel
 
 
 def combinations_of(matches: Collected, picks: Mapping[int, int]) -> list[int]:
@@ -115,7 +116,7 @@ def _combinations(
     return found
 
 
-@njit(cache=True)
+@subkernel
 def _next_place(order: IntArray, late: bool, before: int, rank: int, last: int) -> int:
     """The place with the next position above that of `rank`, behind place `before` and up to `last`; -1 for none."""
     if not late:

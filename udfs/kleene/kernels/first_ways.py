@@ -29,6 +29,7 @@ from patternlake.udfs.kleene.kernels.ways import (
     node_at,
     ways_for,
 )
+from patternlake.udfs.subkernels import subkernel
 
 
 class Steps(NamedTuple):
@@ -121,7 +122,7 @@ def collect(
     return found.row_of[:count].copy(), found.offsets[: count * groups + 1].copy(), found.kept[:size].copy(), row, cut
 
 
-@njit(cache=True)
+@subkernel
 def _steps(most: int, width: int) -> Steps:
     return Steps(
         nodes=np.empty((most, width), np.int64),
@@ -135,7 +136,7 @@ def _steps(most: int, width: int) -> Steps:
     )
 
 
-@njit(cache=True)
+@subkernel
 def _ranked(given: Candidates) -> IntArray:
     """int64[g]: the groups of each run in the order of their operands, each by its number in the run."""
     ranked = np.empty(given.offsets.shape[0], np.int64)
@@ -145,7 +146,7 @@ def _ranked(given: Candidates) -> IntArray:
     return ranked
 
 
-@njit(cache=True)
+@subkernel
 def _begin(steps: Steps, ways: Ways, given: Candidates, reach: IntArray, row: int, start: int) -> int:
     """Stand where a match begins with an event, where both ends are groups; the most that is needed there."""
     need = 0
@@ -166,7 +167,7 @@ def _begin(steps: Steps, ways: Ways, given: Candidates, reach: IntArray, row: in
     return int(need)
 
 
-@njit(cache=True)
+@subkernel
 def _advance(
     steps: Steps, ways: Ways, given: Candidates, chains: Chains, row: int, last: int, stop: int, asked: int
 ) -> int:
@@ -214,7 +215,7 @@ def _advance(
     return last
 
 
-@njit(cache=True)
+@subkernel
 def _labels(
     steps: Steps,
     ways: Ways,
@@ -261,7 +262,7 @@ def _labels(
     return found, count, end
 
 
-@njit(cache=True)
+@subkernel
 def _label(steps: Steps, ways: Ways, given: Candidates, row: int, last: int) -> None:
     """Find the nodes of each step through which a way takes the whole sequence."""
     width = ways.inside.shape[1]
@@ -277,14 +278,14 @@ def _label(steps: Steps, ways: Ways, given: Candidates, row: int, last: int) -> 
             steps.labelled[step, number] = fits and (step > 0 or steps.needs[0, number] <= end)
 
 
-@njit(cache=True)
+@subkernel
 def _leads(steps: Steps, ways: Ways, step: int, node: int, number: int) -> bool:
     """Whether a node of the step before leads to a node of a step."""
     behind = steps.nodes[step, number]
     return bool(ways.inside[node, number] == behind or ways.out[node] == behind)
 
 
-@njit(cache=True)
+@subkernel
 def _added(
     steps: Steps,
     ways: Ways,

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.kleene.events import BoolArray, IntArray
+from patternlake.udfs.subkernels import subkernel
 
 NEVER = 1 << 62
 """Stands for "no such event"."""
@@ -252,13 +253,13 @@ def neighbours(given: Candidates, chains: Chains, group: int) -> tuple[IntArray,
     return offsets, kept[:used].copy()
 
 
-@njit(cache=True)
+@subkernel
 def _nothing(width: int) -> tuple[IntArray, IntArray, int]:
     """One solution of a run in which no group collects anything."""
     return np.zeros(width + 1, np.int64), np.empty(0, np.int64), WHOLE
 
 
-@njit(cache=True)
+@subkernel
 def starts_of(given: Candidates, row: int) -> IntArray:
     """The first events that a match of a row may have, where both ends are groups."""
     size = 0
@@ -280,7 +281,7 @@ def starts_of(given: Candidates, row: int) -> IntArray:
     return np.unique(starts[:size])
 
 
-@njit(cache=True)
+@subkernel
 def _complete(
     given: Candidates, row: int, start: int, number: int, solved: list[tuple[IntArray, IntArray, int]], reach: IntArray
 ) -> bool:
@@ -311,7 +312,7 @@ def _complete(
     return True
 
 
-@njit(cache=True)
+@subkernel
 def follows(
     chains: Chains, group: int, row: int, begin: int, size: int, earlier: int, later: int, events: IntArray
 ) -> bool:
@@ -341,7 +342,7 @@ def follows(
     return True
 
 
-@njit(cache=True)
+@subkernel
 def _of_run(
     given: Candidates, chains: Chains, row: int, run: int, start: int, stop: int, must: int, most: int, capacity: int
 ) -> tuple[IntArray, IntArray, int]:

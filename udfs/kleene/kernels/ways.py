@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from patternlake.udfs.kleene.events import IntArray
 from patternlake.udfs.kleene.kernels.runs import NEVER, Candidates, Chains, follows
+from patternlake.udfs.subkernels import subkernel
 
 UNKNOWN = -2
 """Stands for "not looked at yet"."""
@@ -59,7 +59,7 @@ class Ways(NamedTuple):
     touched: IntArray
 
 
-@njit(cache=True)
+@subkernel
 def ways_for(given: Candidates) -> Ways:
     """Workspace for the graph of any of some rows."""
     groups, rows, runs = given.offsets.shape[0], given.offsets.shape[1] - 1, len(given.runs)
@@ -89,7 +89,7 @@ def ways_for(given: Candidates) -> Ways:
     )
 
 
-@njit(cache=True)
+@subkernel
 def enter_row(ways: Ways, given: Candidates, row: int) -> None:
     """Say which nodes the candidates of a row are."""
     node = len(given.runs) + 1
@@ -98,7 +98,7 @@ def enter_row(ways: Ways, given: Candidates, row: int) -> None:
         node += given.offsets[group, row + 1] - given.offsets[group, row]
 
 
-@njit(cache=True)
+@subkernel
 def forget(ways: Ways) -> None:
     """Make all nodes unknown again."""
     for number in range(1, ways.touched[0] + 1):
@@ -106,7 +106,7 @@ def forget(ways: Ways) -> None:
     ways.touched[0] = 0
 
 
-@njit(cache=True)
+@subkernel
 def node_at(ways: Ways, given: Candidates, row: int, group: int, place: int) -> int:
     """The node of a candidate, by its place in `Candidates.events`."""
     node = ways.base[group] + place - given.offsets[group, row]
@@ -114,13 +114,13 @@ def node_at(ways: Ways, given: Candidates, row: int, group: int, place: int) -> 
     return int(node)
 
 
-@njit(cache=True)
+@subkernel
 def last_event(ways: Ways, given: Candidates, row: int, node: int) -> int:
     """The last event of a match whose last run ends at a node."""
     return int(ways.event[node] if node > len(given.runs) else given.high[row])
 
 
-@njit(cache=True)
+@subkernel
 def explore(ways: Ways, given: Candidates, chains: Chains, row: int, node: int, stop: int, asked: int) -> None:
     """Find the `best` of a node, and of what it takes to know it.
 
@@ -160,7 +160,7 @@ def explore(ways: Ways, given: Candidates, chains: Chains, row: int, node: int, 
             top -= 1
 
 
-@njit(cache=True)
+@subkernel
 def _touch(ways: Ways, given: Candidates, chains: Chains, row: int, node: int, stop: int) -> None:
     """Lay out what a node leads to."""
     runs = len(given.runs)

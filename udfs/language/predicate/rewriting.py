@@ -3,6 +3,10 @@
 A SQL parser knows neither ``5 MIN`` nor ``b[i-1].x``, ``t(e[i])``, ``$x``, ``[attr]`` or ``≠``. So each constant and
 each reference is read here and replaced by a numbered placeholder, each function by a numbered one, and the SQL
 parser sees nothing but placeholders, keywords, operators and parentheses.
+
+A dialect of the SQL parser's own reads most of these, but does not find what must be refused: its trees hold no places
+of keywords, operators and brackets, and no comments. Of the 50 texts that `test_predicates.py` has refused it accepts
+35, and of the others it puts the caret right in 10; the rest would have to be found in the tokens all the same.
 """
 
 from __future__ import annotations

@@ -113,7 +113,11 @@ def _of_counted_state(
     tables, counted_states, graph = compiled.tables, compiled.counted_states, compiled.graph
     states = graph.states[number]
     composite_state_of = {state: one for one, state in states.items()}
-    sizes = [len(tables.waits), len(tables.advance_counter_state), int(tables.left_at[-1])]
+    sizes = [
+        len(tables.counted_states) - 1,
+        len(tables.advance_counters) - 1,
+        int(tables.counted_states[-1]["left_at"]),
+    ]
     visits, advanced, left, fired = np.split(totals.counted, np.cumsum(sizes))
     some = [(move, counted_states.advance_counters[number][composite_state, move.primitive])
             for move in moves(compiled.subscriptions[number].master, composite_state)]  # fmt: skip
@@ -122,14 +126,15 @@ def _of_counted_state(
         link = compiled.onward[states[composite_state]][states[move.target], move.primitive]
         yield (composite_state, 0), (move.target, compiled.ages.fresh[link]), float(advanced[advance_counter])
         gone += float(advanced[advance_counter])
-    counted_state = int(tables.advance_counter_state[some[0][1]])
-    if tables.waits[counted_state]:
+    counted_state = int(tables.advance_counters[some[0][1]]["state"])
+    if tables.counted_states[counted_state]["waits"]:
         yield (composite_state, 0), (composite_state, 0), float(visits[counted_state]) - gone
         return
     # In a chain one advance counter leaves what does not wait.
     advance_counter = some[0][1]
-    width = int(tables.left_at[counted_state + 1] - tables.left_at[counted_state])
-    ends = left[tables.left_at[counted_state] :][:width] - fired[tables.fired_at[advance_counter] :][:width]
+    begin, end = tables.counted_states["left_at"][counted_state : counted_state + 2].tolist()
+    fired_begin = int(tables.advance_counters[advance_counter]["fired_at"])
+    ends = left[begin:end] - fired[fired_begin : fired_begin + end - begin]
     for fallback_state, count in zip(counted_states.fallback_states[counted_state], ends.tolist(), strict=False):
         yield (composite_state, 0), (composite_state_of[counted_states.state_of[fallback_state]], 0), count
     yield (composite_state, 0), DEAD, float(ends[-1])

@@ -30,6 +30,7 @@ from patternlake.udfs.machines.kernels.workspace import BEGUN, COMPLETED, EDGE, 
 from patternlake.udfs.machines.state import TOTALS_COLUMNS, totals_columns
 from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import tables
+from patternlake.udfs.subkernels import subkernel
 
 TRIAL_SCHEMA = pa.schema(
     [
@@ -214,7 +215,9 @@ def judge(
     trace[fell, 3] = pd.Index(rows).get_indexer(digest * (len(event_at) + 1) + where)
     last_of = np.repeat(event_at[1:] - 1, np.diff(event_at))
     first_of = np.repeat(event_at[:-1], np.diff(event_at))
-    limits = np.stack([tables.most, tables.most_events, tables.most_closed, tables.timed.astype(np.int64)])
+    limits = np.stack(
+        [tables.deadlines[name].astype(np.int64) for name in ("most", "most_events", "most_closed", "timed")]
+    )
     _judge(trace, first_of, last_of, times, row_of, limits, *told, lookaheads, thresholds, judged)
 
 
@@ -315,7 +318,7 @@ def _judge(
                 newly[instance] = _NEVER
 
 
-@njit(cache=True)
+@subkernel
 def _age_at(deadlines: IntArray, limits: IntArray, time: int, rank: int) -> int:
     """The age of an instance after an event, as `counting.age_at` finds it."""
     if not limits[3]:
@@ -325,7 +328,7 @@ def _age_at(deadlines: IntArray, limits: IntArray, time: int, rank: int) -> int:
     return age_of(left, limits[0], events, limits[1], deadlines[2] - time, limits[2])
 
 
-@njit(cache=True)
+@subkernel
 def _nearest(ages: IntArray, begin: int, end: int, age: int) -> int:
     """The place of the most similar age, as `passage.nearest` finds it."""
     found, least = begin, int(_NEVER)
@@ -339,7 +342,7 @@ def _nearest(ages: IntArray, begin: int, end: int, age: int) -> int:
     return found
 
 
-@njit(cache=True)
+@subkernel
 def _add(judged: FloatArray, thresholds: FloatArray, probability: float, hit: bool) -> None:
     """Add a forecast to those above thresholds, to its bin, and to all."""
     bin_ = min(BINS - 1, max(0, int(np.ceil(probability * BINS)) - 1))

@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from numba import njit
+
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW
 from patternlake.udfs.machines.graph.merged import Graph, Link
-from patternlake.udfs.machines.kernels.compiling import routine
 from patternlake.udfs.machines.query import Subscription
 
 SLICES = 64
@@ -30,7 +31,7 @@ NEVER = -1
 """Stands for a deadline or lower bound that does not exist."""
 
 
-@routine
+@njit(cache=True)
 def age_of(left: int, most: int, events_left: int, most_events: int, closed: int, most_closed: int) -> int:
     """The age of an instance.
 
@@ -59,7 +60,7 @@ OPEN = (2 * SLICES) ** 2
 """Ages below this one are of instances whose lower bounds are reached."""
 
 
-@routine
+@njit(cache=True)
 def ends_sooner(age: int, other: int) -> bool:
     """Whether an instance of one age ends before one of the other does, or at its end; both deadlines are compared."""
     radix = 2 * SLICES

@@ -12,13 +12,15 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 
+from patternlake.udfs.subkernels import WITHOUT_ENTRY
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def kernel(function: _Function) -> _Function:
     """Compile a function that makes no array and that only compiled ones call."""
     jit: Any = njit  # its types leave the options out
-    return cast(_Function, jit(cache=True, _nrt=False, forceinline=True)(function))
+    return cast(_Function, jit(_nrt=False, forceinline=True, **WITHOUT_ENTRY)(function))
 
 
 def routine(function: _Function) -> _Function:
@@ -26,5 +28,11 @@ def routine(function: _Function) -> _Function:
 
     It stays one piece, so that compiling its many callers does not take it in again and again.
     """
+    jit: Any = njit  # its types leave the options out
+    return cast(_Function, jit(_nrt=False, **WITHOUT_ENTRY)(function))
+
+
+def entry(function: _Function) -> _Function:
+    """Compile a function that makes no array and that Python calls."""
     jit: Any = njit  # its types leave the options out
     return cast(_Function, jit(cache=True, _nrt=False)(function))

@@ -18,6 +18,7 @@ from patternlake.udfs.machines.kernels.hashing import MOST, mixed
 from patternlake.udfs.machines.kernels.stream import Stream
 from patternlake.udfs.machines.kernels.tables import FOREVER, IntArray, Tables
 from patternlake.udfs.machines.kernels.workspace import LIVE, NONE, OFFSET, SINCE, TALLIED, TOP, FloatArray, Workspace
+from patternlake.udfs.machines.row_types import Rows
 
 _FOREVER = int(FOREVER)
 AGES = 1 << 32
@@ -29,12 +30,12 @@ GONE = -1
 @kernel
 def age_at(tables: Tables, workspace: Workspace, instance: int, time: int, rank: int) -> int:
     """The age of an instance after an event of its partition, by its time and rank."""
-    state = workspace.state[instance]
-    if not tables.timed[state]:
+    deadline, mover = tables.deadlines[workspace.instances[instance].state], workspace.movers[instance]
+    if not deadline.timed:
         return 0
     return _age(
-        workspace.ends_time[instance], workspace.ends_rank[instance], workspace.opens[instance],
-        tables.most[state], tables.most_events[state], tables.most_closed[state], time, rank,
+        mover.ends_time, mover.ends_rank, mover.opens, deadline.most, deadline.most_events, deadline.most_closed,
+        time, rank,
     )  # fmt: skip
 
 
@@ -50,14 +51,14 @@ def _age(
 @kernel
 def measure_age(tables: Tables, workspace: Workspace, instance: int, time: int, rank: int) -> None:
     """Find when the lower bounds on an instance are reached, and its age."""
-    state = workspace.state[instance]
+    this = workspace.instances[instance]
     opens = time
-    for at in range(tables.opens_at[state], tables.opens_at[state + 1]):
-        operand = tables.opens_operand[at]
-        if (workspace.mask[instance] >> operand) & 1 == 1:
-            opens = max(opens, workspace.time[instance, operand] + tables.opens_low[at])
-    workspace.opens[instance] = opens
-    workspace.age[instance] = age_at(tables, workspace, instance, time, rank)
+    for at in range(tables.deadlines[this.state].opens_at, tables.deadlines[this.state + 1].opens_at):
+        operand = tables.opens[at].operand
+        if (this.mask >> operand) & 1 == 1:
+            opens = max(opens, workspace.time[instance, operand] + tables.opens[at].low)
+    workspace.movers[instance].opens = opens
+    workspace.movers[instance].age = age_at(tables, workspace, instance, time, rank)
 
 
 @kernel
@@ -101,26 +102,13 @@ def rows_due(workspace: Workspace, event: int) -> int:
 @kernel
 def settle_moves(tables: Tables, workspace: Workspace, stream: Stream, instance: int, event: int) -> bool:
     """Count the moves of what waits at the events before one; False if there is too little room; it may go on then."""
-    state = workspace.state[instance]
+    state = workspace.instances[instance].state
+    deadline, mover = tables.deadlines[state], workspace.movers[instance]
     return _settle_moves(
-        workspace.n,
-        workspace.tally_keys,
-        workspace.tally_weight,
-        stream.time,
-        stream.weight,
-        workspace.since,
-        workspace.age,
-        instance,
-        event,
-        state,
-        tables.timed[state],
-        workspace.ends_time[instance],
-        workspace.ends_rank[instance],
-        workspace.opens[instance],
-        tables.most[state],
-        tables.most_events[state],
-        tables.most_closed[state],
-    )
+        workspace.n, workspace.tally_keys, workspace.tally_weight, stream.time, stream.weight, workspace.movers,
+        instance, event, state, deadline.timed, mover.ends_time, mover.ends_rank, mover.opens,
+        deadline.most, deadline.most_events, deadline.most_closed,
+    )  # fmt: skip
 
 
 @routine
@@ -130,8 +118,7 @@ def _settle_moves(
     weights: FloatArray,
     times: IntArray,
     weight: FloatArray,
-    since: IntArray,
-    ages: IntArray,
+    movers: Rows,
     instance: int,
     event: int,
     state: int,
@@ -143,10 +130,11 @@ def _settle_moves(
     most_events: int,
     most_closed: int,
 ) -> bool:
-    begun = at = since[instance]
+    mover = movers[instance]
+    begun = at = mover.since
     enough = True
     while at < event:
-        first, age = at, ages[instance]
+        first, age = at, mover.age
         after = age
         if timed:
             after = _age(ends_time, ends_rank, opens, most, most_events, most_closed, times[at], at + n[OFFSET])
@@ -162,8 +150,8 @@ def _settle_moves(
             at = first
             enough = False
             break
-        ages[instance] = after
-    since[instance] = at
+        mover.age = after
+    mover.since = at
     n[SINCE] += at - begun
     return enough
 
@@ -172,11 +160,8 @@ def _settle_moves(
 def settle_all_moves(tables: Tables, workspace: Workspace, stream: Stream, event: int) -> bool:
     """The same of all instances."""
     for instance in range(1, workspace.n[TOP]):
-        counts = (
-            workspace.state[instance] > 0
-            and tables.by_instance[workspace.state[instance]]
-            and workspace.since[instance] < event
-        )
+        state = workspace.instances[instance].state
+        counts = state > 0 and tables.states[state].by_instance and workspace.movers[instance].since < event
         if counts and not settle_moves(tables, workspace, stream, instance, event):
             return False
     return True
@@ -185,20 +170,20 @@ def settle_all_moves(tables: Tables, workspace: Workspace, stream: Stream, event
 @kernel
 def kin(tables: Tables, workspace: Workspace, instance: int, boundary: int) -> bool:
     """Whether an instance that lasts for one event can be a copy of one that waits."""
-    mask = workspace.mask[boundary]
-    if mask & ~workspace.mask[instance] != 0:
+    this, that = workspace.instances[instance], workspace.instances[boundary]
+    mask = that.mask
+    if mask & ~this.mask != 0:
         return False
-    state = workspace.state[boundary]
     among = False
-    for at in range(tables.boundary_at[workspace.state[instance]], tables.boundary_at[workspace.state[instance] + 1]):
-        among = among or tables.boundaries[at] == state
+    for at in range(tables.deadlines[this.state].boundary_at, tables.deadlines[this.state + 1].boundary_at):
+        among = among or tables.boundaries[at] == that.state
     if not among:
         return False
-    told = (tables.exact[state] | tables.earliest[state]) & mask
+    told = (tables.states[that.state].exact | tables.states[that.state].earliest) & mask
     for operand in range(workspace.time.shape[1]):
         # It bound what came first, and the copy what came then.
         for later in range(workspace.time.shape[1]):
-            if (mask >> operand) & 1 == 1 and ((workspace.mask[instance] & ~mask) >> later) & 1 == 1:
+            if (mask >> operand) & 1 == 1 and ((this.mask & ~mask) >> later) & 1 == 1:
                 time, beside = workspace.time[instance, later], workspace.time[instance, operand]
                 if time < beside:
                     return False
@@ -210,10 +195,8 @@ def kin(tables: Tables, workspace: Workspace, instance: int, boundary: int) -> b
         value = workspace.joins[boundary, variable]
         if value not in (NONE, workspace.joins[instance, variable]):
             return False
-    first = tables.window_time >= _FOREVER or workspace.first_time[instance] == workspace.first_time[boundary]
-    return bool(
-        first and (tables.window_events >= _FOREVER or workspace.first_rank[instance] == workspace.first_rank[boundary])
-    )
+    first = tables.window_time >= _FOREVER or this.first_time == that.first_time
+    return bool(first and (tables.window_events >= _FOREVER or this.first_rank == that.first_rank))
 
 
 @kernel
@@ -231,14 +214,12 @@ def find_boundaries(tables: Tables, workspace: Workspace, pending: IntArray, cou
     """Find of which waiting instances those that last for one event are copies, which nobody wrote down."""
     for at in range(count):
         instance, most = pending[at], -1
-        workspace.source[instance] = NONE
+        mover = workspace.movers[instance]
+        mover.source = NONE
         for other in range(1, workspace.n[TOP]):
-            if workspace.state[other] <= 0 or tables.pending[workspace.state[other]]:
+            that = workspace.instances[other]
+            if that.state <= 0 or tables.states[that.state].pending:
                 continue
-            count_of = bits(workspace.mask[other])
-            if count_of > most and kin(tables, workspace, instance, other):
-                workspace.source[instance], workspace.source_serial[instance], most = (
-                    other,
-                    workspace.serial[other],
-                    count_of,
-                )
+            bound = bits(that.mask)
+            if bound > most and kin(tables, workspace, instance, other):
+                mover.source, mover.source_serial, most = other, that.serial, bound

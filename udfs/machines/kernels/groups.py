@@ -29,26 +29,28 @@ def hold(tables: Tables, workspace: Workspace, instance: int, weight: float) -> 
     """Let an instance hold the groups of its roles; `weight`: of all events so far, behind which a group is
     occupied.
     """
-    first = tables.role_at[workspace.state[instance]]
-    for role in range(first, tables.role_at[workspace.state[instance] + 1]):
-        counted_state = tables.role_counted_state[role]
+    state = workspace.instances[instance].state
+    first = tables.states[state].role_at
+    for role in range(first, tables.states[state + 1].role_at):
+        counted_state = tables.roles[role].counted_state
         variables = _variables(tables, role)
         group = found(workspace, counted_state, workspace.joins, instance, variables)
         if group == NONE:
             group = _allocate_group(tables, workspace, counted_state, instance, variables, weight)
-        workspace.group[instance, role - first] = group
-        workspace.group_held[group] += 1
+        workspace.held_groups[instance, role - first] = group
+        workspace.groups[group].held += 1
 
 
 @kernel
 def release(tables: Tables, workspace: Workspace, instance: int) -> None:
     """The opposite of `hold`; groups that nobody holds are put aside until the event is done."""
     n = workspace.n
-    first = tables.role_at[workspace.state[instance]]
-    for role in range(first, tables.role_at[workspace.state[instance] + 1]):
-        group = workspace.group[instance, role - first]
-        workspace.group_held[group] -= 1
-        if workspace.group_held[group] == 0:
+    state = workspace.instances[instance].state
+    first = tables.states[state].role_at
+    for role in range(first, tables.states[state + 1].role_at):
+        group = workspace.held_groups[instance, role - first]
+        workspace.groups[group].held -= 1
+        if workspace.groups[group].held == 0:
             workspace.emptied[n[EMPTIED]] = group
             n[EMPTIED] += 1
 
@@ -58,11 +60,10 @@ def free_emptied_groups(tables: Tables, workspace: Workspace, weight: float) -> 
     """Free the groups that nobody holds; `weight`: of all events so far."""
     n = workspace.n
     for at in range(n[EMPTIED]):
-        group = workspace.emptied[at]
+        group = workspace.groups[workspace.emptied[at]]
         # It may have been taken up again, or stand here twice.
-        if workspace.group_held[group] > 0 or workspace.group_counted_state[group] == NONE:
-            continue
-        free_group(tables, workspace, group, weight)
+        if group.held == 0 and group.counted_state != NONE:
+            free_group(tables, workspace, workspace.emptied[at], weight)
     n[EMPTIED] = 0
 
 
@@ -70,22 +71,22 @@ def free_emptied_groups(tables: Tables, workspace: Workspace, weight: float) -> 
 def free_group(tables: Tables, workspace: Workspace, group: int, weight: float) -> None:
     """Count how long a group was occupied, and make its number free."""
     n = workspace.n
-    counted_state = workspace.group_counted_state[group]
-    workspace.visits[counted_state] += weight - workspace.group_since[group]
-    if not tables.waits[counted_state]:
+    this = workspace.groups[group]
+    counted_state = this.counted_state
+    occupancy = workspace.counted_states[counted_state]
+    occupancy.visits += weight - this.since
+    if not tables.counted_states[counted_state].waits:
         n[NONWAITING_GROUPS] -= 1
         moved = workspace.nonwaiting_groups[n[NONWAITING_GROUPS]]
-        workspace.nonwaiting_groups[workspace.group_nonwaiting_at[group]] = moved
-        workspace.group_nonwaiting_at[moved] = workspace.group_nonwaiting_at[group]
-    if workspace.counted_state_first[counted_state] == group:
-        workspace.counted_state_first[counted_state] = NONE
+        workspace.nonwaiting_groups[this.nonwaiting_at] = moved
+        workspace.groups[moved].nonwaiting_at = this.nonwaiting_at
+    if occupancy.first == group:
+        occupancy.first = NONE
     else:
-        workspace.counted_state_others[counted_state] -= 1
-        delete(workspace.group_table, workspace.group_hash, group)
-    workspace.occupied[counted_state] = (
-        workspace.counted_state_first[counted_state] != NONE or workspace.counted_state_others[counted_state] > 0
-    )
-    workspace.group_counted_state[group] = NONE
+        occupancy.others -= 1
+        delete(workspace.group_table, workspace.groups["digest"], group)
+    workspace.occupied[counted_state] = occupancy.first != NONE or occupancy.others > 0
+    this.counted_state = NONE
     workspace.group_free[n[GROUP_FREE]] = group
     n[GROUP_FREE] += 1
 
@@ -93,8 +94,9 @@ def free_group(tables: Tables, workspace: Workspace, group: int, weight: float) 
 @kernel
 def end_of(tables: Tables, workspace: Workspace, group: int) -> int:
     """Where a discarded copy goes: the number of a fallback state that is held by values among its own, or death."""
-    counted_state = workspace.group_counted_state[group]
-    first, last = tables.fallback_state_at[counted_state], tables.fallback_state_at[counted_state + 1]
+    counted_state = workspace.groups[group].counted_state
+    first = tables.counted_states[counted_state].fallback_state_at
+    last = tables.counted_states[counted_state + 1].fallback_state_at
     for number in range(first, last):
         if _held(workspace, tables.fallback_states[number], group):
             return int(number - first)
@@ -117,21 +119,21 @@ def _held(workspace: Workspace, counted_state: int, group: int) -> bool:
     if not workspace.occupied[counted_state]:
         return False
     width = workspace.group_joins.shape[1]
-    most = workspace.sets.shape[1]
-    if workspace.set_count[counted_state] > most:
+    sets = workspace.counted_states[counted_state].sets
+    if sets > workspace.sets.shape[1]:
         for other in range(workspace.n[GROUP_TOP]):
-            held = workspace.group_counted_state[other] == counted_state and workspace.group_held[other] > 0
+            held = workspace.groups[other].counted_state == counted_state and workspace.groups[other].held > 0
             if held and falls_to(workspace, group, other):
                 return True
         return False
-    for number in range(workspace.set_count[counted_state]):
+    for number in range(sets):
         wanted = workspace.sets[counted_state, number]
         all_bound = True
         for variable in range(width):
             all_bound = all_bound and ((wanted >> variable) & 1 == 0 or workspace.group_joins[group, variable] != NONE)
         if all_bound:
             other = found(workspace, counted_state, workspace.group_joins, group, wanted)
-            if other != NONE and workspace.group_held[other] > 0:
+            if other != NONE and workspace.groups[other].held > 0:
                 return True
     return False
 
@@ -139,17 +141,18 @@ def _held(workspace: Workspace, counted_state: int, group: int) -> bool:
 @kernel
 def found(workspace: Workspace, counted_state: int, joins: IntArray, row: int, variables: int) -> int:
     """The group of a counted state with the values of these variables in a row, or `NONE`."""
-    first = workspace.counted_state_first[counted_state]
+    first = workspace.counted_states[counted_state].first
     if first != NONE and _agree(workspace, first, joins, row, variables):
         return int(first)
-    if workspace.counted_state_others[counted_state] == 0:
+    if workspace.counted_states[counted_state].others == 0:
         return NONE
     digest = _digest(counted_state, joins, row, variables)
     last = len(workspace.group_table) - 1
     at = digest & last
     while workspace.group_table[at] != NONE:
         group = workspace.group_table[at]
-        equal = workspace.group_hash[group] == digest and workspace.group_counted_state[group] == counted_state
+        this = workspace.groups[group]
+        equal = this.digest == digest and this.counted_state == counted_state
         if equal and _agree(workspace, group, joins, row, variables):
             return int(group)
         at = (at + 1) & last
@@ -179,21 +182,19 @@ def _allocate_group(
         n[GROUP_TOP] += 1
     for variable in range(workspace.joins.shape[1]):
         workspace.group_joins[group, variable] = _value(workspace.joins, instance, variables, variable)
-    workspace.group_counted_state[group] = counted_state
-    workspace.group_held[group] = 0
-    workspace.group_since[group] = weight
-    for mark in range(workspace.group_marks.shape[1]):
-        workspace.group_marks[group, mark] = NONE
+    this, occupancy = workspace.groups[group], workspace.counted_states[counted_state]
+    this.counted_state, this.held, this.since = counted_state, 0, weight
+    this.advanced = this.by_counter = NONE
     workspace.occupied[counted_state] = True
-    if workspace.counted_state_first[counted_state] == NONE:
-        workspace.counted_state_first[counted_state] = group
+    if occupancy.first == NONE:
+        occupancy.first = group
     else:
-        workspace.counted_state_others[counted_state] += 1
-        workspace.group_hash[group] = _digest(counted_state, workspace.joins, instance, variables)
-        insert(workspace.group_table, workspace.group_hash[group], group)
-    if not tables.waits[counted_state]:
+        occupancy.others += 1
+        this.digest = _digest(counted_state, workspace.joins, instance, variables)
+        insert(workspace.group_table, this.digest, group)
+    if not tables.counted_states[counted_state].waits:
         workspace.nonwaiting_groups[n[NONWAITING_GROUPS]] = group
-        workspace.group_nonwaiting_at[group] = n[NONWAITING_GROUPS]
+        this.nonwaiting_at = n[NONWAITING_GROUPS]
         n[NONWAITING_GROUPS] += 1
     _note_variables(workspace, counted_state, _bound(workspace.joins, instance, variables))
     return int(group)
@@ -204,20 +205,20 @@ def _note_variables(workspace: Workspace, counted_state: int, bound: int) -> Non
     """Remember which variables a group of a counted state binds; of more than there is room for, only that there are
     more.
     """
-    count, most = workspace.set_count[counted_state], workspace.sets.shape[1]
-    for number in range(min(count, most)):
+    occupancy, most = workspace.counted_states[counted_state], workspace.sets.shape[1]
+    for number in range(min(occupancy.sets, most)):
         if workspace.sets[counted_state, number] == bound:
             return
-    if count < most:
-        workspace.sets[counted_state, count] = bound
-    if count <= most:
-        workspace.set_count[counted_state] += 1
+    if occupancy.sets < most:
+        workspace.sets[counted_state, occupancy.sets] = bound
+    if occupancy.sets <= most:
+        occupancy.sets += 1
 
 
 @kernel
 def _variables(tables: Tables, role: int) -> int:
     """Which join variables tell groups of a role apart, as bits."""
-    return 0 if tables.role_without[role] == NOTHING else int(_ALL)
+    return 0 if tables.roles[role].without == NOTHING else int(_ALL)
 
 
 @kernel

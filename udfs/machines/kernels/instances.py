@@ -18,7 +18,7 @@ from patternlake.udfs.machines.kernels.expiry_heaps import push
 from patternlake.udfs.machines.kernels.groups import hold, release
 from patternlake.udfs.machines.kernels.hashing import MOST, delete, insert, mixed
 from patternlake.udfs.machines.kernels.stream import Stream
-from patternlake.udfs.machines.kernels.tables import FOREVER, IntArray, Tables
+from patternlake.udfs.machines.kernels.tables import FOREVER, Tables
 from patternlake.udfs.machines.kernels.workspace import (
     BORN,
     CLOCK,
@@ -54,7 +54,7 @@ def allocate_instance(workspace: Workspace) -> int:
 def free_instance(workspace: Workspace, instance: int) -> None:
     """Make an instance, which no list holds, free again."""
     n = workspace.n
-    workspace.state[instance] = NONE
+    workspace.instances[instance].state = NONE
     workspace.free[n[FREE]] = instance
     n[FREE] += 1
 
@@ -68,8 +68,9 @@ def has(mask: int, operand: int) -> bool:
 @kernel
 def text_order(workspace: Workspace, one: int, other: int) -> int:
     """-1, 0 or 1: which assignment is the smaller; operands that are not bound come last."""
+    mask, mask_beside = workspace.instances[one].mask, workspace.instances[other].mask
     for operand in range(workspace.time.shape[1]):
-        bound, beside = has(workspace.mask[one], operand), has(workspace.mask[other], operand)
+        bound, beside = has(mask, operand), has(mask_beside, operand)
         if bound != beside:
             return -1 if bound else 1
         if not bound:
@@ -84,43 +85,44 @@ def text_order(workspace: Workspace, one: int, other: int) -> int:
 @kernel
 def digest(tables: Tables, workspace: Workspace, instance: int) -> int:
     """A hash, not negative, of what makes instances the same."""
-    state, mask = workspace.state[instance], workspace.mask[instance]
-    found = mixed(mixed(7, state), mask)
+    this = workspace.instances[instance]
+    found = mixed(mixed(7, this.state), this.mask)
     for variable in range(workspace.joins.shape[1]):
         found = mixed(found, workspace.joins[instance, variable])
-    told = tables.exact[state] & mask
+    told = tables.states[this.state].exact & this.mask
     for operand in range(workspace.time.shape[1]):
         if has(told, operand):
             found = mixed(found, workspace.time[instance, operand])
     if tables.window_time < _FOREVER:
-        found = mixed(found, workspace.first_time[instance])
+        found = mixed(found, this.first_time)
     if tables.window_events < _FOREVER:
-        found = mixed(found, workspace.first_rank[instance])
+        found = mixed(found, this.first_rank)
     return found & MOST
 
 
 @kernel
 def same(tables: Tables, workspace: Workspace, one: int, other: int) -> bool:
     """Whether two instances are the same, but for times of which the earliest matters."""
-    state, mask = workspace.state[one], workspace.mask[one]
-    if state != workspace.state[other] or mask != workspace.mask[other]:
+    this, that = workspace.instances[one], workspace.instances[other]
+    if this.state != that.state or this.mask != that.mask:
         return False
     for variable in range(workspace.joins.shape[1]):
         if workspace.joins[one, variable] != workspace.joins[other, variable]:
             return False
-    told = tables.exact[state] & mask
+    told = tables.states[this.state].exact & this.mask
     for operand in range(workspace.time.shape[1]):
         if has(told, operand) and workspace.time[one, operand] != workspace.time[other, operand]:
             return False
-    if tables.window_time < _FOREVER and workspace.first_time[one] != workspace.first_time[other]:
+    if tables.window_time < _FOREVER and this.first_time != that.first_time:
         return False
-    return bool(tables.window_events >= _FOREVER or workspace.first_rank[one] == workspace.first_rank[other])
+    return bool(tables.window_events >= _FOREVER or this.first_rank == that.first_rank)
 
 
 @kernel
 def dominates(tables: Tables, workspace: Workspace, one: int, other: int) -> bool:
     """Whether of two instances that are the same the first does all that the second does, and is no larger."""
-    early = tables.earliest[workspace.state[one]] & workspace.mask[one]
+    this = workspace.instances[one]
+    early = tables.states[this.state].earliest & this.mask
     for operand in range(workspace.time.shape[1]):
         if has(early, operand) and workspace.time[one, operand] > workspace.time[other, operand]:
             return False
@@ -128,61 +130,63 @@ def dominates(tables: Tables, workspace: Workspace, one: int, other: int) -> boo
 
 
 @kernel
-def is_completable(tables: Tables, workspace: Workspace, instance: int, values: IntArray, now: int, rank: int) -> bool:
+def is_completable(tables: Tables, workspace: Workspace, instance: int, now: int, rank: int) -> bool:
     """Whether some continuation completes an instance; notes when to look again.
 
-    `values` are codes of the partition's values of joined columns; `now` and `rank` those of the last event that the
-    partition took.
+    `now` and `rank` are those of the last event that the partition took.
     """
-    state, mask = workspace.state[instance], workspace.mask[instance]
+    this = workspace.instances[instance]
+    mover = workspace.movers[instance]
+    state, mask = tables.states[this.state], this.mask
     found = False
-    workspace.due_time[instance] = workspace.due_rank[instance] = _FOREVER
-    if tables.by_instance[state]:
-        workspace.ends_time[instance] = workspace.ends_rank[instance] = _FOREVER if tables.lasting[state] else -_FOREVER
-    if tables.lasting[state]:
+    this.due_time = this.due_rank = _FOREVER
+    if state.by_instance:
+        mover.ends_time = mover.ends_rank = _FOREVER if state.lasting else -_FOREVER
+    if state.lasting:
         return True
-    for completion_path in range(tables.ahead_at[state], tables.ahead_at[state + 1]):
+    for path in range(state.ahead_at, tables.states[this.state + 1].ahead_at):
         until = _FOREVER
         last = _FOREVER
         if tables.window_events < _FOREVER:
-            last = workspace.first_rank[instance] + tables.window_events - 1 - tables.missing[completion_path]
-        possible = rank <= last and agrees(tables, workspace, instance, completion_path, values)
-        for bound in range(tables.bound_at[completion_path], tables.bound_at[completion_path + 1]):
+            last = this.first_rank + tables.window_events - 1 - tables.completion_paths[path].missing
+        possible = rank <= last and agrees(tables, workspace, instance, path)
+        for number in range(tables.completion_paths[path].bound_at, tables.completion_paths[path + 1].bound_at):
             if not possible:
                 break
-            one, other, most = tables.bound_one[bound], tables.bound_other[bound], tables.bound_most[bound]
+            bound = tables.bounds[number]
+            one, other = bound.one, bound.other
             if (one >= 0 and not has(mask, one)) or (other >= 0 and not has(mask, other)):
                 continue
-            later = (
-                now if one == NOW else workspace.first_time[instance] if one == FIRST else workspace.time[instance, one]
-            )
-            earlier = workspace.first_time[instance] if other == FIRST else workspace.time[instance, other]
-            possible = later - earlier <= most
+            later = now if one == NOW else this.first_time if one == FIRST else workspace.time[instance, one]
+            earlier = this.first_time if other == FIRST else workspace.time[instance, other]
+            possible = later - earlier <= bound.most
             if one == NOW:
-                until = min(until, earlier + most)
+                until = min(until, earlier + bound.most)
         if possible:
             found = True
-            workspace.due_time[instance] = min(workspace.due_time[instance], until)
-            workspace.due_rank[instance] = min(workspace.due_rank[instance], last)
-            if tables.by_instance[state]:
-                workspace.ends_time[instance] = max(workspace.ends_time[instance], until)
-                workspace.ends_rank[instance] = max(workspace.ends_rank[instance], last)
+            this.due_time = min(this.due_time, until)
+            this.due_rank = min(this.due_rank, last)
+            if state.by_instance:
+                mover.ends_time = max(mover.ends_time, until)
+                mover.ends_rank = max(mover.ends_rank, last)
     return found
 
 
 @kernel
-def agrees(tables: Tables, workspace: Workspace, instance: int, completion_path: int, values: IntArray) -> bool:
+def agrees(tables: Tables, workspace: Workspace, instance: int, path: int) -> bool:
     """Whether join variables and columns of the partition agree where a completion path asks for it."""
-    for row in range(tables.agree_at[completion_path], tables.agree_at[completion_path + 1]):
+    for row in range(tables.completion_paths[path].agree_at, tables.completion_paths[path + 1].agree_at):
+        wanted = tables.agreements[row]
         known = NONE
-        for column in range(len(values)):
-            if has(tables.agree_columns[row], column):
-                if values[column] == NONE or (known not in (NONE, values[column])):
+        for column in range(len(workspace.values)):
+            value = workspace.values[column]
+            if has(wanted.columns, column):
+                if value == NONE or (known not in (NONE, value)):
                     return False
-                known = values[column]
+                known = value
         for variable in range(workspace.joins.shape[1]):
             value = workspace.joins[instance, variable]
-            if value != NONE and has(tables.agree_variables[row], variable):
+            if value != NONE and has(wanted.variables, variable):
                 if known not in (NONE, value):
                     return False
                 known = value
@@ -196,33 +200,34 @@ def add(tables: Tables, workspace: Workspace, stream: Stream, instance: int, wei
     `weight` is that of all events so far.
     """
     n = workspace.n
-    state = workspace.state[instance]
-    first = workspace.head[state]
-    workspace.digest[instance] = NONE
+    this = workspace.instances[instance]
+    state = tables.states[this.state]
+    first = workspace.states[this.state].head
+    this.digest = NONE
     if first != NONE:
         other = _representative(tables, workspace, stream, instance, first)
         if other != NONE:
             free_instance(workspace, instance)
             return other
-        insert(workspace.table, workspace.digest[instance], instance)
-    workspace.serial[instance] = n[BORN]
+        insert(workspace.table, this.digest, instance)
+    this.serial = n[BORN]
     n[BORN] += 1
     if first == NONE:
-        workspace.head[state] = instance
-        workspace.previous[instance] = workspace.following[instance] = NONE
-        mark_open(tables, workspace, state, True)
+        workspace.states[this.state].head = instance
+        this.previous = this.following = NONE
+        mark_open(tables, workspace, this.state, True)
     else:
-        after = workspace.following[first]
-        workspace.previous[instance], workspace.following[instance] = first, after
-        workspace.following[first] = instance
+        after = workspace.instances[first].following
+        this.previous, this.following = first, after
+        workspace.instances[first].following = instance
         if after != NONE:
-            workspace.previous[after] = instance
+            workspace.instances[after].previous = instance
     hold(tables, workspace, instance, weight)
-    if tables.by_instance[state]:
-        workspace.since[instance], workspace.moved_serial[instance] = n[CLOCK], NONE
+    if state.by_instance:
+        workspace.movers[instance].since, workspace.movers[instance].moved_serial = n[CLOCK], NONE
         n[LIVE] += 1
         n[SINCE] += n[CLOCK]
-    if tables.pending[state]:
+    if state.pending:
         workspace.pending[n[PENDING]] = instance
         n[PENDING] += 1
     else:
@@ -237,16 +242,16 @@ def _representative(tables: Tables, workspace: Workspace, stream: Stream, instan
     An instance that came when its state had none stays the first one, and out of the hash table: most states hold one
     instance at a time, of which no hash is needed.
     """
-    if workspace.digest[first] == NONE and _represents(tables, workspace, stream, first, instance):
+    if workspace.instances[first].digest == NONE and _represents(tables, workspace, stream, first, instance):
         return first
-    workspace.digest[instance] = digest(tables, workspace, instance)
+    wanted = digest(tables, workspace, instance)
+    workspace.instances[instance].digest = wanted
     last = len(workspace.table) - 1
-    at = workspace.digest[instance] & last
+    at = wanted & last
     while workspace.table[at] != NONE:
         other = int(workspace.table[at])
-        if workspace.digest[other] == workspace.digest[instance] and _represents(
-            tables, workspace, stream, other, instance
-        ):
+        equal = workspace.instances[other].digest == wanted
+        if equal and _represents(tables, workspace, stream, other, instance):
             return other
         at = (at + 1) & last
     return NONE
@@ -261,7 +266,7 @@ def _represents(tables: Tables, workspace: Workspace, stream: Stream, one: int, 
         return True
     if dominates(tables, workspace, other, one):
         # What holds the larger one goes on, and may live for other times.
-        if tables.by_instance[workspace.state[one]]:
+        if tables.states[workspace.instances[one].state].by_instance:
             settle_moves(tables, workspace, stream, one, workspace.n[CLOCK])
         replace(tables, workspace, one, other)
         return True
@@ -271,32 +276,28 @@ def _represents(tables: Tables, workspace: Workspace, stream: Stream, one: int, 
 @kernel
 def mark_open(tables: Tables, workspace: Workspace, state: int, whether: bool) -> None:
     """Note of the links out of a state whether it holds instances."""
-    for at in range(tables.out_at[state], tables.out_at[state + 1]):
+    for at in range(tables.states[state].out_at, tables.states[state + 1].out_at):
         workspace.open[tables.out[at]] = whether
 
 
 @kernel
 def replace(tables: Tables, workspace: Workspace, old: int, new: int) -> None:
     """Let an instance hold another assignment that is the same."""
-    due_time, due_rank = workspace.due_time[old], workspace.due_rank[old]
+    this, that = workspace.instances[old], workspace.instances[new]
+    mover, beside = workspace.movers[old], workspace.movers[new]
+    due_time, due_rank = this.due_time, this.due_rank
     for operand in range(workspace.time.shape[1]):
-        workspace.time[old, operand], workspace.position[old, operand] = (
-            workspace.time[new, operand],
-            workspace.position[new, operand],
-        )
-    workspace.first_time[old], workspace.first_rank[old] = workspace.first_time[new], workspace.first_rank[new]
-    workspace.due_time[old], workspace.due_rank[old] = workspace.due_time[new], workspace.due_rank[new]
-    if tables.by_instance[workspace.state[old]]:
-        workspace.ends_time[old], workspace.ends_rank[old] = workspace.ends_time[new], workspace.ends_rank[new]
-        workspace.opens[old] = workspace.opens[new]
-        workspace.age[old] = workspace.age[new]
-    if tables.pending[workspace.state[old]]:
+        workspace.time[old, operand] = workspace.time[new, operand]
+        workspace.position[old, operand] = workspace.position[new, operand]
+    this.first_time, this.first_rank = that.first_time, that.first_rank
+    this.due_time, this.due_rank = that.due_time, that.due_rank
+    if tables.states[this.state].by_instance:
+        mover.ends_time, mover.ends_rank = beside.ends_time, beside.ends_rank
+        mover.opens, mover.age = beside.opens, beside.age
+    if tables.states[this.state].pending:
         # What stands for both is a copy of what the smaller one is; the other one still tells of the kin of its own.
-        workspace.source[old], workspace.source[new] = workspace.source[new], workspace.source[old]
-        workspace.source_serial[old], workspace.source_serial[new] = (
-            workspace.source_serial[new],
-            workspace.source_serial[old],
-        )
+        mover.source, beside.source = beside.source, mover.source
+        mover.source_serial, beside.source_serial = beside.source_serial, mover.source_serial
     else:
         schedule_expiry(workspace, old, due_time, due_rank)
 
@@ -305,34 +306,33 @@ def replace(tables: Tables, workspace: Workspace, old: int, new: int) -> None:
 def schedule_expiry(workspace: Workspace, instance: int, due_time: int, due_rank: int) -> None:
     """Enter an instance into the heaps of when to look again, where it does not stand yet with these."""
     n = workspace.n
-    if workspace.due_time[instance] not in (_FOREVER, due_time):
-        n[TIMED] = push(workspace.timed, n[TIMED], workspace.due_time[instance], instance, workspace.serial[instance])
-    if workspace.due_rank[instance] not in (_FOREVER, due_rank):
-        n[RANKED] = push(
-            workspace.ranked, n[RANKED], workspace.due_rank[instance], instance, workspace.serial[instance]
-        )
+    this = workspace.instances[instance]
+    if this.due_time not in (_FOREVER, due_time):
+        n[TIMED] = push(workspace.timed, n[TIMED], this.due_time, instance, this.serial)
+    if this.due_rank not in (_FOREVER, due_rank):
+        n[RANKED] = push(workspace.ranked, n[RANKED], this.due_rank, instance, this.serial)
 
 
 @kernel
 def remove(tables: Tables, workspace: Workspace, instance: int, event: int) -> None:
     """Take an instance out of everything."""
-    state = workspace.state[instance]
-    before, after = workspace.previous[instance], workspace.following[instance]
+    this = workspace.instances[instance]
+    before, after = this.previous, this.following
     if before == NONE:
-        workspace.head[state] = after
+        workspace.states[this.state].head = after
     else:
-        workspace.following[before] = after
+        workspace.instances[before].following = after
     if after != NONE:
-        workspace.previous[after] = before
+        workspace.instances[after].previous = before
     elif before == NONE:
-        mark_open(tables, workspace, state, False)
-    if workspace.digest[instance] != NONE:
-        delete(workspace.table, workspace.digest, instance)
+        mark_open(tables, workspace, this.state, False)
+    if this.digest != NONE:
+        delete(workspace.table, workspace.instances["digest"], instance)
     release(tables, workspace, instance)
     n = workspace.n
-    if tables.by_instance[state]:
+    if tables.states[this.state].by_instance:
         n[LIVE] -= 1
-        n[SINCE] -= workspace.since[instance]
+        n[SINCE] -= workspace.movers[instance].since
     if n[TRACING]:
         append_age_trace(workspace, ENDED_AT, instance, event)
     free_instance(workspace, instance)
@@ -341,7 +341,7 @@ def remove(tables: Tables, workspace: Workspace, instance: int, event: int) -> N
 @kernel
 def row_digest(workspace: Workspace, instance: int) -> int:
     """A hash of what makes instances one row of an answer: state, bound operands, join values."""
-    found = mixed(mixed(3, workspace.state[instance]), workspace.mask[instance])
+    found = mixed(mixed(3, workspace.instances[instance].state), workspace.instances[instance].mask)
     for variable in range(workspace.joins.shape[1]):
         found = mixed(found, workspace.joins[instance, variable])
     return found
@@ -360,6 +360,7 @@ def append_trace(workspace: Workspace, kind: int, serial: int, event: int, other
 def append_age_trace(workspace: Workspace, kind: int, instance: int, event: int) -> None:
     """Add a row to the trace that tells what the ages of an instance were made of before an event."""
     row = workspace.n[TRACED]
-    append_trace(workspace, kind, workspace.serial[instance], event, NONE, workspace.state[instance])
-    workspace.trace[row, 5], workspace.trace[row, 6] = workspace.ends_time[instance], workspace.ends_rank[instance]
-    workspace.trace[row, 7] = workspace.opens[instance]
+    this, mover = workspace.instances[instance], workspace.movers[instance]
+    append_trace(workspace, kind, this.serial, event, NONE, this.state)
+    workspace.trace[row, 5], workspace.trace[row, 6] = mover.ends_time, mover.ends_rank
+    workspace.trace[row, 7] = mover.opens

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from patternlake.udfs.machines.forecasts.totals import Totals
+from patternlake.udfs.machines.kernels.compiling import entry, kernel
 from patternlake.udfs.machines.kernels.counting import find_boundaries, measure_age, settle_all_moves
 from patternlake.udfs.machines.kernels.groups import free_emptied_groups
 from patternlake.udfs.machines.kernels.instances import add, allocate_instance, free_instance, is_completable, remove
-from patternlake.udfs.machines.kernels.layout import for_kernels
 from patternlake.udfs.machines.kernels.stream import Stream
 from patternlake.udfs.machines.kernels.sweep import sweep
 from patternlake.udfs.machines.kernels.tables import Compiled, IntArray, Tables
@@ -121,7 +120,7 @@ class Machines:
     """
 
     def __init__(self, compiled: Compiled, *, tracing: bool = False) -> None:
-        self.compiled, self.tables = compiled, for_kernels(compiled.tables)
+        self.compiled, self.tables = compiled, compiled.tables
         self.workspace = new_workspace(compiled, tracing=tracing)
 
     def take(self, held: Held, event_at: IntArray, stream: Stream) -> tuple[Found, Held]:
@@ -156,13 +155,14 @@ class Machines:
                 self.workspace = enlarged(self.workspace, wanted)
         # The empty assignment holds its counted states all the time.
         roots = int(self.workspace.n[ROOTS])
-        self.workspace.visits[tables.role_counted_state[:roots]] += stream.weight[-1] - stream.weight[0]
+        always = tables.roles["counted_state"][:roots]
+        self.workspace.counted_states["visits"][always] += stream.weight[-1] - stream.weight[0]
         workspace, found, count = self.workspace, int(self.workspace.n[FOUND]), int(progress[2])
         return (
             Found(
-                event=workspace.found[:found, 0].copy(),
-                state=workspace.found[:found, 1].copy(),
-                mask=workspace.found[:found, 2].copy(),
+                event=workspace.found["event"][:found].copy(),
+                state=workspace.found["state"][:found].copy(),
+                mask=workspace.found["mask"][:found].copy(),
                 time=workspace.found_time[:found].copy(),
                 position=workspace.found_position[:found].copy(),
             ),
@@ -173,12 +173,12 @@ class Machines:
         """For what is remembered of one partition."""
         for wanted, size in (
             (MORE_INSTANCES, instances + 2),
-            (MORE_GROUPS, int(self.workspace.n[ROOTS]) + instances * self.workspace.group.shape[1] + 1),
+            (MORE_GROUPS, int(self.workspace.n[ROOTS]) + instances * self.workspace.held_groups.shape[1] + 1),
             (MORE_EXPIRY_HEAPS, 2 * instances + 2),
         ):
             held = {
-                MORE_INSTANCES: self.workspace.state,
-                MORE_GROUPS: self.workspace.group_counted_state,
+                MORE_INSTANCES: self.workspace.instances,
+                MORE_GROUPS: self.workspace.groups,
                 MORE_EXPIRY_HEAPS: self.workspace.timed,
             }
             if len(held[wanted]) < size:
@@ -192,11 +192,11 @@ class Machines:
     @property
     def totals(self) -> Totals:
         """All counts."""
-        workspace, counted_states = self.workspace, len(self.compiled.tables.waits)
+        workspace = self.workspace
         used = np.flatnonzero(workspace.tally_keys[:, 0] != NONE)
         return Totals(
             np.concatenate(
-                [workspace.visits[:counted_states], workspace.advanced, workspace.left, workspace.fired_left]
+                [workspace.counted_states["visits"], workspace.advanced, workspace.left, workspace.fired_left]
             ),
             workspace.tally_keys[used],
             workspace.tally_weight[used],
@@ -213,7 +213,7 @@ def _capacity(held: Held, size: int) -> Held:
     return Held(**made)
 
 
-@njit(cache=True)
+@entry
 def _run(
     tables: Tables, workspace: Workspace, stream: Stream, event_at: IntArray, held: Held, kept: Held, progress: IntArray
 ) -> int:
@@ -225,7 +225,7 @@ def _run(
             _read(tables, workspace, stream, begin, held, part)
             progress[1] = begin
         rank = held.taken[part] + progress[1] - begin
-        progress[1], wanted = sweep(tables, workspace, stream, begin, progress[1], end, rank)
+        progress[1], wanted = sweep(tables, workspace, stream, progress[1], end, rank)
         if wanted == DONE and not settle_all_moves(tables, workspace, stream, end):
             wanted = MORE_TALLY
         if wanted != DONE:
@@ -242,23 +242,23 @@ def _run(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def _read(tables: Tables, workspace: Workspace, stream: Stream, begin: int, held: Held, part: int) -> None:
     """Put what is remembered of a partition into the workspace."""
-    values = stream.values[:, begin].copy()
     n = workspace.n
     n[CLOCK] = begin
+    for column in range(len(workspace.values)):
+        workspace.values[column] = stream.values[column, begin]
     for row in range(held.at[part], held.at[part + 1]):
         instance = allocate_instance(workspace)
-        workspace.state[instance], workspace.mask[instance] = held.state[row], held.mask[row]
-        workspace.first_time[instance], workspace.first_rank[instance] = held.first_time[row], held.first_rank[row]
-        workspace.joins[instance], workspace.time[instance], workspace.position[instance] = (
-            held.joins[row],
-            held.time[row],
-            held.position[row],
+        this = workspace.instances[instance]
+        this.state, this.mask = held.state[row], held.mask[row]
+        this.first_time, this.first_rank = held.first_time[row], held.first_rank[row]
+        _copy_bindings(
+            held.joins, held.time, held.position, row, workspace.joins, workspace.time, workspace.position, instance
         )
-        if is_completable(tables, workspace, instance, values, held.last[part], held.taken[part] - 1):
-            if tables.by_instance[workspace.state[instance]]:
+        if is_completable(tables, workspace, instance, held.last[part], held.taken[part] - 1):
+            if tables.states[this.state].by_instance:
                 measure_age(tables, workspace, instance, held.last[part], held.taken[part] - 1)
             add(tables, workspace, stream, instance, stream.weight[begin])
         else:
@@ -266,24 +266,35 @@ def _read(tables: Tables, workspace: Workspace, stream: Stream, begin: int, held
     find_boundaries(tables, workspace, workspace.pending, n[PENDING])
 
 
-@njit(cache=True)
+@kernel
 def _write(tables: Tables, workspace: Workspace, kept: Held, row: int, end: int, weight: float) -> int:
     """Write a partition's instances back and empty the workspace; returns the next row."""
     n = workspace.n
     for instance in range(1, n[TOP]):
-        if workspace.state[instance] < 0:
+        this = workspace.instances[instance]
+        if this.state < 0:
             continue
-        kept.state[row], kept.mask[row] = workspace.state[instance], workspace.mask[instance]
-        kept.first_time[row], kept.first_rank[row] = workspace.first_time[instance], workspace.first_rank[instance]
-        kept.joins[row], kept.time[row], kept.position[row] = (
-            workspace.joins[instance],
-            workspace.time[instance],
-            workspace.position[instance],
+        kept.state[row], kept.mask[row] = this.state, this.mask
+        kept.first_time[row], kept.first_rank[row] = this.first_time, this.first_rank
+        _copy_bindings(
+            workspace.joins, workspace.time, workspace.position, instance, kept.joins, kept.time, kept.position, row
         )
-        kept.age[row] = workspace.age[instance] if tables.by_instance[workspace.state[instance]] else 0
+        kept.age[row] = workspace.movers[instance].age if tables.states[this.state].by_instance else 0
         row += 1
         remove(tables, workspace, instance, end)
     free_emptied_groups(tables, workspace, weight)
     n[TOP], n[FREE], n[PENDING], n[TIMED], n[RANKED], n[NONWAITING_GROUPS] = 1, 0, 0, 0, 0, 0
     n[GROUP_TOP], n[GROUP_FREE] = n[ROOTS], 0
     return row
+
+
+@kernel
+def _copy_bindings(
+    joins: IntArray, time: IntArray, position: IntArray, row: int, to_joins: IntArray, to_time: IntArray,
+    to_position: IntArray, at: int,
+) -> None:  # fmt: skip
+    """Copy what an instance bound."""
+    for variable in range(joins.shape[1]):
+        to_joins[at, variable] = joins[row, variable]
+    for operand in range(time.shape[1]):
+        to_time[at, operand], to_position[at, operand] = time[row, operand], position[row, operand]

@@ -7,8 +7,6 @@ by ``,`` last for one event; all others keep their instances until no continuati
 
 from __future__ import annotations
 
-from numba import njit
-
 from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.counting import (
     GONE,
@@ -34,12 +32,10 @@ from patternlake.udfs.machines.kernels.instances import (
 )
 from patternlake.udfs.machines.kernels.prefetching import prefetch_ends, prefetch_links
 from patternlake.udfs.machines.kernels.stream import Stream
-from patternlake.udfs.machines.kernels.tables import IntArray, Tables
+from patternlake.udfs.machines.kernels.tables import Tables
 from patternlake.udfs.machines.kernels.transition import DOMINATED, take_transition
 from patternlake.udfs.machines.kernels.workspace import (
-    ADVANCED,
     BEGUN,
-    BY_COUNTER,
     CLOCK,
     COMPLETED,
     DISCARDED,
@@ -77,10 +73,8 @@ from patternlake.udfs.machines.kernels.workspace import (
 )
 
 
-@njit(cache=True)
-def sweep(
-    tables: Tables, workspace: Workspace, stream: Stream, first: int, begin: int, end: int, rank: int
-) -> tuple[int, int]:
+@kernel
+def sweep(tables: Tables, workspace: Workspace, stream: Stream, begin: int, end: int, rank: int) -> tuple[int, int]:
     """Let a partition take some events.
 
     Parameters
@@ -89,8 +83,6 @@ def sweep(
         The partition's instances are in the workspace.
     stream
         All events.
-    first
-        An event of the partition, for its values.
     begin, end
         The events.
     rank
@@ -100,7 +92,6 @@ def sweep(
     -------
     The first event that was not taken, and what there is too little room for, or `DONE`.
     """
-    values = stream.values[:, first].copy()
     n = workspace.n
     n[OFFSET] = rank - begin
     for event in range(begin, end):
@@ -113,17 +104,17 @@ def sweep(
         if idle and timely and (n[RANKED] == 0 or workspace.ranked[0, 0] >= rank + event - begin):
             continue
         rows = workspace.n[TRACED]
-        wanted = _follow(tables, workspace, stream, event, values, rank + event - begin)
+        wanted = _follow(tables, workspace, stream, event, rank + event - begin)
         if wanted != DONE:
             _forget(workspace)
             workspace.n[TRACED] = rows
             return event, wanted
-        _settle(tables, workspace, stream, event, values, rank + event - begin)
+        _settle(tables, workspace, stream, event, rank + event - begin)
     return end, DONE
 
 
 @kernel
-def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, values: IntArray, rank: int) -> int:
+def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, rank: int) -> int:
     """Find what an event makes; nothing but fresh instances and marks is changed."""
     n = workspace.n
     n[SERIAL] += 1
@@ -132,22 +123,20 @@ def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
     for at in range(stream.matching_primitive_at[event], stream.matching_primitive_at[event + 1]):
         primitive = stream.matching_primitives[at]
         count = 0
-        for link in range(tables.link_at[primitive], tables.link_at[primitive + 1]):
+        for link in range(tables.primitives[primitive].link_at, tables.primitives[primitive + 1].link_at):
             workspace.follows[count] = link
             count += workspace.open[link]
         prefetch_links(tables, workspace, count)
         for number in range(count):
             link = workspace.follows[number]
-            source = tables.source[link]
-            instance = 0 if source == 0 else workspace.head[source]
+            source, moves = tables.links[link].source, tables.links[link + 1].move_at - tables.links[link].move_at
+            instance = 0 if source == 0 else workspace.states[source].head
             while instance != NONE:
-                if n[FREE] == 0 and n[TOP] == len(workspace.state):
+                if n[FREE] == 0 and n[TOP] == len(workspace.instances):
                     return MORE_INSTANCES
-                made = take_transition(tables, workspace, stream, event, values, rank, link, primitive, instance)
+                made = take_transition(tables, workspace, stream, event, rank, link, primitive, instance)
                 if made != NONE:
-                    if n[FIRED] + tables.move_at[link + 1] - tables.move_at[link] > len(workspace.fired) or n[
-                        MOVED
-                    ] == len(workspace.moved):
+                    if n[FIRED] + moves > len(workspace.fired) or n[MOVED] == len(workspace.moved):
                         if made != DOMINATED:
                             free_instance(workspace, made)
                         return MORE_FIRED
@@ -155,16 +144,17 @@ def _follow(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
                         free_instance(workspace, made)
                         return MORE_TRACE
                     _mark(tables, workspace, link, instance)
-                    if tables.by_instance[source]:
-                        _note_move(tables, workspace, link, instance, 0 if made == DOMINATED else workspace.age[made])
+                    if tables.states[source].by_instance:
+                        age = 0 if made == DOMINATED else workspace.movers[made].age
+                        _note_move(tables, workspace, link, instance, age)
                     if made == DOMINATED:
                         pass
-                    elif tables.final[workspace.state[made]]:
+                    elif tables.states[workspace.instances[made].state].final:
                         _end(workspace, made, instance, event)
                     else:
-                        workspace.fresh[n[FRESH]], workspace.parent[made] = made, instance
+                        workspace.fresh[n[FRESH]].instance, workspace.instances[made].parent = made, instance
                         n[FRESH] += 1
-                instance = NONE if source == 0 else workspace.following[instance]
+                instance = NONE if source == 0 else workspace.instances[instance].following
     wanted = _capacity_left(workspace)
     if wanted != DONE:
         return wanted
@@ -176,18 +166,15 @@ def tally_left(tables: Tables, workspace: Workspace, stream: Stream, event: int,
     """Whether the tally has room for all moves up to an event, itself included, and for some more rows."""
     if rows_due(workspace, event + 1) + more <= free_rows(workspace):
         return DONE
-    if not settle_all_moves(tables, workspace, stream, event) or rows_due(workspace, event + 1) + more > free_rows(
-        workspace
-    ):
-        return MORE_TALLY
-    return DONE
+    settled = settle_all_moves(tables, workspace, stream, event)
+    return DONE if settled and rows_due(workspace, event + 1) + more <= free_rows(workspace) else MORE_TALLY
 
 
 @kernel
 def _capacity_left(workspace: Workspace) -> int:
     """Whether there is room for what was found."""
     n = workspace.n
-    if len(workspace.group_counted_state) - n[GROUP_TOP] + n[GROUP_FREE] < n[FRESH] * workspace.group.shape[1]:
+    if len(workspace.groups) - n[GROUP_TOP] + n[GROUP_FREE] < n[FRESH] * workspace.held_groups.shape[1]:
         return MORE_GROUPS
     if 2 * (n[TIMED] + n[RANKED]) + n[FRESH] >= len(workspace.timed):
         return MORE_EXPIRY_HEAPS
@@ -203,11 +190,11 @@ def _forget(workspace: Workspace) -> None:
     """Free what an event made that cannot be taken yet."""
     n = workspace.n
     for at in range(n[FRESH]):
-        free_instance(workspace, workspace.fresh[at])
+        free_instance(workspace, workspace.fresh[at].instance)
     for at in range(n[ENDED]):
         state = workspace.ended[at]
-        free_instance(workspace, workspace.best[state])
-        workspace.best[state] = NONE
+        free_instance(workspace, workspace.states[state].best)
+        workspace.states[state].best = NONE
     n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
 
 
@@ -215,39 +202,44 @@ def _forget(workspace: Workspace) -> None:
 def _note_move(tables: Tables, workspace: Workspace, link: int, instance: int, age: int) -> None:
     """Note an advance of an instance that counts moves of its own; of several by rival links the first in rank."""
     n = workspace.n
+    edge, mover = tables.links[link], workspace.movers[instance]
     row = n[MOVED]
-    if tables.rival[link] and workspace.moved_serial[instance] == n[SERIAL]:
-        row = workspace.moved_row[instance]
-        if tables.rank[workspace.moved[row, 1]] <= tables.rank[link]:
+    if edge.rival and mover.moved_serial == n[SERIAL]:
+        row = mover.moved_row
+        if tables.links[workspace.moved[row].link].rank <= edge.rank:
             return
     else:
         n[MOVED] += 1
-    if tables.rival[link]:
-        workspace.moved_serial[instance], workspace.moved_row[instance] = n[SERIAL], row
-    workspace.moved[row, 0], workspace.moved[row, 1], workspace.moved[row, 2] = instance, link, age
+    if edge.rival:
+        mover.moved_serial, mover.moved_row = n[SERIAL], row
+    move = workspace.moved[row]
+    move.instance, move.link, move.age = instance, link, age
 
 
 @kernel
 def _mark(tables: Tables, workspace: Workspace, link: int, instance: int) -> None:
     """Note which groups of an instance advance by a link."""
     n = workspace.n
-    for move in range(tables.move_at[link], tables.move_at[link + 1]):
-        group = workspace.group[instance, tables.move_role[move]] if instance != 0 else tables.move_role[move]
-        advance_counter = tables.move_advance_counter[move]
-        first = workspace.group_marks[group, ADVANCED] != n[SERIAL]
-        if not first and workspace.group_marks[group, BY_COUNTER] == advance_counter:
+    edge = tables.links[link]
+    for at in range(edge.move_at, tables.links[link + 1].move_at):
+        move = tables.moves[at]
+        number = workspace.held_groups[instance, move.role] if instance != 0 else move.role
+        group = workspace.groups[number]
+        first = group.advanced != n[SERIAL]
+        if not first and group.by_counter == move.advance_counter:
             continue
         row = n[FIRED]
-        if tables.rival[link] and instance == 0 and not first:
+        if edge.rival and instance == 0 and not first:
             row = 0
-            while workspace.fired[row, 0] != group:
+            while workspace.fired[row].group != number:
                 row += 1
-            if tables.rank[workspace.fired[row, 2]] <= tables.rank[link]:
+            if tables.links[workspace.fired[row].link].rank <= edge.rank:
                 continue
         else:
             n[FIRED] += 1
-        workspace.group_marks[group, ADVANCED], workspace.group_marks[group, BY_COUNTER] = n[SERIAL], advance_counter
-        workspace.fired[row, 0], workspace.fired[row, 1], workspace.fired[row, 2] = group, advance_counter, link
+        group.advanced, group.by_counter = n[SERIAL], move.advance_counter
+        firing = workspace.fired[row]
+        firing.group, firing.advance_counter, firing.link = number, move.advance_counter, link
 
 
 @kernel
@@ -255,22 +247,22 @@ def _end(workspace: Workspace, made: int, parent: int, event: int) -> None:
     """Of the instances that complete a subscription keep the smallest."""
     n = workspace.n
     if n[TRACING]:
-        append_trace(workspace, COMPLETED, workspace.serial[parent], event, NONE, NONE)
-    state = workspace.state[made]
-    best = workspace.best[state]
+        append_trace(workspace, COMPLETED, workspace.instances[parent].serial, event, NONE, NONE)
+    state = workspace.instances[made].state
+    best = workspace.states[state].best
     if best == NONE:
         workspace.ended[n[ENDED]] = state
-        workspace.best[state] = made
+        workspace.states[state].best = made
         n[ENDED] += 1
     elif text_order(workspace, made, best) < 0:
         free_instance(workspace, best)
-        workspace.best[state] = made
+        workspace.states[state].best = made
     else:
         free_instance(workspace, made)
 
 
 @kernel
-def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, values: IntArray, rank: int) -> None:
+def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, rank: int) -> None:
     """Change what an event changes."""
     n = workspace.n
     now, weight = stream.weight[event + 1] - stream.weight[event], stream.weight[event + 1]
@@ -280,41 +272,39 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
     prefetch_ends(tables, workspace, nonwaiting)
     n[DISCARDED] = n[PENDING]
     for at in range(n[PENDING]):
-        workspace.discarded[at], workspace.discarded_state[at] = (
-            workspace.pending[at],
-            workspace.state[workspace.pending[at]],
-        )
-        remove(tables, workspace, workspace.pending[at], event)
+        instance, discard = workspace.pending[at], workspace.discarded[at]
+        discard.instance, discard.state = instance, workspace.instances[instance].state
+        remove(tables, workspace, instance, event)
     n[PENDING] = 0
     time = stream.time[event]
-    _expire(tables, workspace, stream, workspace.timed, TIMED, time, event, time, rank, values)
-    _expire(tables, workspace, stream, workspace.ranked, RANKED, rank, event, time, rank, values)
+    _expire(tables, workspace, stream, event, time, rank)
     for at in range(n[FRESH]):
-        made, parent = workspace.fresh[at], workspace.parent[workspace.fresh[at]]
+        made = workspace.fresh[at].instance
         kept = add(tables, workspace, stream, made, weight)
-        workspace.kept[at] = kept
+        workspace.fresh[at].kept = kept
         if n[TRACING]:
+            this = workspace.instances[made]
             if kept == made:
-                append_trace(
-                    workspace, BEGUN, workspace.serial[made], event, row_digest(workspace, made), workspace.state[made]
-                )
-            append_trace(workspace, EDGE, workspace.serial[parent], event, workspace.serial[kept], NONE)
+                append_trace(workspace, BEGUN, this.serial, event, row_digest(workspace, made), this.state)
+            parent = workspace.instances[this.parent]
+            append_trace(workspace, EDGE, parent.serial, event, workspace.instances[kept].serial, NONE)
     for at in range(nonwaiting):
-        group = workspace.nonwaiting_groups[at]
-        counted_state = workspace.group_counted_state[group]
-        fallbacks = tables.fallback_state_at[counted_state + 1] - tables.fallback_state_at[counted_state]
-        end = end_of(tables, workspace, group)
-        workspace.group_end[group] = end
-        workspace.left[tables.left_at[counted_state] + end] += now
-        if n[TRACING] and end < fallbacks and workspace.group_marks[group, ADVANCED] != n[SERIAL]:
-            _trace_fallback(
-                tables, workspace, event, group, tables.fallback_states[tables.fallback_state_at[counted_state] + end]
-            )
+        number = workspace.nonwaiting_groups[at]
+        group = workspace.groups[number]
+        counted_state = tables.counted_states[group.counted_state]
+        fallbacks = tables.counted_states[group.counted_state + 1].fallback_state_at - counted_state.fallback_state_at
+        end = end_of(tables, workspace, number)
+        group.end = end
+        workspace.left[counted_state.left_at + end] += now
+        if n[TRACING] and end < fallbacks and group.advanced != n[SERIAL]:
+            fallback_state = tables.fallback_states[counted_state.fallback_state_at + end]
+            _trace_fallback(tables, workspace, event, number, fallback_state)
     for at in range(n[FIRED]):
-        group, advance_counter = workspace.fired[at, 0], workspace.fired[at, 1]
-        workspace.advanced[advance_counter] += now
-        if not tables.advance_counter_waits[advance_counter]:
-            workspace.fired_left[tables.fired_at[advance_counter] + workspace.group_end[group]] += now
+        firing = workspace.fired[at]
+        counter = tables.advance_counters[firing.advance_counter]
+        workspace.advanced[firing.advance_counter] += now
+        if not counter.waits:
+            workspace.fired_left[counter.fired_at + workspace.groups[firing.group].end] += now
     _count_fallbacks(tables, workspace, event, time, rank, now)
     _count_stays(tables, workspace, stream, event, now)
     n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
@@ -325,11 +315,11 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, va
 def _count_advances(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
     """Count the advances of instances that count moves of their own."""
     for row in range(workspace.n[MOVED]):
-        instance, link = workspace.moved[row, 0], workspace.moved[row, 1]
-        settle_moves(tables, workspace, stream, instance, event)
-        workspace.moved[row, 3] = workspace.age[instance]
-        kind = len(tables.pending) + link
-        tally(workspace, kind, workspace.moved[row, 3], tables.target[link], workspace.moved[row, 2], weight)
+        move = workspace.moved[row]
+        settle_moves(tables, workspace, stream, move.instance, event)
+        move.age_before = workspace.movers[move.instance].age
+        kind = len(tables.states) - 1 + move.link
+        tally(workspace, kind, move.age_before, tables.links[move.link].target, move.age, weight)
 
 
 @kernel
@@ -337,62 +327,58 @@ def _count_fallbacks(tables: Tables, workspace: Workspace, event: int, time: int
     """Count where those of them went back that last for one event."""
     n = workspace.n
     for at in range(n[DISCARDED]):
-        instance, state = workspace.discarded[at], workspace.discarded_state[at]
-        if not tables.by_instance[state]:
+        instance, state = workspace.discarded[at].instance, workspace.discarded[at].state
+        if not tables.states[state].by_instance:
             continue
-        source = workspace.source[instance]
+        mover = workspace.movers[instance]
+        source = mover.source
         found = NONE
         if (
             source != NONE
-            and workspace.state[source] > 0
-            and workspace.serial[source] == workspace.source_serial[instance]
+            and workspace.instances[source].state > 0
+            and workspace.instances[source].serial == mover.source_serial
         ):
             found = source
-            for fall in range(tables.falls_at[state], tables.falls_at[state + 1]):
-                for fresh in range(n[FRESH]):
+            for fall in range(tables.deadlines[state].falls_at, tables.deadlines[state + 1].falls_at):
+                for number in range(n[FRESH]):
                     # One that others stand for has its own source all the same.
-                    made, kept = workspace.fresh[fresh], workspace.kept[fresh]
+                    made, kept = workspace.fresh[number].instance, workspace.fresh[number].kept
                     if (
                         found == source
-                        and workspace.state[kept] == tables.falls[fall]
-                        and workspace.source[made] == source
+                        and workspace.instances[kept].state == tables.falls[fall]
+                        and workspace.movers[made].source == source
                     ):
                         found = kept
-        workspace.fell_state[instance] = GONE if found == NONE else workspace.state[found]
-        workspace.fell_age[instance] = 0
+        mover.fell_state, mover.fell_age = GONE, 0
         if found != NONE:
-            workspace.fell_age[instance] = age_at(tables, workspace, found, time, rank)
-        tally(
-            workspace,
-            state,
-            workspace.age[instance],
-            workspace.fell_state[instance],
-            workspace.fell_age[instance],
-            weight,
-        )
+            mover.fell_state = workspace.instances[found].state
+            mover.fell_age = age_at(tables, workspace, found, time, rank)
+        tally(workspace, state, mover.age, mover.fell_state, mover.fell_age, weight)
         if n[TRACING] and found != NONE:
             advances = False
             for row in range(n[MOVED]):
-                advances = advances or workspace.moved[row, 0] == instance
+                advances = advances or workspace.moved[row].instance == instance
             if not advances:
-                append_trace(workspace, EDGE, workspace.serial[instance], event, workspace.serial[found], NONE)
+                serial = workspace.instances[instance].serial
+                append_trace(workspace, EDGE, serial, event, workspace.instances[found].serial, NONE)
 
 
 @kernel
 def _count_stays(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
     """Count of each advance what the instance counted beside it."""
     for row in range(workspace.n[MOVED]):
-        instance, link = workspace.moved[row, 0], workspace.moved[row, 1]
-        state, age = tables.source[link], 0
-        if tables.pending[state]:
-            state, age = workspace.fell_state[instance], workspace.fell_age[instance]
-        elif workspace.state[instance] == NONE:
+        move = workspace.moved[row]
+        mover = workspace.movers[move.instance]
+        state, age = tables.links[move.link].source, 0
+        if tables.states[state].pending:
+            state, age = mover.fell_state, mover.fell_age
+        elif workspace.instances[move.instance].state == NONE:
             state = GONE
         else:
-            settle_moves(tables, workspace, stream, instance, event + 1)
-            age = workspace.age[instance]
-        kind = len(tables.pending) + len(tables.rival) + link
-        tally(workspace, kind, workspace.moved[row, 3], state, age, weight)
+            settle_moves(tables, workspace, stream, move.instance, event + 1)
+            age = mover.age
+        kind = len(tables.states) - 1 + len(tables.links) - 1 + move.link
+        tally(workspace, kind, move.age_before, state, age, weight)
 
 
 @kernel
@@ -401,18 +387,19 @@ def _trace_fallback(tables: Tables, workspace: Workspace, event: int, group: int
     n = workspace.n
     row = NONE
     for instance in range(1, n[TOP]):
-        if workspace.state[instance] <= 0 or row != NONE:
+        state = workspace.instances[instance].state
+        if state <= 0 or row != NONE:
             continue
-        first = tables.role_at[workspace.state[instance]]
-        for role in range(first, tables.role_at[workspace.state[instance] + 1]):
-            holds = tables.role_counted_state[role] == counted_state
-            if holds and falls_to(workspace, group, workspace.group[instance, role - first]):
+        first = tables.states[state].role_at
+        for role in range(first, tables.states[state + 1].role_at):
+            holds = tables.roles[role].counted_state == counted_state
+            if holds and falls_to(workspace, group, workspace.held_groups[instance, role - first]):
                 row = row_digest(workspace, instance)
     for at in range(n[DISCARDED]):
-        instance = workspace.discarded[at]
-        for role in range(workspace.group.shape[1]):
-            if workspace.group[instance, role] == group:
-                append_trace(workspace, FELL, workspace.serial[instance], event, row, NONE)
+        instance = workspace.discarded[at].instance
+        for role in range(workspace.held_groups.shape[1]):
+            if workspace.held_groups[instance, role] == group:
+                append_trace(workspace, FELL, workspace.instances[instance].serial, event, row, NONE)
                 break
 
 
@@ -422,42 +409,42 @@ def _emit_matches(workspace: Workspace, event: int) -> None:
     n = workspace.n
     for at in range(n[ENDED]):
         state = workspace.ended[at]
-        best = workspace.best[state]
+        best = workspace.states[state].best
         row = n[FOUND]
-        workspace.found[row, 0], workspace.found[row, 1], workspace.found[row, 2] = event, state, workspace.mask[best]
+        match_ = workspace.found[row]
+        match_.event, match_.state, match_.mask = event, state, workspace.instances[best].mask
         for operand in range(workspace.time.shape[1]):
             workspace.found_time[row, operand] = workspace.time[best, operand]
             workspace.found_position[row, operand] = workspace.position[best, operand]
         n[FOUND] += 1
-        workspace.best[state] = NONE
+        workspace.states[state].best = NONE
         free_instance(workspace, best)
 
 
 @kernel
-def _expire(
-    tables: Tables, workspace: Workspace, stream: Stream, heap: IntArray, column: int, now: int, event: int, time: int,
-    rank: int, values: IntArray,
-) -> None:  # fmt: skip
-    """Remove instances that are due in a heap and that no continuation completes any more."""
+def _expire(tables: Tables, workspace: Workspace, stream: Stream, event: int, time: int, rank: int) -> None:
+    """Remove instances that are due and that no continuation completes any more."""
     n = workspace.n
-    while n[column] > 0 and heap[0, 0] < now:
-        when, instance, serial = heap[0, 0], heap[0, 1], heap[0, 2]
-        n[column] = pop(heap, n[column])
-        due_time, due_rank = workspace.due_time[instance], workspace.due_rank[instance]
-        # Rows of the heap may be of instances that are gone, or older than the instance's assignment.
-        if workspace.state[instance] <= 0 or workspace.serial[instance] != serial:
-            continue
-        if when != (due_time if column == TIMED else due_rank):
-            continue
-        counted = tables.by_instance[workspace.state[instance]]
-        if counted:
-            settle_moves(tables, workspace, stream, instance, event)
-        if n[TRACING]:
-            append_age_trace(workspace, LOOKED_AT, instance, event)
-        if is_completable(tables, workspace, instance, values, time, rank):
-            schedule_expiry(workspace, instance, due_time, due_rank)
-        else:
+    # One loop, not two calls: what they call goes into each of them.
+    for column in range(TIMED, RANKED + 1):
+        heap, now = (workspace.timed, time) if column == TIMED else (workspace.ranked, rank)
+        while n[column] > 0 and heap[0, 0] < now:
+            when, instance, serial = heap[0, 0], heap[0, 1], heap[0, 2]
+            n[column] = pop(heap, n[column])
+            this = workspace.instances[instance]
+            due_time, due_rank = this.due_time, this.due_rank
+            # Rows of the heap may be of instances that are gone, or older than the instance's assignment.
+            if this.state <= 0 or this.serial != serial or when != (due_time if column == TIMED else due_rank):
+                continue
+            counted = tables.states[this.state].by_instance
+            if counted:
+                settle_moves(tables, workspace, stream, instance, event)
+            if n[TRACING]:
+                append_age_trace(workspace, LOOKED_AT, instance, event)
+            if is_completable(tables, workspace, instance, time, rank):
+                schedule_expiry(workspace, instance, due_time, due_rank)
+                continue
             if counted:
                 weight = stream.weight[event + 1] - stream.weight[event]
-                tally(workspace, workspace.state[instance], workspace.age[instance], GONE, 0, weight)
+                tally(workspace, this.state, workspace.movers[instance].age, GONE, 0, weight)
             remove(tables, workspace, instance, event)

@@ -15,6 +15,23 @@ from patternlake.udfs.machines.graph.counted_states import CountedStates, counte
 from patternlake.udfs.machines.graph.lineages import Lineages, lineages_of
 from patternlake.udfs.machines.graph.merged import Graph, Link, graph_of
 from patternlake.udfs.machines.query import MOST_OPERANDS, Primitive, Subscription
+from patternlake.udfs.machines.row_types import (
+    ADVANCE_COUNTER,
+    AGREEMENT,
+    BOUND,
+    COMPLETION_PATH,
+    COUNTED_STATE,
+    DEADLINE,
+    JOIN,
+    LIMIT,
+    LINK,
+    MOVE,
+    OPEN,
+    PRIMITIVE,
+    ROLE,
+    STATE,
+    Rows,
+)
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -27,125 +44,62 @@ DEAD, ENDS = 0, 1
 
 
 class Tables(NamedTuple):
-    """S states, K links, P primitives, L completion paths, Q counted states. ``x_at`` of n + 1 values divides the
-    arrays ``x_…`` in n.
+    """S states, K links, P primitives, L completion paths, Q counted states. ``x_at`` of one row and of the next one
+    tell where in another array what belongs to the row begins and ends; for that each has one row more than there are.
 
     Attributes
     ----------
-    pending, final
-        bool[S]: the state lasts for one event; it completes a subscription.
-    plain
-        bool[S]: the state waits, and instances of it that bound the same operands are the same and live for good.
-    lasting
-        bool[S]: instances of it live for good: they can be completed, and no condition, join or window can prevent it.
-    exact, earliest
-        int64[S]: operands, as bits, whose times tell instances apart, and those that may be as early as they like.
-    ahead_at
-        int64[S + 1]: completion paths of each state.
-    missing
-        int64[L]: operands that a completion path misses, where the window counts events.
-    bound_at, bound_one, bound_other, bound_most
-        Bounds of each completion path: the time of one is at most so much after that of the other; operands, `NOW`,
-        `FIRST`.
-    agree_at, agree_variables, agree_columns
-        Of each completion path groups of variables and columns of the partition, as bits, that agree.
-    link_at
-        int64[P + 1]: links of each primitive.
-    source, target, operand
-        int64[K].
-    out_at, out
-        Links out of each state.
-    limit_at, limit_operand, limit_after, limit_low, limit_high, limit_absolute
-        Time conditions of each link: of the time of its event after that of an operand (`limit_after` False: before).
-    join_at, join_variable, join_column
-        Joins of each primitive.
-    move_at, move_role, move_advance_counter
-        Of each link what it does to roles of its source.
-    role_at, role_counted_state, role_without
-        Roles of each state.
-    by_instance, timed
-        bool[S]: instances of the state count moves of their own; they have ages.
-    most, most_events, most_closed
-        int64[S]: how much can be left, as `ages.age_of` takes it.
-    opens_at, opens_operand, opens_low
-        Lower bounds on what comes after operands, of each state.
-    falls_at, falls
-        Of each state that lasts for one event, and whose instances count moves of their own, the states of that kind
-        to which one that is discarded may go, the furthest first.
-    boundary_at, boundaries
-        Of each state that lasts for one event the last states before it that wait.
-    rival
-        bool[K]: another link of the same subscription leads out of the source, so that one event may follow both.
-    rank
-        int64[K]: of two rivals the one with the smaller rank counts as the move.
-    waits, fallback_state_at, fallback_states
-        Of each counted state.
-    advance_counter_state, advance_counter_waits
-        The counted state of each advance counter, and whether it waits.
-    left_at, fired_at
-        For each counted state and for each advance counter where its counts begin of what became of those that don't
-        wait: one for each fallback state, and one for `DEAD`.
+    states, deadlines
+        [S + 1] of `STATE` and of `DEADLINE`.
+    links
+        [K + 1] of `LINK`; those of one primitive lie side by side.
+    primitives
+        [P + 1] of `PRIMITIVE`.
+    completion_paths, bounds, agreements
+        [L + 1] of `COMPLETION_PATH`, and what they ask for, of `BOUND` and `AGREEMENT`.
+    limits
+        Time conditions of each link, of `LIMIT`.
+    joins
+        Of each primitive, of `JOIN`.
+    moves
+        What each link does to roles of its source, of `MOVE`.
+    roles
+        Of each state, of `ROLE`.
+    opens
+        Lower bounds on what comes after operands, of each state, of `OPEN`.
+    counted_states, advance_counters
+        [Q + 1] of `COUNTED_STATE`, and of `ADVANCE_COUNTER`.
+    out
+        int32: links out of each state.
+    falls
+        int32: of each state that lasts for one event, and whose instances count moves of their own, the states of that
+        kind to which one that is discarded may go, the furthest first.
+    boundaries
+        int32: of each state that lasts for one event the last states before it that wait.
+    fallback_states
+        int32: of each counted state.
     window_time, window_events
         One of them `FOREVER` or both.
     """
 
-    pending: BoolArray
-    final: BoolArray
-    plain: BoolArray
-    lasting: BoolArray
-    exact: IntArray
-    earliest: IntArray
-    ahead_at: IntArray
-    missing: IntArray
-    bound_at: IntArray
-    bound_one: IntArray
-    bound_other: IntArray
-    bound_most: IntArray
-    agree_at: IntArray
-    agree_variables: IntArray
-    agree_columns: IntArray
-    link_at: IntArray
-    source: IntArray
-    target: IntArray
-    operand: IntArray
-    out_at: IntArray
-    out: IntArray
-    limit_at: IntArray
-    limit_operand: IntArray
-    limit_after: BoolArray
-    limit_low: IntArray
-    limit_high: IntArray
-    limit_absolute: BoolArray
-    join_at: IntArray
-    join_variable: IntArray
-    join_column: IntArray
-    move_at: IntArray
-    move_role: IntArray
-    move_advance_counter: IntArray
-    role_at: IntArray
-    role_counted_state: IntArray
-    role_without: IntArray
-    by_instance: BoolArray
-    timed: BoolArray
-    most: IntArray
-    most_events: IntArray
-    most_closed: IntArray
-    opens_at: IntArray
-    opens_operand: IntArray
-    opens_low: IntArray
-    falls_at: IntArray
-    falls: IntArray
-    boundary_at: IntArray
-    boundaries: IntArray
-    rival: BoolArray
-    rank: IntArray
-    waits: BoolArray
-    fallback_state_at: IntArray
-    fallback_states: IntArray
-    advance_counter_state: IntArray
-    advance_counter_waits: BoolArray
-    left_at: IntArray
-    fired_at: IntArray
+    states: Rows
+    deadlines: Rows
+    links: Rows
+    primitives: Rows
+    completion_paths: Rows
+    bounds: Rows
+    agreements: Rows
+    limits: Rows
+    joins: Rows
+    moves: Rows
+    roles: Rows
+    opens: Rows
+    counted_states: Rows
+    advance_counters: Rows
+    out: NDArray[np.int32]
+    falls: NDArray[np.int32]
+    boundaries: NDArray[np.int32]
+    fallback_states: NDArray[np.int32]
     window_time: np.int64
     window_events: np.int64
 
@@ -296,69 +250,82 @@ class _Maker:
             for state in states
         ]  # fmt: skip
         primitive_of = np.array([link.primitive for link in self.links], np.int64)
+        counters = counted_states.advance_counter_state
         return Tables(
-            pending=np.array([not graph.waits[state] and not graph.final[state] for state in states]),
-            final=np.array([bool(graph.final[state]) for state in states]),
-            plain=np.array(plain, np.bool_),
-            lasting=np.array(lasting, np.bool_),
-            exact=_integers(_bits(graph.asked[state] - early[state]) for state in states),
-            earliest=_integers(_bits(early[state]) for state in states),
-            ahead_at=_offsets(ahead),
-            missing=_integers(completion_path.missing for completion_path in completion_paths),
-            bound_at=_offsets(bounds),
-            bound_one=_column(bounds, 0),
-            bound_other=_column(bounds, 1),
-            bound_most=_column(bounds, 2),
-            agree_at=_offsets(agreeing),
-            agree_variables=_column(agreeing, 0),
-            agree_columns=_column(agreeing, 1),
-            link_at=np.searchsorted(primitive_of, np.arange(len(graph.primitives) + 1)).astype(np.int64),
-            source=_integers(link.source for link in self.links),
-            target=_integers(link.target for link in self.links),
-            operand=_integers(link.operand for link in self.links),
-            out_at=_offsets(out),
-            out=_integers(number for some in out for number in some),
-            limit_at=_offsets(limits),
-            limit_operand=_column(limits, 0),
-            limit_after=_column(limits, 1).astype(np.bool_),
-            limit_low=_column(limits, 2),
-            limit_high=_column(limits, 3),
-            limit_absolute=_column(limits, 4).astype(np.bool_),
-            join_at=_offsets(joins),
-            join_variable=_column(joins, 0),
-            join_column=_column(joins, 1),
-            move_at=_offsets(moves),
-            move_role=_column(moves, 0),
-            move_advance_counter=_column(moves, 1),
-            role_at=_offsets(roles),
-            role_counted_state=_column(roles, 0),
-            role_without=_column(roles, 1),
-            by_instance=np.array(graph.by_instance, np.bool_),
-            timed=np.array(graph.timed, np.bool_),
-            most=_integers(ages.most),
-            most_events=_integers(ages.most_events),
-            most_closed=_integers(ages.most_closed),
-            opens_at=_offsets(graph.opens),
-            opens_operand=_column(graph.opens, 0),
-            opens_low=_column(graph.opens, 1),
-            falls_at=_offsets(lineages.falls),
-            falls=_integers(state for some in lineages.falls for state in some),
-            boundary_at=_offsets(lineages.boundaries),
-            boundaries=_integers(state for some in lineages.boundaries for state in some),
-            rival=np.array([lineages.rival[number] for number in self.order], np.bool_),
-            rank=_integers(self.rank(link) for link in self.links),
-            waits=np.array(counted_states.waits, np.bool_),
-            fallback_state_at=_offsets(counted_states.fallback_states),
-            fallback_states=_integers(
-                counted_state for fallback_states in counted_states.fallback_states for counted_state in fallback_states
+            states=_rows(
+                STATE,
+                len(states),
+                pending=[not graph.waits[state] and not graph.final[state] for state in states],
+                final=[bool(graph.final[state]) for state in states],
+                plain=plain,
+                lasting=lasting,
+                by_instance=graph.by_instance,
+                exact=[_bits(graph.asked[state] - early[state]) for state in states],
+                earliest=[_bits(early[state]) for state in states],
+                ahead_at=_offsets(ahead),
+                out_at=_offsets(out),
+                role_at=_offsets(roles),
             ),
-            advance_counter_state=_integers(counted_states.advance_counter_state),
-            advance_counter_waits=np.array(
-                [counted_states.waits[counted_state] for counted_state in counted_states.advance_counter_state],
-                np.bool_,
+            deadlines=_rows(
+                DEADLINE,
+                len(states),
+                timed=graph.timed,
+                most=ages.most,
+                most_events=ages.most_events,
+                most_closed=ages.most_closed,
+                opens_at=_offsets(graph.opens),
+                falls_at=_offsets(lineages.falls),
+                boundary_at=_offsets(lineages.boundaries),
             ),
-            left_at=_offsets(ends),
-            fired_at=_offsets([ends[counted_state] for counted_state in counted_states.advance_counter_state]),
+            links=_rows(
+                LINK,
+                len(self.links),
+                source=[link.source for link in self.links],
+                target=[link.target for link in self.links],
+                operand=[link.operand for link in self.links],
+                rival=[lineages.rival[number] for number in self.order],
+                rank=[self.rank(link) for link in self.links],
+                limit_at=_offsets(limits),
+                move_at=_offsets(moves),
+            ),
+            primitives=_rows(
+                PRIMITIVE,
+                len(graph.primitives),
+                link_at=np.searchsorted(primitive_of, np.arange(len(graph.primitives) + 1)),
+                join_at=_offsets(joins),
+            ),
+            completion_paths=_rows(
+                COMPLETION_PATH,
+                len(completion_paths),
+                missing=[completion_path.missing for completion_path in completion_paths],
+                bound_at=_offsets(bounds),
+                agree_at=_offsets(agreeing),
+            ),
+            bounds=_flat(BOUND, ("one", "other", "most"), bounds),
+            agreements=_flat(AGREEMENT, ("variables", "columns"), agreeing),
+            limits=_flat(LIMIT, ("operand", "after", "low", "high", "absolute"), limits),
+            joins=_flat(JOIN, ("variable", "column"), joins),
+            moves=_flat(MOVE, ("role", "advance_counter"), moves),
+            roles=_flat(ROLE, ("counted_state", "without"), roles),
+            opens=_flat(OPEN, ("operand", "low"), graph.opens),
+            counted_states=_rows(
+                COUNTED_STATE,
+                len(counted_states.waits),
+                waits=counted_states.waits,
+                fallback_state_at=_offsets(counted_states.fallback_states),
+                left_at=_offsets(ends),
+            ),
+            advance_counters=_rows(
+                ADVANCE_COUNTER,
+                len(counters),
+                state=counters,
+                waits=[counted_states.waits[counted_state] for counted_state in counters],
+                fired_at=_offsets([ends[counted_state] for counted_state in counters]),
+            ),
+            out=_numbers(out),
+            falls=_numbers(lineages.falls),
+            boundaries=_numbers(lineages.boundaries),
+            fallback_states=_numbers(counted_states.fallback_states),
             window_time=np.int64(within.amount) if within and not within.counted else FOREVER,
             window_events=np.int64(within.amount) if within and within.counted else FOREVER,
         )
@@ -375,14 +342,25 @@ def _bits(numbers: Iterable[int]) -> int:
     return found
 
 
-def _integers(values: Iterable[int]) -> IntArray:
-    return np.fromiter(values, np.int64)
-
-
 def _offsets(parts: Sequence[Sequence[object]]) -> IntArray:
     """Where each part begins in all of them together, and where the last one ends."""
     return np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)]).astype(np.int64)
 
 
-def _column(parts: Sequence[Sequence[tuple[int, ...]]], number: int) -> IntArray:
-    return _integers(int(row[number]) for part in parts for row in part)
+def _rows(kind: np.dtype[np.void], count: int, **fields: Sequence[int] | IntArray) -> Rows:
+    """A structured array of so many rows, and one more."""
+    made = np.zeros(count + 1, kind)
+    for name, values in fields.items():
+        made[name][: len(values)] = values
+    return made
+
+
+def _flat(kind: np.dtype[np.void], names: Sequence[str], parts: Sequence[Sequence[tuple[int, ...]]]) -> Rows:
+    """The rows of all parts, which have values of fields of these names, and one more."""
+    rows = [row for part in parts for row in part]
+    return _rows(kind, len(rows), **{name: [row[at] for row in rows] for at, name in enumerate(names)})
+
+
+def _numbers(parts: Iterable[Iterable[int]]) -> NDArray[np.int32]:
+    """All parts together, and one more."""
+    return np.array([*(number for part in parts for number in part), 0], np.int32)

@@ -6,6 +6,7 @@ larger ones and it goes on from there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +14,25 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.machines.kernels.hashing import MOST, mixed
-from patternlake.udfs.machines.kernels.layout import side_by_side
 from patternlake.udfs.machines.kernels.tables import BoolArray, Compiled, IntArray
+from patternlake.udfs.machines.row_types import (
+    DISCARD,
+    FIRING,
+    GROUP,
+    INSTANCE,
+    MADE,
+    MATCH,
+    MOVEMENT,
+    MOVER,
+    OCCUPANCY,
+    STATE_LIST,
+    Rows,
+)
 
 FloatArray = NDArray[np.float64]
 
 NONE = -1
+_INTEGER = np.dtype(np.int64)
 
 (TOP, FREE, FRESH, PENDING, GROUP_TOP, GROUP_FREE, NONWAITING_GROUPS, EMPTIED, TIMED, RANKED, SERIAL, FIRED, ENDED,
  FOUND, TRACED, TRACING, BORN, ROOTS, DISCARDED, MOVED, TALLIED, LIVE, SINCE, OFFSET, CLOCK) = range(25)  # fmt: skip
@@ -28,9 +42,6 @@ which on new instances count."""
 
 DONE, MORE_INSTANCES, MORE_GROUPS, MORE_FOUND, MORE_FIRED, MORE_TRACE, MORE_EXPIRY_HEAPS, MORE_TALLY = range(8)
 """What a kernel says when it stops."""
-
-ADVANCED, BY_COUNTER = range(2)
-"""Columns of `Workspace.group_marks`."""
 
 EDGE, COMPLETED, BEGUN, ENDED_AT, FELL, LOOKED_AT = range(6)
 """Kinds of rows of a trace."""
@@ -44,79 +55,62 @@ one by one.
 
 
 class Workspace(NamedTuple):
-    """N instances of states, O operands, V join variables, G groups, Q counted states.
+    """N instances of states, O operands, V join variables, G groups, Q counted states; R is the most roles of a state.
 
     Attributes
     ----------
     n
         int64: see above.
-    state, mask, first_time, first_rank, due_time, due_rank, serial, digest, previous, following
-        int64[N]: state of the graph (`NONE`: not in use); operands that are bound, as bits; time and rank of the first
-        event; when a new look at the completion paths is due; number of the instance; hash, or `NONE` of one that came
-        when its state had none; neighbours in the state's list.
+    instances, movers
+        [N] of `INSTANCE` and of `MOVER`.
     joins
         int64[N, V]: codes of values, `NONE` where a variable is not bound.
+    held_groups
+        int64[N, R]: the group for each role of the state.
     time, position
         int64[N, O] of the events that are bound.
-    group
-        int64[N, R]: the group for each role of the state.
-    free, fresh, kept, parent, pending, discarded
-        int64[N]: instances not in use; those that the current event made, what stands for them, and what of they are
-        made; those that last for one event;
-        those of them that the current event found.
-    discarded_state
-        int64[N]: their states.
-    ends_time, ends_rank
-        int64[N]: when no completion path is left.
-    opens, age, since
-        int64[N]: when lower bounds are reached, the age after the events before `since`, up to which moves are counted.
-    source, source_serial
-        int64[N]: of what lasts for one event the waiting instance that it is a copy of, and its serial.
-    moved_serial, moved_row
-        int64[N]: the last event that followed a rival link, and its row of `moved`.
-    fell_state, fell_age
-        int64[N]: of what was discarded what it went back to.
-    table, head
-        Hash table of instances that have a hash; first instance of each state.
+    values
+        int64[C]: codes of the partition's values of joined columns.
+    free
+        int64[N]: instances not in use.
+    fresh, discarded
+        [N] of `MADE` and of `DISCARD`: what the current event made, and found to last for one event.
+    pending
+        int64[N]: those that last for one event.
+    table
+        Hash table of instances that have a hash.
+    states
+        [S] of `STATE_LIST`.
     open
         bool[K]: links whose source holds instances. An event looks at all links of its primitives, which lie side by
         side; their sources don't.
-    occupied
-        bool[Q]: counted states with groups, of which discarded copies look at many.
     follows
         int64[K]: open links that an event follows.
-    best, ended
-        int64[S]: the smallest assignment that completes a final state at this event; such states.
-    group_counted_state, group_held, group_hash, group_end, group_nonwaiting_at
-        int64[G]: counted state, how many instances hold it, hash, what becomes of discarded copies at the current
-        event, and its index in `nonwaiting_groups`.
-    group_marks
-        int64[G, 2]: the last event at which a group advanced (`ADVANCED`), and by which advance counter (`BY_COUNTER`).
-    group_since
-        float64[G]: weight of the events before it was occupied.
+    ended
+        int64[S]: final states that this event completes.
+    groups
+        [G] of `GROUP`.
     group_joins
         int64[G, V].
     group_free, group_table, nonwaiting_groups, emptied
         Groups not in use; hash table; groups in counted states that don't wait; groups that nobody holds any more.
-    sets, set_count
+    counted_states
+        [Q] of `OCCUPANCY`.
+    occupied
+        bool[Q]: counted states with groups, of which discarded copies look at many.
+    sets
         int64[Q, ·]: which variables groups of a counted state bind.
-    counted_state_first, counted_state_others
-        int64[Q]: the group of a counted state that came when there was no other, or `NONE`, and how many there are
-        beside it. What the empty assignment holds always is the first group of its counted state.
     timed, ranked
         int64[·, 3]: heaps of (when, instance, serial).
-    fired
-        int64[·, 3]: (group, advance counter, link) of the advances of the current event.
-    moved
-        int64[·, 4]: (instance, link, age that what comes of it has, age of the instance before) of those that count
-        moves of their own.
+    fired, moved
+        Of `FIRING`: the advances of the current event; of `MOVEMENT`: those that instances count of their own.
     tally_keys, tally_weight
         int64[·, 2], float64[·]: hash table of the moves that instances counted, see `counting`.
-    visits, advanced, left, fired_left
-        float64 counts: events at which a counted state was occupied; advances of each advance counter; ends of counted
-        states that don't wait, and those of them that an advance counter's advances are among.
+    advanced, left, fired_left
+        float64 counts: advances of each advance counter; ends of counted states that don't wait, and those of them
+        that an advance counter's advances are among.
     found, found_time, found_position
-        int64[·, 3], int64[·, O], int64[·, O]: (event, state, mask) of matches, with their events.
+        Of `MATCH`, int64[·, O], int64[·, O]: matches, with their events.
     trace
         int64[·, 8]: (kind, serial, event, other, state): who descends from whom. An `EDGE` leads to the instance
         `other`, a `COMPLETED` to the end; an instance that is `BEGUN` has as `other` a hash of the row that it belongs
@@ -125,97 +119,53 @@ class Workspace(NamedTuple):
     """
 
     n: IntArray
-    state: IntArray
-    mask: IntArray
-    first_time: IntArray
-    first_rank: IntArray
-    due_time: IntArray
-    due_rank: IntArray
-    serial: IntArray
-    digest: IntArray
-    previous: IntArray
-    following: IntArray
+    instances: Rows
+    movers: Rows
     joins: IntArray
+    held_groups: IntArray
     time: IntArray
     position: IntArray
-    group: IntArray
-    ends_time: IntArray
-    ends_rank: IntArray
-    opens: IntArray
-    age: IntArray
-    since: IntArray
-    source: IntArray
-    source_serial: IntArray
-    moved_serial: IntArray
-    moved_row: IntArray
-    fell_state: IntArray
-    fell_age: IntArray
+    values: IntArray
     free: IntArray
-    fresh: IntArray
-    kept: IntArray
-    parent: IntArray
+    fresh: Rows
+    discarded: Rows
     pending: IntArray
-    discarded: IntArray
-    discarded_state: IntArray
     table: IntArray
-    head: IntArray
+    states: Rows
     open: BoolArray
-    occupied: BoolArray
     follows: IntArray
-    best: IntArray
     ended: IntArray
-    group_counted_state: IntArray
-    group_held: IntArray
-    group_hash: IntArray
-    group_marks: IntArray
-    group_end: IntArray
-    group_nonwaiting_at: IntArray
-    group_since: FloatArray
+    groups: Rows
     group_joins: IntArray
     group_free: IntArray
     group_table: IntArray
     nonwaiting_groups: IntArray
     emptied: IntArray
+    counted_states: Rows
+    occupied: BoolArray
     sets: IntArray
-    set_count: IntArray
-    counted_state_first: IntArray
-    counted_state_others: IntArray
     timed: IntArray
     ranked: IntArray
-    fired: IntArray
-    moved: IntArray
+    fired: Rows
+    moved: Rows
     tally_keys: IntArray
     tally_weight: FloatArray
-    visits: FloatArray
     advanced: FloatArray
     left: FloatArray
     fired_left: FloatArray
-    found: IntArray
+    found: Rows
     found_time: IntArray
     found_position: IntArray
     trace: IntArray
 
 
-_INSTANCES = (
-    "state", "mask", "previous", "following", "parent", "serial", "digest", "first_time", "first_rank", "due_time",
-    "due_rank", "joins", "group", "time", "position",
-)  # fmt: skip
-_COUNTED = (
-    "ends_time", "ends_rank", "opens", "age", "since", "source", "source_serial", "moved_serial", "moved_row",
-    "fell_state", "fell_age",
-)  # fmt: skip
-_GROUPS = (
-    "group_counted_state", "group_held", "group_hash", "group_marks", "group_end", "group_nonwaiting_at",
-    "group_since", "group_joins",
-)  # fmt: skip
-"""What lies side by side of each instance and of each group, as kernels touch it together; `_COUNTED` of those
-instances that count moves of their own."""
-_LISTS = {
-    MORE_INSTANCES: ("free", "fresh", "kept", "pending", "discarded", "discarded_state"),
-    MORE_GROUPS: ("group_free", "nonwaiting_groups", "emptied"),
+_BINDINGS = ("joins", "held_groups", "time", "position")
+"""Lie in one row of memory with each instance, as kernels touch them together."""
+_GROWING: dict[int, tuple[str, ...]] = {
+    MORE_INSTANCES: ("movers", "free", "fresh", "discarded", "pending"),
+    MORE_GROUPS: ("groups", "group_joins", "group_free", "nonwaiting_groups", "emptied"),
     MORE_FOUND: ("found", "found_time", "found_position"),
     MORE_FIRED: ("fired", "moved"),
-    MORE_TALLY: (),
     MORE_TRACE: ("trace",),
     MORE_EXPIRY_HEAPS: ("timed", "ranked"),
 }
@@ -234,96 +184,101 @@ def new_workspace(compiled: Compiled, *, tracing: bool = False, size: int = 256)
         Capacities to begin with, a power of two.
     """
     tables = compiled.tables
-    states, counted_states = len(tables.pending), len(tables.waits)
+    states, counted_states = len(tables.states) - 1, len(tables.counted_states) - 1
     variables, operands = max(1, len(compiled.variables)), compiled.operands
-    roles = max(1, int(np.diff(tables.role_at)[1:].max(initial=0)))
-    roots = int(tables.role_at[1])
+    roles = max(1, int(np.diff(tables.states["role_at"])[1:].max(initial=0)))
+    roots = int(tables.states[1]["role_at"])
     groups = size + roots
-
-    def whole(*shape: int) -> IntArray:
-        return np.full(shape, NONE, np.int64)
-
     # The empty assignment is instance 0; its groups are those of the same numbers as its roles.
-    counted_state_first = whole(counted_states)
-    counted_state_first[tables.role_counted_state[:roots]] = np.arange(roots)
+    occupancies = _unset(counted_states, OCCUPANCY)
+    occupancies["others"] = occupancies["sets"] = 0
+    occupancies["first"][tables.roles["counted_state"][:roots]] = np.arange(roots)
     n = np.zeros(CLOCK + 1, np.int64)
     n[TOP], n[GROUP_TOP], n[ROOTS], n[TRACING] = 1, roots, roots, tracing
-    widths = {
-        "joins": (variables,), "group": (roles,), "time": (operands,), "position": (operands,),
-        "group_marks": (2,), "group_joins": (variables,),
-    }  # fmt: skip
-    instance_arrays = {name: whole(size, *widths.get(name, ())) for name in _INSTANCES}
-    counted = {name: whole(size) for name in _COUNTED}
-    group_arrays = {name: whole(groups, *widths.get(name, ())) for name in _GROUPS}
-    counted_state_arrays = {
-        "visits": np.zeros(counted_states),
-        "counted_state_first": counted_state_first,
-        "counted_state_others": np.zeros(counted_states, np.int64),
-        "set_count": np.zeros(counted_states, np.int64),
-        "sets": np.zeros((counted_states, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
-    }
-    lists: dict[str, Any] = {name: whole(size) for name in _LISTS[MORE_INSTANCES]}
-    lists |= {name: whole(groups) for name in _LISTS[MORE_GROUPS]}
     workspace = Workspace(
         n=n,
-        **side_by_side(instance_arrays),
-        **side_by_side(counted),
-        **side_by_side({**group_arrays, "group_since": np.zeros(groups)}),
-        **side_by_side(counted_state_arrays),
-        **side_by_side({"head": whole(states), "best": whole(states)}),
-        **lists,
-        table=whole(4 * size),
-        open=tables.source == 0,
-        occupied=counted_state_first != NONE,
-        follows=whole(len(tables.source)),
-        ended=whole(states),
-        group_table=whole(4 * size),
-        timed=whole(size, 3),
-        ranked=whole(size, 3),
-        fired=whole(size, 3),
-        moved=whole(size, 4),
-        tally_keys=whole(TALLY, 2),
+        **_instances(size, (variables, roles, operands, operands)),
+        movers=_unset(size, MOVER),
+        values=_unset(len(compiled.columns)),
+        free=_unset(size),
+        fresh=_unset(size, MADE),
+        discarded=_unset(size, DISCARD),
+        pending=_unset(size),
+        table=_unset(4 * size),
+        states=_unset(states, STATE_LIST),
+        open=tables.links["source"][:-1] == 0,
+        follows=_unset(len(tables.links)),
+        ended=_unset(states),
+        groups=_unset(groups, GROUP),
+        group_joins=_unset((groups, variables)),
+        group_free=_unset(groups),
+        group_table=_unset(4 * size),
+        nonwaiting_groups=_unset(groups),
+        emptied=_unset(groups),
+        counted_states=occupancies,
+        occupied=occupancies["first"] != NONE,
+        sets=np.zeros((counted_states, min(MOST_SETS, 1 << min(variables, 6))), np.int64),
+        timed=_unset((size, 3)),
+        ranked=_unset((size, 3)),
+        fired=_unset(size, FIRING),
+        moved=_unset(size, MOVEMENT),
+        tally_keys=_unset((TALLY, 2)),
         tally_weight=np.zeros(TALLY),
-        advanced=np.zeros(len(tables.advance_counter_state)),
-        left=np.zeros(int(tables.left_at[-1])),
-        fired_left=np.zeros(int(tables.fired_at[-1])),
-        found=whole(size, 3),
-        found_time=whole(size, operands),
-        found_position=whole(size, operands),
-        trace=whole(size if tracing else 1, 8),
+        advanced=np.zeros(len(tables.advance_counters) - 1),
+        left=np.zeros(int(tables.counted_states[-1]["left_at"])),
+        fired_left=np.zeros(int(tables.advance_counters[-1]["fired_at"])),
+        found=_unset(size, MATCH),
+        found_time=_unset((size, operands)),
+        found_position=_unset((size, operands)),
+        trace=_unset((size if tracing else 1, 8)),
     )
-    workspace.state[0], workspace.mask[0] = 0, 0
-    workspace.group_counted_state[:roots] = tables.role_counted_state[:roots]
-    workspace.group_held[:roots] = 1
+    workspace.instances[0]["state"] = workspace.instances[0]["mask"] = 0
+    workspace.groups["counted_state"][:roots] = tables.roles["counted_state"][:roots]
+    workspace.groups["held"][:roots] = 1
     return workspace
+
+
+def _unset(shape: int | tuple[int, int], kind: np.dtype[Any] = _INTEGER) -> NDArray[Any]:
+    """Rows whose whole numbers are `NONE` and whose weights are 0."""
+    made = np.zeros(shape, kind)
+    if kind.names is None:
+        made[...] = NONE
+    for name in kind.names or ():
+        if kind[name] == _INTEGER:
+            made[name] = NONE
+    return made
+
+
+def _instances(size: int, widths: Sequence[int]) -> dict[str, NDArray[Any]]:
+    """So many instances and `_BINDINGS`, in one block."""
+    columns = INSTANCE.itemsize // _INTEGER.itemsize, *widths
+    rows, *bindings = np.split(_unset((size, sum(columns))), np.cumsum(columns)[:-1], axis=1)
+    return {"instances": rows.view(INSTANCE)[:, 0], **dict(zip(_BINDINGS, bindings, strict=True))}
 
 
 def enlarged(workspace: Workspace, wanted: int, least: int = 0) -> Workspace:
     """Twice the capacity for what a kernel asked for, or `least` if that is more."""
     if wanted == MORE_TALLY:
         return _more_tally(workspace)
-    blocks: tuple[tuple[str, ...], ...] = {
-        MORE_INSTANCES: (_INSTANCES, _COUNTED), MORE_GROUPS: (_GROUPS,)
-    }.get(wanted, ())  # fmt: skip
-    larger = {}
-    for name in (*(name for block in blocks for name in block), *_LISTS[wanted]):
+    larger: dict[str, NDArray[Any]] = {}
+    for name in _GROWING[wanted]:
         old = getattr(workspace, name)
-        size = max(2 * len(old), least)
-        larger[name] = np.full((size, *old.shape[1:]), NONE, old.dtype)
-        larger[name][: len(old)] = old
-    workspace = workspace._replace(**larger)
-    for block in blocks:
-        workspace = workspace._replace(**side_by_side({name: larger[name] for name in block}))
+        larger[name] = _unset((max(2 * len(old), least), *old.shape[1:]), old.dtype)
     if wanted == MORE_INSTANCES:
-        top = int(workspace.n[TOP])
-        used = np.flatnonzero((workspace.state[:top] > 0) & (workspace.digest[:top] != NONE))
-        return workspace._replace(table=_hashed(workspace.digest, used, len(workspace.state)))
+        larger |= _instances(len(larger["movers"]), [getattr(workspace, name).shape[1] for name in _BINDINGS])
+    for name, array in larger.items():
+        array[: len(getattr(workspace, name))] = getattr(workspace, name)
+    workspace = workspace._replace(**larger)
+    if wanted == MORE_INSTANCES:
+        instances = workspace.instances[: workspace.n[TOP]]
+        used = np.flatnonzero((instances["state"] > 0) & (instances["digest"] != NONE))
+        return workspace._replace(table=_hashed(instances["digest"], used, len(workspace.instances)))
     if wanted == MORE_GROUPS:
-        counted_state = workspace.group_counted_state[: workspace.n[GROUP_TOP]]
-        used = np.flatnonzero(
-            (counted_state >= 0) & (workspace.counted_state_first[counted_state] != np.arange(len(counted_state)))
-        )
-        return workspace._replace(group_table=_hashed(workspace.group_hash, used, len(workspace.group_counted_state)))
+        groups = workspace.groups[: workspace.n[GROUP_TOP]]
+        counted_state = groups["counted_state"]
+        first = workspace.counted_states["first"][counted_state]
+        used = np.flatnonzero((counted_state >= 0) & (first != np.arange(len(groups))))
+        return workspace._replace(group_table=_hashed(groups["digest"], used, len(workspace.groups)))
     return workspace
 
 

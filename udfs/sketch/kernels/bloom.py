@@ -16,9 +16,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from patternlake.udfs.subkernels import subkernel
 
 _HALF = np.uint64(32)
 _BYTE = np.uint64(3)
@@ -38,7 +39,7 @@ def _population_count(typing_context: Any, value: Any) -> Any:
     return value(value), generate
 
 
-@njit(cache=True, nogil=True)
+@subkernel
 def insert(row: NDArray[np.uint8], bits: np.uint64, hashes: int, at: np.uint64, step: np.uint64) -> None:
     """Set the `hashes` positions of the hash (at, step) in one filter of `bits` bits, bits < 2^32."""
     for _ in range(hashes):
@@ -48,7 +49,7 @@ def insert(row: NDArray[np.uint8], bits: np.uint64, hashes: int, at: np.uint64, 
         step = step * _MULTIPLIER + _INCREMENT
 
 
-@njit(cache=True, nogil=True)
+@subkernel
 def positions(bits: np.uint64, hashes: int, at: np.uint64, step: np.uint64, out: NDArray[np.uint32]) -> None:
     """Write the positions that `insert` sets to `out`, uint32[hashes]."""
     for i in range(hashes):
@@ -57,7 +58,7 @@ def positions(bits: np.uint64, hashes: int, at: np.uint64, step: np.uint64, out:
         step = step * _MULTIPLIER + _INCREMENT
 
 
-@njit(cache=True, nogil=True)
+@subkernel
 def count_ones(row: NDArray[np.uint8]) -> int:
     """The number of set bits of one filter."""
     ones = np.int64(0)

@@ -24,6 +24,7 @@ from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.search import BoolArray, blocks_of_states, least_after
 from patternlake.udfs.sketch.query import Alternative, IntArray, Layout, SketchPattern
 from patternlake.udfs.sketch.windows import Window
+from patternlake.udfs.subkernels import subkernel
 
 
 @dataclass(frozen=True)
@@ -260,7 +261,7 @@ def _kept(
     return kept, until
 
 
-@njit(cache=True)
+@subkernel
 def _inside(first: int, last: int, n: int, span_lo: IntArray, span_hi: IntArray, within: np.int64) -> bool:
     """True where there is a chain, and its least span is inside the window."""
     return bool(last < n and (within < 0 or span_lo[last] - span_hi[first] < within))

@@ -12,6 +12,7 @@ from numba import njit
 
 from patternlake.udfs.sketch.kernels.search import Rows, in_span
 from patternlake.udfs.sketch.query import IntArray, Layout
+from patternlake.udfs.subkernels import subkernel
 
 
 def is_chain(layout: Layout) -> bool:
@@ -20,7 +21,7 @@ def is_chain(layout: Layout) -> bool:
     return bool(single and not layout.run.any())
 
 
-@njit(cache=True)
+@subkernel
 def links_of(rows: Rows) -> IntArray:
     """From each row, as the operand of a slot, to the nearest next one of the following slot.
 

@@ -27,6 +27,7 @@ from patternlake.udfs.sketch.kernels.search import (
     single,
 )
 from patternlake.udfs.sketch.query import MOST_NAMES_OF_AND, IntArray, Layout
+from patternlake.udfs.subkernels import subkernel
 
 MOST = 1 << 62
 """Counts stop here; a count of `MOST` means that many or more."""
@@ -179,7 +180,7 @@ def _written(rows: Rows, layout: Layout, jobs: Jobs, capacity: IntArray, several
     return found, path
 
 
-@njit(cache=True)
+@subkernel
 def _falling(rows: Rows) -> bool:
     """Whether `span_hi` falls somewhere inside a key."""
     if rows.within < 0:
@@ -191,7 +192,7 @@ def _falling(rows: Rows) -> bool:
     return False
 
 
-@njit(cache=True)
+@subkernel
 def _table(rows: Rows, layout: Layout, falling: bool) -> IntArray:
     """Workspace for the ways of one search: int64[rows, states], twice the states where a floor may yet be unmet."""
     longest = 0
@@ -200,14 +201,14 @@ def _table(rows: Rows, layout: Layout, falling: bool) -> IntArray:
     return np.zeros((longest + 1, layout.state[-1] * (2 if falling else 1)), np.int64)
 
 
-@njit(cache=True)
+@subkernel
 def _doubled(array: IntArray) -> IntArray:
     result = np.empty(2 * len(array), np.int64)
     result[: len(array)] = array
     return result
 
 
-@njit(cache=True)
+@subkernel
 def _floors(rows: Rows, least: IntArray, start: int, end: int, falling: bool) -> IntArray:
     """The least `span_hi` that a match from `start` may have, each once: its own, and lesser ones behind it."""
     own = rows.span_hi[start]
@@ -235,12 +236,12 @@ def stops(rows: Rows) -> IntArray:
     return result
 
 
-@njit(cache=True)
+@subkernel
 def _add(left: int, right: int) -> int:
     return MOST if left >= MOST - right else left + right
 
 
-@njit(cache=True)
+@subkernel
 def _links(rows: Rows, layout: Layout, block_of: IntArray) -> tuple[IntArray, IntArray]:
     """For each state: 1 where the next row must be adjacent; the column of what must not lie before it, else -1."""
     linked = np.zeros(len(block_of), np.int64)
@@ -255,7 +256,7 @@ def _links(rows: Rows, layout: Layout, block_of: IntArray) -> tuple[IntArray, In
     return linked, gap
 
 
-@njit(cache=True)
+@subkernel
 def _stop(rows: Rows, least: IntArray, floor: int, start: int, end: int) -> int:
     """One behind the last row at which a match from `start`, of which some row has a `span_hi` of `floor`, may end."""
     if rows.within < 0:
@@ -270,19 +271,19 @@ def _stop(rows: Rows, least: IntArray, floor: int, start: int, end: int) -> int:
     return low
 
 
-@njit(cache=True)
+@subkernel
 def _inside(rows: Rows, row: int, floor: int) -> bool:
     """True where a match with this floor may have the row."""
     return bool(rows.within < 0 or (rows.span_hi[row] >= floor and rows.span_lo[row] - floor < rows.within))
 
 
-@njit(cache=True)
+@subkernel
 def _met(rows: Rows, row: int, floor: int, met: int) -> int:
     """1 where one of the rows taken, `row` the last of them, reaches the floor."""
     return 1 if met or rows.within < 0 or rows.span_hi[row] == floor else 0
 
 
-@njit(cache=True)
+@subkernel
 def _step(
     rows: Rows,
     layout: Layout,
@@ -309,7 +310,7 @@ def _step(
     return total
 
 
-@njit(cache=True)
+@subkernel
 def _after(layout: Layout, origin: int, row: int, state: int, met: int, ways: IntArray) -> int:
     """Ways to finish from `state`, reached by taking `row`."""
     states = layout.state[-1]
@@ -318,7 +319,7 @@ def _after(layout: Layout, origin: int, row: int, state: int, met: int, ways: In
     return int(ways[row - origin, state + states * (1 - met)])
 
 
-@njit(cache=True)
+@subkernel
 def _count_ways(
     rows: Rows,
     layout: Layout,
@@ -350,7 +351,7 @@ def _count_ways(
                 ways[row - origin, place] = _add(taken, ways[following - origin, place])
 
 
-@njit(cache=True)
+@subkernel
 def _write(
     rows: Rows,
     layout: Layout,
@@ -427,7 +428,7 @@ def _write(
                 last[depth] = min(last[depth], next_row(table, at + 1, gap[reached], end))
 
 
-@njit(cache=True)
+@subkernel
 def _next_of_block(rows: Rows, layout: Layout, table: IntArray, block: int, mask: int, row: int, end: int) -> int:
     """The first row at or after `row` that holds a slot of the block that `mask` leaves open."""
     base = layout.block[block]

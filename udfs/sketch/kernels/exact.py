@@ -43,7 +43,7 @@ def match_events(
     events
         All events, or those of `candidates.candidate_ranges`.
     policy, after_match, max_matches, truncate
-        As for `matching.match_nodes`; first rows are by (key, first position).
+        As for `matching.match_nodes_by_key`; first rows are by (key, first position).
     window
         Hides events outside of it; it does not change which events are neighbours, nor what WITHIN counts.
 

@@ -15,6 +15,7 @@ from numba import njit
 
 from patternlake.udfs.sketch.kernels.search import Rows, blocks_of_states, held, in_span, next_row, next_table, single
 from patternlake.udfs.sketch.query import IntArray, Layout
+from patternlake.udfs.subkernels import subkernel
 
 
 @njit(cache=True)
@@ -68,7 +69,7 @@ def matches_per_start(rows: Rows, layout: Layout, past_last: bool) -> tuple[IntA
     return keys[:count].copy(), found[:count].copy()
 
 
-@njit(cache=True)
+@subkernel
 def _place(
     rows: Rows,
     layout: Layout,
@@ -107,7 +108,7 @@ def _place(
     return first, last
 
 
-@njit(cache=True)
+@subkernel
 def _assign(
     rows: Rows, layout: Layout, table: IntArray, block: int, row: int, end: int, fixed: bool, found: IntArray
 ) -> tuple[int, int]:
@@ -164,7 +165,7 @@ def _assign(
     return end, end
 
 
-@njit(cache=True)
+@subkernel
 def _runs(rows: Rows, layout: Layout) -> tuple[IntArray, IntArray]:
     """For each row and ``,`` run: the earliest end of a run that begins there (-1: none), and the start of the nearest
     run from there on (earliest end, then earliest start; -1: none).
@@ -188,7 +189,7 @@ def _runs(rows: Rows, layout: Layout) -> tuple[IntArray, IntArray]:
     return run_last, run_from
 
 
-@njit(cache=True)
+@subkernel
 def _run_end(rows: Rows, layout: Layout, block_of: IntArray, block: int, after: int, row: int, end: int) -> int:
     """The earliest last row of adjacent rows, from `row` on, that fill the blocks ``block:after``; -1 for none."""
     if held(rows, layout, block, row) == 0:
@@ -226,7 +227,7 @@ def _run_end(rows: Rows, layout: Layout, block_of: IntArray, block: int, after: 
     return -1
 
 
-@njit(cache=True)
+@subkernel
 def _fill_run(rows: Rows, layout: Layout, block: int, after: int, first: int, last: int, found: IntArray) -> None:
     """The least rows, in text order, by which a run goes exactly from `first` to `last`."""
     begin, accept = layout.state[block], layout.state[after]
@@ -255,7 +256,7 @@ def _fill_run(rows: Rows, layout: Layout, block: int, after: int, first: int, la
         )
 
 
-@njit(cache=True)
+@subkernel
 def _fill_block(
     rows: Rows, layout: Layout, block: int, first: int, taken: int, length: int, possible: IntArray, found: IntArray
 ) -> int:

@@ -28,52 +28,6 @@ from patternlake.udfs.sketch.query import Alternative, IntArray, Layout, SketchP
 Flag = tuple[Hashable, BoolArray]
 
 
-def match_nodes(
-    pattern: SketchPattern,
-    hits: Hits,
-    *,
-    policy: str = "skip_till_next",
-    after_match: str = "past_last",
-    max_matches: int = 1_000_000,
-    truncate: bool = False,
-) -> Matches:
-    """Match a pattern on the nodes of one stream, or of one key.
-
-    Parameters
-    ----------
-    pattern
-        Compiled without verify (no DEFINE, no WHERE).
-    hits
-        Nodes sorted by position; `present` and `fp` have a column for each of ``pattern.names``.
-    policy
-        ``strict``, ``skip_till_next`` or ``skip_till_any``.
-    after_match
-        ``past_last`` or ``next``; ignored under ``skip_till_any``.
-    max_matches, truncate
-        More rows than `max_matches` are an error, or cut to the first by (first position, nodes in stream order).
-
-    Returns
-    -------
-    Matches
-        One row per match, one step per operand (an AND: per name), in text order.
-
-    Raises
-    ------
-    ArgumentError
-        An argument has no such value, or there are too many matches; the message says how many.
-    """
-    offsets = np.array([0, len(hits)], np.int64)
-    return match_nodes_by_key(
-        pattern,
-        hits,
-        offsets,
-        policy=policy,
-        after_match=after_match,
-        max_matches=max_matches,
-        truncate=truncate,
-    )
-
-
 def match_nodes_by_key(
     pattern: SketchPattern,
     hits: Hits,
@@ -84,11 +38,33 @@ def match_nodes_by_key(
     max_matches: int = 1_000_000,
     truncate: bool = False,
 ) -> Matches:
-    """Match a pattern for each of many keys.
+    """Match a pattern on the nodes of one stream, for each of many keys.
 
-    As `match_nodes`, but `hits` are sorted by (key, position), those of key k are
-    ``key_offsets[k]:key_offsets[k + 1]`` (int64[keys + 1]), and ``Matches.key`` tells the key. Limits count the rows of
-    all keys together.
+    Parameters
+    ----------
+    pattern
+        Compiled without verify (no DEFINE, no WHERE).
+    hits
+        Nodes sorted by (key, position); `present` and `fp` have a column for each of ``pattern.names``.
+    key_offsets
+        int64[keys + 1]: the nodes of key k are ``key_offsets[k]:key_offsets[k + 1]``; ``[0, len(hits)]`` without keys.
+    policy
+        ``strict``, ``skip_till_next`` or ``skip_till_any``.
+    after_match
+        ``past_last`` or ``next``; ignored under ``skip_till_any``.
+    max_matches, truncate
+        More rows than `max_matches`, of all keys together, are an error, or cut to the first by (key, first position,
+        nodes in stream order).
+
+    Returns
+    -------
+    Matches
+        One row per match, one step per operand (an AND: per name), in text order.
+
+    Raises
+    ------
+    ArgumentError
+        An argument has no such value, or there are too many matches; the message says how many.
     """
     check_arguments(policy, after_match, max_matches)
     rows = node_rows(pattern, hits, np.ascontiguousarray(key_offsets, np.int64))

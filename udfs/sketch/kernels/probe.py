@@ -74,13 +74,6 @@ def false_positive_rate(ones: ArrayLike, bits: ArrayLike, k: ArrayLike) -> NDArr
     return rate
 
 
-def any_false(fp: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
-    """1 − Π(1 − fp) along an axis: the probability that at least one of these answers is false (thesis 4.3)."""
-    with np.errstate(divide="ignore"):
-        exponent = np.log1p(-np.asarray(fp, np.float64)).sum(axis=axis)
-    return np.asarray(-np.expm1(exponent), np.float64)
-
-
 @njit(cache=True, nogil=True)
 def _probe_pairs(
     bits: NDArray[np.uint8],

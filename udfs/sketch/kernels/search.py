@@ -13,9 +13,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.sketch.query import IntArray, Layout
+from patternlake.udfs.subkernels import subkernel
 
 BoolArray = NDArray[np.bool_]
-UNLIMITED = np.int64(-1)
 
 
 class Rows(NamedTuple):
@@ -97,13 +97,13 @@ def least_after(values: IntArray, offsets: IntArray) -> IntArray:
     return result
 
 
-@njit(cache=True)
+@subkernel
 def next_row(table: IntArray, row: int, column: int, end: int) -> int:
     """The first row at or after `row` that has the flag, `end` where there is none."""
     return table[row, column] if row < end else end
 
 
-@njit(cache=True)
+@subkernel
 def in_span(rows: Rows, taken: IntArray) -> bool:
     """True where the least span of the rows of a match is inside the window."""
     if rows.within < 0:
@@ -131,7 +131,7 @@ def single(mask: int) -> bool:
     return mask & (mask - 1) == 0
 
 
-@njit(cache=True)
+@subkernel
 def blocks_of_states(layout: Layout) -> IntArray:
     """For each state but the accepting one, its block."""
     result = np.empty(layout.state[-1], np.int64)

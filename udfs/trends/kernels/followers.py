@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.sweep import allowed
 
@@ -17,7 +17,7 @@ _PLACE[[(int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58 for place in range(64)]
 """The place of a word's only bit, by the six highest bits of its product with the number above."""
 
 
-@njit(cache=True)
+@subkernel
 def most_followers(graph: Graph, u: int) -> int:
     """An upper bound of how many rows may follow u: the members of its leaves."""
     most = 0
@@ -30,7 +30,7 @@ def most_followers(graph: Graph, u: int) -> int:
     return most
 
 
-@njit(cache=True)
+@subkernel
 def followers_of(graph: Graph, u: int, length: SmallArray, into: SmallArray, used: int) -> int:
     """Write the rows that may follow u and can be completed, in order; how many there are."""
     found = used
@@ -50,7 +50,7 @@ def followers_of(graph: Graph, u: int, length: SmallArray, into: SmallArray, use
     return found - used
 
 
-@njit(cache=True)
+@subkernel
 def sort_distinct(rows: SmallArray) -> None:
     """Sort rows of which no two are equal: as bits where they lie close together, which takes one pass over them."""
     if len(rows) < 2:

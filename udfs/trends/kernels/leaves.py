@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.subkernels import subkernel
+
 IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
 
@@ -84,7 +86,7 @@ def latest_first(time: IntArray, cell_offsets: IntArray) -> IntArray:
     return order
 
 
-@njit(cache=True)
+@subkernel
 def _bound(keys: IntArray, low: int, high: int, value: int, after: bool) -> int:
     """The first place in ``low:high`` whose key is at least (after: greater than) `value`."""
     while low < high:

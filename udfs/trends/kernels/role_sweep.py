@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.followers import most_followers, sort_distinct
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.roles import Automaton, forget, led_to, relate
@@ -21,7 +22,7 @@ BoolArray = NDArray[np.bool_]
 LaneArray = NDArray[np.uint64]
 
 
-@njit(cache=True)
+@subkernel
 def _state(first: IntArray, roles: IntArray, grown: IntArray, event: int, to: int, to_grown: int) -> int:
     """The state of an event with these sets; -1: there is none, because none of its sequences is complete."""
     low, end = first[event], first[event + 1]
@@ -35,7 +36,7 @@ def _state(first: IntArray, roles: IntArray, grown: IntArray, event: int, to: in
     return low if low < end and roles[low] == to and grown[low] == to_grown else -1
 
 
-@njit(cache=True)
+@subkernel
 def most_following(graph: Graph, automaton: Automaton, state: int) -> int:
     """An upper bound of how many states may follow one."""
     most, event = 0, automaton.of[state]
@@ -49,7 +50,7 @@ def most_following(graph: Graph, automaton: Automaton, state: int) -> int:
     return most
 
 
-@njit(cache=True)
+@subkernel
 def following(graph: Graph, automaton: Automaton, state: int, length: SmallArray, into: SmallArray, used: int) -> int:
     """Write the states that may follow one and can be completed, in order; how many there are."""
     found = used

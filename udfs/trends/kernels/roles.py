@@ -27,6 +27,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.cells import Cells
 from patternlake.udfs.trends.kernels.explicit import Edges
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
@@ -197,7 +198,7 @@ def _refuse(cells: Cells, begins: IntArray, event: int, of: IntArray) -> None:
     )
 
 
-@njit(cache=True)
+@subkernel
 def relate(graph: Graph, automaton: Automaton, event: int, wanted: np.int64) -> int:
     """Work out which events may follow one that has one of the wanted roles.
 
@@ -245,7 +246,7 @@ def relate(graph: Graph, automaton: Automaton, event: int, wanted: np.int64) -> 
     return count
 
 
-@njit(cache=True)
+@subkernel
 def forget(automaton: Automaton, count: int) -> None:
     """Clear what `relate` has worked out."""
     for at in range(count):
@@ -253,7 +254,7 @@ def forget(automaton: Automaton, count: int) -> None:
         automaton.onward[automaton.touched[at]] = 0
 
 
-@njit(cache=True)
+@subkernel
 def led_to(loop: int, onward: int, roles: int) -> int:
     """The roles that an event can have after another with some roles."""
     return (roles & loop) | ((roles & onward) << 1)
@@ -337,7 +338,7 @@ def _discover(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@subkernel
 def _longer(values: NDArray[Any], room: int) -> NDArray[Any]:
     longer = np.zeros(room, values.dtype)
     longer[: len(values)] = values

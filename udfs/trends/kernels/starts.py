@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.kernels.sweep import allowed
 
@@ -84,7 +85,7 @@ def preceded(graph: Graph, order: IntArray) -> BoolArray:
     return found
 
 
-@njit(cache=True)
+@subkernel
 def _point(graph: Graph, u: int, size: int, pointing: SmallArray, by: int) -> None:
     """Add `by` to the nodes that make up the runs of a row of the first term."""
     if graph.term[u] != 0:

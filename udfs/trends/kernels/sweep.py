@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.measures import Measures, product
 
@@ -36,7 +37,7 @@ Sums = tuple[LaneArray, FloatArray, SmallArray]
 nothing can be completed."""
 
 
-@njit(cache=True)
+@subkernel
 def allowed(graph: Graph, step: int, source: int, target: int) -> bool:
     """Whether the times and the comparisons that no leaf answers let one row follow another."""
     gap = graph.time[target] - graph.time[source]
@@ -59,7 +60,7 @@ def allowed(graph: Graph, step: int, source: int, target: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@subkernel
 def logarithmic_sum(a: float, b: float) -> float:
     """log2(2^a + 2^b)."""
     high, low = (a, b) if a > b else (b, a)
@@ -68,7 +69,7 @@ def logarithmic_sum(a: float, b: float) -> float:
     return float(high + np.log1p(2.0 ** (low - high)) / np.log(2.0))
 
 
-@njit(cache=True)
+@subkernel
 def add(into: LaneArray, at: int, other: LaneArray, row: int, moduli: LaneArray) -> None:
     """Add one row of sums to another, each lane by its modulus."""
     p = len(moduli)
@@ -80,7 +81,7 @@ def add(into: LaneArray, at: int, other: LaneArray, row: int, moduli: LaneArray)
         into[at, lane] = total
 
 
-@njit(cache=True)
+@subkernel
 def _climb(
     graph: Graph, leaf: int, size: int, sums: LaneArray, approximate: FloatArray, longest: SmallArray,
     moduli: LaneArray, log: bool,
@@ -212,7 +213,7 @@ def sweep(graph: Graph, order: IntArray, moduli: LaneArray, log: bool, measures:
     return value, about, length
 
 
-@njit(cache=True)
+@subkernel
 def finish(
     u: int, ends: bool, value: LaneArray, about: FloatArray, length: SmallArray, moduli: LaneArray, log: bool,
     measures: Measures,
