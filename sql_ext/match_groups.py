@@ -5,7 +5,7 @@ From what the job `groups` keeps, where it keeps the query and is up to date; el
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.groups.request import check_request, parse_request
+from patternlake.udfs.groups.request import GroupsRequest, check_request, parse_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.record_batches import columns_of
@@ -29,16 +29,25 @@ from patternlake.udfs.record_batches import columns_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Work = Callable[[GroupsRequest, Mapping[str, pa.Array]], pa.Table]
+"""From a request and the events of some partitions to rows of an answer."""
 _KEPT = ("t_start", "t_first", "t_end", "probability", "final")
 _EVENT = ("position", "time", "step", "key", "name", "probability")
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
+    request = asked(lake, arguments, kept=True)
+    if request.get("query"):
+        return Answer(_kept(lake, arguments, request))
+    return Answer(answered(lake, arguments, request, groups_of_partitions, FUNCTION.schema))
+
+
+def asked(lake: Lake, arguments: Mapping[str, Any], *, kept: bool) -> dict[str, Any]:
+    """Check a call, and say what is to be read for it: what the job keeps, where it may be, or events."""
     snapshot = lake.snapshot(arguments["as_of"])
     facts = facts_of(snapshot, arguments["stream"])
-    request = check_request(arguments, facts.published, facts.known, facts.counts, _configured(snapshot, facts.number))
-    answered = _kept if request.get("query") else _answered
-    return Answer(answered(lake, arguments, request))
+    configured = _configured(snapshot, facts.number)
+    return check_request(arguments, facts.published, facts.known, facts.counts, configured, kept=kept)
 
 
 def _configured(snapshot: Snapshot, number: int | None) -> list[dict[str, Any]]:
@@ -57,7 +66,10 @@ def _kept(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, Any]) 
     return kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])
 
 
-def _answered(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> DataFrame | pa.Table:
+def answered(
+    lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, Any], work: Work, schema: str
+) -> DataFrame | pa.Table:
+    """What some work makes of the events of all partitions, here or by Spark's tasks."""
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
     text, columns, key = request["text"], request["partition"], arguments["key"]
     attributes = ("attributes",) if (parse_request(text).groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
@@ -67,7 +79,7 @@ def _answered(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, An
         rows = rows.append_column(PART, event_rows.parts(rows, columns))
         if key is not None:
             rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
-        return groups_of_partitions(parse_request(text), columns_of(rows))
+        return work(parse_request(text), columns_of(rows))
     rows = event_rows.partitioned(lake.frame("events", where), columns)
     if key is not None:
         rows = event_rows.with_key(rows, key)
@@ -77,9 +89,9 @@ def _answered(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, An
     )
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield groups_of_partitions(parse_request(text), columns)
+        yield work(parse_request(text), columns)
 
-    return tasks.dealt(rows, portions, task, FUNCTION.schema)
+    return tasks.dealt(rows, portions, task, schema)
 
 
 FUNCTION = TableFunction(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.cet_count import cet_count
     from patternlake.sql_ext.cet_trends import cet_trends
     from patternlake.sql_ext.explain_pattern import explain_pattern
+    from patternlake.sql_ext.group_members import group_members
     from patternlake.sql_ext.match_exists import match_exists
     from patternlake.sql_ext.match_groups import match_groups
     from patternlake.sql_ext.match_pattern import match_pattern
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.sketch_error import sketch_error
 
 _FUNCTIONS = (
-    "cet_aggregate", "cet_count", "cet_trends", "explain_pattern", "match_exists", "match_groups", "match_pattern",
-    "match_seq", "match_subscription", "predict_match", "sketch_error",
+    "cet_aggregate", "cet_count", "cet_trends", "explain_pattern", "group_members", "match_exists", "match_groups",
+    "match_pattern", "match_seq", "match_subscription", "predict_match", "sketch_error",
 )  # fmt: skip
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "check",
     "enable",
     "explain_pattern",
+    "group_members",
     "init",
     "match_exists",
     "match_groups",

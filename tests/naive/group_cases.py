@@ -85,11 +85,20 @@ def random_stream(rng: random.Random, longest: int = 7, names: str = NAMES) -> d
     return found
 
 
+WRITTEN = {"w": "_", "n": "!b", "m": "NOT(a, c)"}
+"""Letters of regular expressions that are more than a name in the language."""
+OTHERS: dict[str, Callable[[naive.Row], bool]] = {
+    "w": lambda row: True,
+    "n": lambda row: row.name != "b",
+    "m": lambda row: row.name not in "ac",
+}
+
+
 def random_pattern(rng: random.Random, letters: str, depth: int = 2) -> tuple[str, str]:
     """A pattern as (text of the language, regular expression), both in parentheses where needed."""
     if depth == 0 or rng.random() < 0.25:
         letter = rng.choice(letters)
-        return letter, letter
+        return WRITTEN.get(letter, letter), letter
     kind = rng.random()
     parts = [random_pattern(rng, letters, depth - 1) for _ in range(rng.choice([2, 2, 3]))]
     if kind < 0.45:
@@ -118,6 +127,12 @@ def random_query(rng: random.Random) -> naive.Query:
         letters["e"] = lambda row: row.name in "ab"
         defined = {"d": f"v = {limit}", "e": "name IN ('a', 'b')"}
     pattern, regex = random_pattern(rng, "".join(letters))
+    if rng.random() < 0.35:
+        # What need not be stored stands between two names.
+        ends = [rng.choice(NAMES) for _ in range(2)]
+        inner = random_pattern(rng, "".join([*letters, *OTHERS, *OTHERS]))
+        pattern, regex = f"{ends[0]}, {inner[0]}, {ends[1]}", f"{ends[0]}{inner[1]}{ends[1]}"
+        letters |= OTHERS
     used = set(re.findall("[a-z]", regex))
     definitions = ", ".join(f"{letter} AS {text}" for letter, text in defined.items() if letter in used)
     return naive.Query(
@@ -128,6 +143,7 @@ def random_query(rng: random.Random) -> naive.Query:
         overlap=rng.choice(["single", "complete"]),
         threshold=rng.choice([0.0, 0.0, 0.02, 0.1, 0.25, 0.5, 1.0]),
         clauses=f"DEFINE {definitions}" if definitions else "",
+        others=frozenset(used & OTHERS.keys()),
     )
 
 

@@ -42,6 +42,8 @@ class Query:
         Letter to the rows that it takes.
     pattern, clauses
         The same in the pattern language; the clauses are DEFINE and WHERE.
+    others
+        Letters that also take the event that is missing from a step, or a whole step.
     """
 
     regex: str
@@ -51,6 +53,7 @@ class Query:
     overlap: str = "single"
     threshold: float = 0.0
     clauses: str = ""
+    others: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
@@ -111,7 +114,10 @@ def total(rows: Sequence[Row]) -> float:
 
 def probability(query: Query, steps: Stream, at: int, letter: str) -> float:
     """How probable an event is that a letter takes."""
-    return sum(row.probability for row in steps.get(at, ()) if query.letters[letter](row))
+    rows = steps.get(at, ())
+    missing = 1 - total(rows) if letter in query.others else 0.0
+    found = sum(row.probability for row in rows if query.letters[letter](row))
+    return found + missing if missing > TOLERANCE else found
 
 
 def product(query: Query, steps: Stream, start: int, word: str) -> float:
@@ -188,6 +194,7 @@ def occurs(query: Query, steps: Stream, first: int, last: int, anchor: int | Non
 
     def taken(letter: re.Match[str]) -> str:
         signs = "".join(sign[name, value] for name, value in kinds if query.letters[letter[0]](Row(name, 1, value)))
+        signs += r"\-" if letter[0] in query.others else ""
         return f"[{signs}]" if signs else "(?!)"
 
     regex = re.compile(re.sub("[a-z]", taken, query.regex))
@@ -228,3 +235,15 @@ def groups(query: Query, stream: Stream) -> list[Group]:
         chance = occurs(query, steps, start, end, None if single else first)
         found.append(Group(start, first, end, chance, not is_open(query, steps, end if single else first)))
     return sorted(found, key=lambda group: group.t_first)
+
+
+def members(query: Query, stream: Stream, group: Group) -> list[Match]:
+    """The matches of a group, the most probable first; those that are equally probable in no order."""
+    single = query.overlap == "single"
+    found = [
+        match
+        for match in matches(query, stream)
+        if group.t_start <= match.start and match.end <= group.t_end
+        if single or match.start <= group.t_first <= match.end
+    ]
+    return sorted(found, key=lambda match: -match.probability)

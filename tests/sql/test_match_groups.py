@@ -11,7 +11,7 @@ import pytest
 from naive import groups as naive
 from naive.group_cases import named, random_pattern, random_stream
 from sql.group_lake import FIGURE_1, SECTION, Step
-from sql.sketch_lake import E, SketchLake, Stream, call, letters, shared
+from sql.sketch_lake import E, SketchLake, Stream, by_tasks, call, letters, shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +82,35 @@ def test_worked_answers(lake: SketchLake) -> None:
     assert {row["key"] for row in [*single, *complete]} == {"figure 1"}
 
 
+def test_the_best_matches_of_groups_are_those_of_the_paper(lake: SketchLake) -> None:
+    stream = worked(lake)
+    best, complete, negated, last = lake.ask(
+        [
+            call("group_members", stream.name, "a, b+, c", within=6, key="figure 1", best=10),
+            call("group_members", stream.name, "a, b+, c", "complete", within=6, key="figure 1", best=1),
+            call("group_members", stream.name, "a, !b, b", within=3, key="figure 1", from_step=5, to_step=5),
+            call("group_members", stream.name, "b, c", within=2, from_step=7),
+        ]
+    )
+    chances = {(row["from_step"], row["to_step"]): round(row["probability"], 4) for row in best}
+    # The paper's Fig. 2.
+    assert (len(best), chances[1, 3], chances[1, 6], chances[2, 5], chances[4, 6]) == (10, 0.07, 0.3528, 0.0168, 0.09)
+    first = next(row for row in best if row["match_no"] == 1)
+    assert (first["items"], [len(at) for at in first["positions"]]) == (["a", "b", "b", "b", "b", "c"], [1] * 6)
+    assert sorted((row["t_first"], row["from_step"], row["to_step"]) for row in complete) == [(3, 1, 6), (4, 1, 6)]
+    assert [row["items"] for row in negated][:1] == [["a", "!b", "b"]]
+    assert last == []
+
+
+def test_members_by_tasks_are_those_of_the_driver(lake: SketchLake) -> None:
+    stream = worked(lake)
+    asked = [call("group_members", stream.name, "a, _*, c", overlap, 0.01, 4) for overlap in ("single", "complete")]
+    here = [sorted(map(str, rows)) for rows in lake.ask(asked)]
+    assert all(here)
+    with by_tasks(lake.spark):
+        assert [sorted(map(str, rows)) for rows in lake.ask(asked)] == here
+
+
 def test_keys_are_apart_and_bounds_keep_groups_by_their_end(lake: SketchLake) -> None:
     stream = worked(lake)
     everything, late = lake.ask([groups(stream, "b, c", within=2), groups(stream, "b, c", within=2, from_step=6)])
@@ -108,6 +137,9 @@ def test_groups_close_with_later_steps_and_as_of_gives_the_answer_of_then(lake: 
         ("match_groups('groups worked', 'a, b WITHIN 2 EVENTS', within => 3)", "within 3 contradicts WITHIN 2 EVENTS"),
         ("match_groups('groups worked', 'a, b', within => 2, threshold => 1.5)", "threshold 1.5: must be from 0 to 1"),
         ("match_groups('groups worked', 'a ; b', within => 2)", "does not take ';'"),
+        ("match_groups('groups worked', 'a, !b', within => 2)", "put a name on either side, as in a, !b, c"),
+        ("group_members('groups worked', 'a', within => 2, best => 0)", "best must be from 1 to 100, not 0"),
+        ("group_members('groups worked', 'a ; b', within => 2)", "does not take ';'"),
         ("match_groups('groups worked', 'a', within => 2, overlap => 'any')", "overlap 'any': must be one of"),
         ("match_groups('groups worke', 'a', within => 2)", "did you mean 'groups worked'?"),
         ("match_groups('groups plain', 'a', within => 2)", "has no step and no probability; configure"),

@@ -15,6 +15,7 @@ from patternlake.sql_ext import (
     cet_aggregate,
     cet_count,
     cet_trends,
+    group_members,
     match_groups,
     match_subscription,
     predict_match,
@@ -104,6 +105,7 @@ CET_TRENDS = [
     ("sample", "BIGINT", "NULL"),
 ]
 CET_AGGREGATE = [CET_COUNT[0], ("aggregate", "STRING", REQUIRED), *CET_COUNT[1:]]
+GROUP_MEMBERS = [*MATCH_GROUPS[:8], ("best", "INT", "3"), MATCH_GROUPS[8]]
 MATCH_SUBSCRIPTION = [
     ("subscription", "STRING", REQUIRED),
     ("key", "STRING", "NULL"),
@@ -128,6 +130,7 @@ PARAMETERS = {
     "cet_count": CET_COUNT,
     "cet_trends": CET_TRENDS,
     "cet_aggregate": CET_AGGREGATE,
+    "group_members": GROUP_MEMBERS,
     "match_subscription": MATCH_SUBSCRIPTION,
     "predict_match": PREDICT_MATCH,
 }
@@ -250,6 +253,19 @@ CET_AGGREGATE_RETURNS = [
     ("value_approx", "double"),
     ("final", "boolean"),
 ]
+GROUP_MEMBERS_RETURNS = [
+    ("key", "string"),
+    ("t_start", "bigint"),
+    ("t_first", "bigint"),
+    ("t_end", "bigint"),
+    ("match_no", "int"),
+    ("from_step", "bigint"),
+    ("to_step", "bigint"),
+    ("items", "array<string>"),
+    ("positions", "array<array<bigint>>"),
+    ("probability", "double"),
+    ("final", "boolean"),
+]
 
 
 @pytest.mark.parametrize(("call", "expected"), RETURNS.items())
@@ -264,6 +280,7 @@ PINNED = [
     (cet_count.FUNCTION, CET_COUNT_RETURNS),
     (cet_trends.FUNCTION, CET_TRENDS_RETURNS),
     (cet_aggregate.FUNCTION, CET_AGGREGATE_RETURNS),
+    (group_members.FUNCTION, GROUP_MEMBERS_RETURNS),
     (match_subscription.FUNCTION, MATCH_SUBSCRIPTION_RETURNS),
     (predict_match.FUNCTION, PREDICT_MATCH_RETURNS),
 ]

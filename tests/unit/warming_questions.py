@@ -42,6 +42,7 @@ from patternlake.udfs import warming
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.groups import request as groups
 from patternlake.udfs.groups.batch import REMEMBERED
+from patternlake.udfs.groups.members import members_in
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.kleene import request as patterns
 from patternlake.udfs.kleene.task import match_partitions
@@ -57,9 +58,10 @@ from patternlake.udfs.sketch.request import parse_request, request_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
+from patternlake.udfs.trends.aggregates import aggregate_trends, attributes_of, parse_aggregates
 from patternlake.udfs.trends.graph_rows import graph_rows
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.task import count_trends, list_trends
+from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
 from patternlake.udfs.trends.vertex_rows import Layout, vertex_rows
 
 
@@ -162,7 +164,7 @@ def _ask_sketch(
 
 
 def ask_trends(rng: random.Random) -> None:
-    """The job `trends`, `cet_count` and `cet_trends`."""
+    """The job `trends`, `cet_count`, `cet_trends` and `cet_aggregate`."""
     query, events = random_trend_query(rng), random_trend_events(rng, rng.randint(1, 14))
     question = compiled_trends(query.text())
     layout = Layout(question, TREND_TYPES)
@@ -173,10 +175,16 @@ def ask_trends(rng: random.Random) -> None:
     for part in dealt(layout, rows, asked.block, rng.randint(1, 3), rng):
         total = sum(int(trends) for trends in count_trends(asked, part)["trends"].to_pylist())
         list(list_trends(asked, part, [(0, total)]))
+        list(pick_trends(asked, part, [rng.randrange(total)] if total else []))
+    aggregates = parse_aggregates("SUM(x), MIN(n), COUNT(s)")
+    valued = vertex_rows(layout, table_rows(events), attributes_of(aggregates))
+    columns = {name: valued[name] for name in valued.schema.names}
+    for part in dealt(layout, columns, asked.block, 1, rng):
+        aggregate_trends(asked, aggregates, part)
 
 
 def ask_groups(rng: random.Random) -> None:
-    """`match_groups` from events."""
+    """`match_groups` and `group_members` from events."""
     query = random_group_query(rng)
     rows = group_rows([("k", random_stream(rng)), (None, random_stream(rng))][: rng.randint(0, 2)])
     given = {
@@ -186,6 +194,7 @@ def ask_groups(rng: random.Random) -> None:
     configuration = {"attributes": {"v": {"type": "bigint"}}, "key": "key"}
     text = json.dumps({"arguments": given, "configuration": configuration})
     groups_of_partitions(groups.parse_request(text), whole(rows))
+    members_in(groups.parse_request(text), whole(rows))
 
 
 def group_rows(streams: Sequence[tuple[str | None, naive_groups.Stream]]) -> pa.Table:

@@ -5,18 +5,22 @@ Source: Sugiura et al. 2015, section 2 (query pattern) and SPEC section 4.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.automaton.alphabet import Alphabet, Symbol
+from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
+from patternlake.udfs.groups.automaton.alphabet import Alphabet, Letter, Symbol
 from patternlake.udfs.groups.automaton.positions import Positions, positions_of
 from patternlake.udfs.language.predicate.expressions import EqualAlong
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, conjunction, parse_predicate
 from patternlake.udfs.language.query import engines, operands
+from patternlake.udfs.language.query.operands import Operand, Operands
 from patternlake.udfs.language.query.partitions import partition_columns
-from patternlake.udfs.language.query.tree import Query
+from patternlake.udfs.language.query.tree import Negation, Query
 
 OVERLAPS = ("single", "complete")
+WILDCARD = "_"
+"""Any event, also one that is not stored; in quotes, or with a DEFINE, it is a name as any other."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +97,32 @@ def compile_query(
         )
         for part in query.define
     }
-    filters = _filters(query, replace(scope, operands=named.names))
+    wild = {operand.name for operand in named if _is_wild(query, operand, defined)}
+    filters = _filters(query, replace(scope, operands=named.names), wild)
     symbols: dict[Symbol, int] = {}
-    numbers = []
+    asked: dict[str, tuple[int, ...]] = {}
     for operand in named:
         name = operand.event.name
         parts = filters.get(operand.name, [])
         symbol = Symbol(name, defined.get(name), conjunction(parts) if parts else None)
-        numbers.append(symbols.setdefault(symbol, len(symbols)))
-    alphabet = Alphabet.of(tuple(symbols), query)
+        asked[operand.name] = () if operand.name in wild else (symbols.setdefault(symbol, len(symbols)),)
+    together = _negated(query, named)
+    letters: dict[Letter, int] = {}
+    numbers = []
+    for operand in named:
+        mine = together.get(operand.name, (operand,))
+        names = ", ".join(one.event.name for one in mine)
+        shown = f"!{names}" if operand.negated and len(mine) == 1 else f"NOT({names})" if operand.negated else names
+        of = tuple(number for one in mine for number in asked[one.name])
+        letter = Letter(shown, of, open=operand.negated or operand.name in wild)
+        numbers.append(letters.setdefault(letter, len(letters)))
+    alphabet = Alphabet.of(tuple(symbols), tuple(letters), query)
+    positions = positions_of(query, numbers)
+    _check_ends(query, named, positions, [alphabet.letters[number].open for number in numbers], numbers)
     partition = partition_columns(query, scope)
     return GroupQuery(
         alphabet=alphabet,
-        positions=positions_of(query, numbers),
+        positions=positions,
         overlap=chosen,
         threshold=least,
         within=window,
@@ -144,8 +161,50 @@ def _within(query: Query, within: int | None) -> int:
     return found
 
 
-def _filters(query: Query, scope: Scope) -> dict[str, list[Predicate]]:
-    """The conjuncts of WHERE by operand; one without operands goes to all of them."""
+def _is_wild(query: Query, operand: Operand, defined: Mapping[str, Predicate]) -> bool:
+    """Whether an operand is ``_``, which in quotes is a name."""
+    written = query.text[operand.event.sign.start : operand.event.sign.end]
+    wild = operand.event.name == WILDCARD and WILDCARD not in defined and not written.startswith("'")
+    if wild and operand.negated:
+        raise UnsupportedOperatorError(
+            "'!_' takes nothing: '_' is any event, also one that is not stored", query.text, *_place(operand)
+        )
+    return wild
+
+
+def _place(operand: Operand) -> tuple[int, int]:
+    return operand.event.sign.start, operand.event.sign.end
+
+
+def _negated(query: Query, named: Operands) -> dict[str, tuple[Operand, ...]]:
+    """For each operand under ``!`` or NOT all operands that stand there with it."""
+    found: dict[str, tuple[Operand, ...]] = {}
+    of_event = {id(operand.event): operand for operand in named}
+    for node in query.pattern.walk():
+        if isinstance(node, Negation):
+            mine = tuple(of_event[id(item)] for item in node.items)
+            found |= {operand.name: mine for operand in mine}
+    return found
+
+
+def _check_ends(
+    query: Query, named: Operands, positions: Positions, is_open: Sequence[bool], numbers: Sequence[int]
+) -> None:
+    """Refuse a pattern of which a match may begin or end with an open letter."""
+    ends = {positions.symbol[position] for position in positions.first}
+    ends |= {symbol for symbol, last in zip(positions.symbol, positions.last, strict=True) if last}
+    for operand, one_is_open, number in zip(named, is_open, numbers, strict=True):
+        if one_is_open and number in ends:
+            raise UnsupportedOperatorError(
+                "'!' and '_' also take what is not stored, of which there is no first and no last; put a name on "
+                "either side, as in a, !b, c",
+                query.text,
+                *_place(operand),
+            )
+
+
+def _filters(query: Query, scope: Scope, wild: Collection[str]) -> dict[str, list[Predicate]]:
+    """The conjuncts of WHERE by operand; one without operands goes to all of them but for ``_``."""
     found: dict[str, list[Predicate]] = {}
     if query.where is None:
         return found
@@ -153,6 +212,11 @@ def _filters(query: Query, scope: Scope) -> dict[str, list[Predicate]]:
     for conjunct in bind(where, scope).conjuncts:
         if isinstance(conjunct.root, EqualAlong) or conjunct.variables:
             raise conjunct.error("the groups engine (match_groups) takes WHERE over one event at a time")
-        for operand in conjunct.operands or scope.operands:
+        for operand in conjunct.operands or [name for name in scope.operands if name not in wild]:
+            if operand in wild:
+                raise conjunct.error(
+                    "'_' is any event, also one that is not stored and has no values; for any stored event write "
+                    "DEFINE e AS TRUE"
+                )
             found.setdefault(operand, []).append(conjunct)
     return found

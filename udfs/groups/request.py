@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, check_key, stream_configuration
+import numpy as np
+
+from patternlake.udfs.arguments import check_bounds, check_key, given, stream_configuration
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray
 from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 
 TASK_EVENTS = 50_000
 """Events that one portion has, about; the events of a key are never divided."""
 MOST_PORTIONS = 1000
+DEFAULT_BEST = 3
+"""Matches of a group that `group_members` gives, unless told."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,24 @@ class GroupsRequest:
         Spark type of each of the stream's attributes.
     from_step, to_step
         Bounds of t_end, or None.
+    best
+        Of `group_members`: how many matches of a group.
     """
 
     groups: Groups
     types: Mapping[str, str]
     from_step: int | None
     to_step: int | None
+    best: int = 1
+
+    def wanted(self, t_end: IntArray) -> BoolArray:
+        """Which groups, by their last step, are asked for: bool[g]."""
+        found = np.ones(len(t_end), np.bool_)
+        if self.from_step is not None:
+            found &= t_end >= self.from_step
+        if self.to_step is not None:
+            found &= t_end <= self.to_step
+        return found
 
 
 def check_request(
@@ -44,6 +61,8 @@ def check_request(
     known: list[str],
     counts: Sequence[Mapping[str, Any]],
     configured: Sequence[Mapping[str, Any]],
+    *,
+    kept: bool = True,
 ) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
@@ -60,6 +79,8 @@ def check_request(
     configured
         ``object``, ``object_id``, ``batch_id``, ``base_batch``, ``source`` and ``configuration`` (JSON texts) of what
         `groups` published at `as_of` for queries over the stream.
+    kept
+        Whether what the job keeps may be the answer.
 
     Returns
     -------
@@ -79,13 +100,13 @@ def check_request(
         raise ArgumentError(wrong)
     same = same_query(arguments, configured)
     params = {} if same is None else json.loads(same["configuration"])["params"]
-    given = {**arguments, "params": params}
-    text = json.dumps({"arguments": given, "configuration": configuration}, sort_keys=True)
+    whole = {**arguments, "params": params}
+    text = json.dumps({"arguments": whole, "configuration": configuration}, sort_keys=True)
     query = parse_request(text).groups.query
     check_key(arguments, configuration, partitioned=bool(query.partition))
     # The automaton may be too large: refused before anything is read.
     _ = parse_request(text).groups.automaton
-    if same is not None and _up_to_date(same, publication["at"]):
+    if kept and same is not None and _up_to_date(same, publication["at"]):
         return {
             "number": publication["at"]["object_id"],
             "query": same["object"],
@@ -110,7 +131,8 @@ def parse_request(text: str) -> GroupsRequest:
     parts = json.loads(text)
     arguments, configuration = parts["arguments"], parts["configuration"]
     query = query_of({**arguments, "stream": configuration})
-    return GroupsRequest(Groups(query), types_of(configuration), arguments.get("from_step"), arguments.get("to_step"))
+    bounds = (arguments.get("from_step"), arguments.get("to_step"))
+    return GroupsRequest(Groups(query), types_of(configuration), *bounds, given(arguments, "best", DEFAULT_BEST))
 
 
 def _up_to_date(query: Mapping[str, Any], stream: Mapping[str, Any]) -> bool:

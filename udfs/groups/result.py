@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.groups.kernels.groups import GroupRows
@@ -34,11 +33,7 @@ def answer_rows(request: GroupsRequest, found: GroupRows, shown: Sequence[str | 
     shown
         What is shown of each partition.
     """
-    wanted = np.ones(len(found), np.bool_)
-    if request.from_step is not None:
-        wanted &= found.t_end >= request.from_step
-    if request.to_step is not None:
-        wanted &= found.t_end <= request.to_step
+    wanted = request.wanted(found.t_end)
     columns = [
         pa.array(shown, pa.string()).take(pa.array(found.key[wanted])),
         *(pa.array(getattr(found, name)[wanted]) for name in ROWS.names[1:]),

@@ -19,8 +19,8 @@ WARMED: dict[str, Callable[[], None]] = {
     "predict and evaluate": jobs.warm_machines,
     "match_seq and match_exists": functions.warm_sketch_questions,
     "match_pattern": functions.warm_patterns,
-    "cet_count and cet_trends": functions.warm_trend_questions,
-    "match_groups": functions.warm_group_questions,
+    "cet_count, cet_trends and cet_aggregate": functions.warm_trend_questions,
+    "match_groups and group_members": functions.warm_group_questions,
     "predict_match": functions.warm_live_questions,
 }
 """What compiles the kernels of which jobs and functions; the others call none of their own."""

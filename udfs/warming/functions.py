@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.groups import request as groups
+from patternlake.udfs.groups.members import members_in
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.kleene import request as patterns
 from patternlake.udfs.kleene.task import match_partitions
@@ -25,11 +26,15 @@ from patternlake.udfs.sketch.request import parse_request, request_text
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
+from patternlake.udfs.trends.aggregates import aggregate_trends, attributes_of, parse_aggregates
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.graph_rows import graph_rows
+from patternlake.udfs.trends.kernels.counting import primes
+from patternlake.udfs.trends.remainders import from_remainders
 from patternlake.udfs.trends.request import TrendsRequest
-from patternlake.udfs.trends.task import count_trends, list_trends
-from patternlake.udfs.trends.vertex_rows import vertex_rows
+from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
+from patternlake.udfs.trends.vertex_rows import VALUES, vertex_rows
+from patternlake.udfs.trends.weights import weights_of
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, some_events
 
 _POLICIES = (
@@ -122,7 +127,7 @@ def warm_patterns() -> None:
 
 
 def warm_trend_questions() -> None:
-    """What the job and both functions ask: edges that are runs, that must be listed, events that fit several terms."""
+    """What the job and the functions ask: edges that are runs, that must be listed, events that fit several terms."""
     events = columns_of(pa.Table.from_pylist(some_events(1), pa.schema(EVENT_FIELDS)))
     for query in (
         "PATTERN a+ e[] WHERE e[i].x > e[i-1].x PARTITION BY key WITHIN 8 MIN SLIDE 4 MIN",
@@ -138,17 +143,25 @@ def warm_trend_questions() -> None:
         question = TrendsRequest(layout, None, None, -_EVERY_WINDOW, _EVERY_WINDOW, 100, 10**6, False)
         total = sum(int(trends) for trends in count_trends(question, columns)["trends"].to_pylist())
         list(list_trends(question, columns, [(0, total)]))
+        list(pick_trends(question, columns, [0][:total]))
+        aggregates = parse_aggregates("SUM(x), MAX(x), COUNT(x)")
+        valued = vertex_rows(layout, events, attributes_of(aggregates))
+        aggregate_trends(question, aggregates, {**columns, VALUES: valued[VALUES]})
+    # Numbers that need more than 64 bits.
+    from_remainders(np.zeros((1, 2), np.uint64), primes(2), 2)
+    weights_of(pa.array([0.5, 3.0])).remainders(primes(1))
 
 
 def warm_group_questions() -> None:
-    """`match_groups` from events: single and complete overlap."""
+    """`match_groups` and `group_members` from events: single and complete overlap."""
     events = columns_of(
         pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
     )
     for overlap in ("single", "complete"):
-        given = {"pattern": "a, b+ | c WITHIN 4 EVENTS", "overlap": overlap}
+        given = {"pattern": "a, !b, b+ | c WITHIN 4 EVENTS", "overlap": overlap}
         text = json.dumps({"arguments": given, "configuration": STREAM})
         groups_of_partitions(groups.parse_request(text), events)
+        members_in(groups.parse_request(text), events)
 
 
 def warm_live_questions() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from naive import groups as naive
-from naive.group_cases import FIG_1, answer, arrays_of, engine_of, named, stream_of
+from naive.group_cases import FIG_1, OTHERS, answer, arrays_of, engine_of, is_named, named, stream_of
 
 from patternlake.udfs.groups.kernels.gathering import Held, gather
 from patternlake.udfs.groups.kernels.steps import Rows, Steps
@@ -18,7 +18,10 @@ Row = tuple[int, int, int, float]
 
 def both(pattern: str, stream: naive.Stream, within: int, **parameters: Any) -> list[Row]:
     """t_start, t_first, t_end and probability of all groups; oracle and kernels must agree."""
-    query = named(pattern, within, **parameters)
+    return both_of(named(pattern, within, **parameters), stream)
+
+
+def both_of(query: naive.Query, stream: naive.Stream) -> list[Row]:
     wanted, found = naive.groups(query, stream), answer(query, stream)
     rows = [(one.t_start, one.t_first, one.t_end, one.final) for one in found]
     assert rows == [(one.t_start, one.t_first, one.t_end, one.final) for one in wanted]
@@ -112,7 +115,7 @@ def steps_of(query: naive.Query, stream: naive.Stream) -> Steps:
     at = np.full(1, -1, np.int64)
     held = Held(at, np.zeros(0, np.int64), at, np.zeros(0))
     gathered = gather(
-        Rows(np.array([0, len(rows.steps)]), rows.steps, rows.classes, rows.probabilities), held, True
+        Rows(np.array([0, len(rows.steps)]), rows.steps, rows.classes, rows.probabilities), held, True, 0
     )  # fmt: skip
     return gathered.steps  # type: ignore[union-attr]
 
@@ -144,3 +147,26 @@ def test_state_vectors_are_those_of_the_paper(within: int) -> None:
             # Symbols a and b are numbered 0 and 1; a run is at one of them, and never at both.
             found[symbol[runs[0][0]] + 1 if runs else 0] += value
         assert [*found, accepted] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_what_is_missing_from_a_step_is_no_b_and_anything() -> None:
+    # At step 2 there is b with 0.3, c with 0.2, and with 0.5 what is not stored.
+    stream = stream_of("a | b.3 c.2 | c")
+    letters = {name: is_named(name) for name in "abc"} | OTHERS
+    for pattern, regex, chance in (("a, !b, c", "anc", 0.7), ("a, _, c", "awc", 1.0), ("a, NOT(a, c), c", "amc", 0.8)):
+        query = naive.Query(regex, letters, pattern, 3, others=frozenset(OTHERS))
+        assert both_of(query, stream) == [(1, 3, 3, pytest.approx(chance))]
+    # A DEFINE is of stored events: it loses the half.
+    defined = naive.Query(
+        "axc", letters | {"x": lambda row: row.name != "b"}, "a, x, c", 3, clauses="DEFINE x AS name <> 'b'"
+    )
+    assert both_of(defined, stream) == [(1, 3, 3, pytest.approx(0.2))]
+
+
+def test_steps_without_events_are_passed_over_inside_the_window() -> None:
+    letters = {name: is_named(name) for name in "abc"} | OTHERS
+    stream = {1: [naive.Row("a", 0.5)], 5: [naive.Row("c", 1.0)], 9: [naive.Row("c", 1.0)]}
+    query = naive.Query("an*c", letters, "a, (!b)*, c", 6, others=frozenset("n"))
+    assert both_of(query, stream) == [(1, 5, 5, 0.5)]
+    assert both_of(naive.Query("an*c", letters, "a, (!b)*, c", 9, others=frozenset("n")), stream) == [(1, 5, 9, 0.5)]
+    assert both_of(naive.Query("an*c", letters, "a, (!b)*, c", 4, others=frozenset("n")), stream) == []

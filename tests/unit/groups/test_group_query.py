@@ -66,6 +66,26 @@ def test_any_event_is_any_stored_event() -> None:
     assert not query.alphabet.member[0].any()
 
 
+def test_a_negation_takes_every_other_event_and_what_is_not_stored() -> None:
+    query = compiled("a, !b, _, NOT(a, b), '_', c", within=9)
+    alphabet = query.alphabet
+    shown = np.array([letter.shown for letter in alphabet.letters])
+    assert shown.tolist() == ["a", "!b", "_", "NOT(a, b)", "_", "c"]
+    words = ["a", "b", "c", "z", "_"]
+    found = alphabet.classes(np.arange(5), words)
+    taken = {word: shown[alphabet.member[code]].tolist() for word, code in zip(words, found, strict=True)}
+    assert taken["a"] == ["a", "!b", "_"]
+    assert taken["b"] == ["_"]
+    assert taken["z"] == ["!b", "_", "NOT(a, b)"]
+    assert taken["_"] == ["!b", "_", "NOT(a, b)", "_"]
+    assert shown[alphabet.member[0]].tolist() == taken["z"]
+
+
+def test_a_filter_of_a_negated_operand_says_which_events_are_missed() -> None:
+    query = compiled("a, !b, c WHERE b.x > 2", within=3)
+    assert classes(query, ["b", "b", "z"], [3.0, 1.0, None]) == [[], ["b"], ["b"]]
+
+
 def test_a_column_that_is_missing_is_named() -> None:
     alphabet = compiled("hot DEFINE hot AS x > 1 AND step > 2", within=3).alphabet
     columns = {"x": Column(np.ones(1), np.ones(1, np.bool_), "double")}
@@ -81,7 +101,11 @@ def test_partitions_are_columns() -> None:
     ("text", "column", "message"),
     [
         ("a ; b", 3, f"{ENGINE} does not take ';' (then); its patterns are contiguous: write ','"),
-        ("a, !b, c", 4, f"{ENGINE} does not take '!' (not)"),
+        ("a, !b", 5, "'!' and '_' also take what is not stored, of which there is no first and no last; put a name on"),
+        ("_?, a", 1, "'!' and '_' also take what is not stored"),
+        ("a, (!b & c), d?", 6, "'!' and '_' also take what is not stored"),
+        ("a, !_, c", 5, "'!_' takes nothing: '_' is any event"),
+        ("a, !(b, c), d", 6, f"{ENGINE} does not take a run (,) inside a negation (!); only a name"),
         ("a, b @(t2 - t1 < 5 MIN)", 6, f"{ENGINE} does not take '@' (a condition on times)"),
         (
             "a, b WHERE a.x < b.x",
@@ -106,6 +130,7 @@ def test_what_the_engine_does_not_take_is_named_with_its_place(text: str, column
         ("a PARTITION BY continent", "PARTITION BY continent: not an attribute of the stream"),
         ("hot DEFINE hot AS x > high", "high is not a column or a parameter"),
         ("a, b WHERE a.x = $v", "WHERE over one event at a time"),
+        ("a, _ AS any, b WHERE any.x > 1", "'_' is any event, also one that is not stored and has no values"),
     ],
 )
 def test_names_out_of_scope_are_refused(text: str, message: str) -> None:

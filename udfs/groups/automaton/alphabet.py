@@ -2,7 +2,9 @@
 
 A **symbol** is what one or more operands ask of an event: a name or a DEFINE primitive, with the conjuncts of WHERE
 over the operand. A **class** is a set of symbols that can hold of one event together: names exclude one another, while
-predicates may hold or not. Class 0 holds of no symbol; it is the implicit "other" event as well.
+predicates may hold or not. Class 0 holds of no symbol; it is the implicit "other" event as well. A **letter** is what a
+place of the pattern takes: a symbol, what none of some symbols holds of (``!b``), or anything (``_``). The last two
+take class 0 too, and with it what is missing from a step, and steps without events: they are **open**.
 """
 
 from __future__ import annotations
@@ -52,6 +54,25 @@ class Symbol:
 
 
 @dataclass(frozen=True)
+class Letter:
+    """What a place of the pattern takes.
+
+    Attributes
+    ----------
+    shown
+        As answers call it.
+    symbols
+        Numbers of symbols.
+    open
+        True: events of which none of the symbols holds; False: those of which the one symbol holds.
+    """
+
+    shown: str
+    symbols: tuple[int, ...]
+    open: bool = False
+
+
+@dataclass(frozen=True)
 class Alphabet:
     """Symbols, and the classes of events that they make.
 
@@ -59,10 +80,12 @@ class Alphabet:
     ----------
     symbols
         In the order of their first operands.
+    letters
+        In the order of their first places.
     names
         Event names that symbols ask for.
     member
-        bool[classes, symbols]: whether a symbol holds of the events of a class.
+        bool[classes, letters]: whether a letter takes the events of a class.
     offset
         int64[names + 1]: the first class of each name, any other name coming first.
     judged
@@ -71,14 +94,15 @@ class Alphabet:
     """
 
     symbols: tuple[Symbol, ...]
+    letters: tuple[Letter, ...]
     names: tuple[str, ...]
     member: BoolArray
     offset: IntArray
     judged: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, symbols: tuple[Symbol, ...], query: Query) -> Alphabet:
-        """The alphabet of some symbols.
+    def of(cls, symbols: tuple[Symbol, ...], letters: tuple[Letter, ...], query: Query) -> Alphabet:
+        """The alphabet of some symbols and letters.
 
         Raises
         ------
@@ -104,13 +128,15 @@ class Alphabet:
                 place.end,
             )
         offset = np.cumsum([0, *(2 ** len(part) for part in judged)])[:-1].astype(np.int64)
-        member = np.zeros((count, len(symbols)), np.bool_)
+        holds = np.zeros((count, len(symbols)), np.bool_)
         for first, sure, maybe in zip(offset, certain, judged, strict=True):
             codes = np.arange(2 ** len(maybe))
-            member[first : first + len(codes), sure] = True
+            holds[first : first + len(codes), sure] = True
             for bit, symbol in enumerate(maybe):
-                member[first : first + len(codes), symbol] = codes >> bit & 1
-        return cls(symbols, names, member, offset, tuple(judged))
+                holds[first : first + len(codes), symbol] = codes >> bit & 1
+        taken = [holds[:, list(letter.symbols)].any(axis=1) != letter.open for letter in letters]
+        member = np.ascontiguousarray(np.stack(taken, axis=1))
+        return cls(symbols, letters, names, member, offset, tuple(judged))
 
     @property
     def columns(self) -> frozenset[str]:

@@ -12,7 +12,16 @@ from itertools import chain
 from math import inf
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.query.tree import Conjunction, Contiguous, Disjunction, Event, Node, Query, Repetition
+from patternlake.udfs.language.query.tree import (
+    Conjunction,
+    Contiguous,
+    Disjunction,
+    Event,
+    Negation,
+    Node,
+    Query,
+    Repetition,
+)
 
 MAX_STATES = 10_000
 """States that an automaton may have."""
@@ -27,7 +36,7 @@ class Positions:
     Attributes
     ----------
     symbol
-        The symbol of each position.
+        The letter of each position.
     first
         Positions that a match may begin with.
     follow
@@ -73,7 +82,7 @@ def positions_of(query: Query, symbols: Sequence[int]) -> Positions:
     query
         A query that the groups engine takes.
     symbols
-        The symbol of each event of the pattern, in text order.
+        The letter of each event of the pattern, in text order; events under one negation have its letter.
 
     Raises
     ------
@@ -126,10 +135,12 @@ class _Builder:
     def enter(self, node: Node, onward: int) -> int:
         """The joint at which `node` begins that leads on to `onward`."""
         match node:
-            case Event():
+            case Event() | Negation():
                 if len(self.symbol) >= MAX_STATES:
                     raise too_large(self.query)
-                self.symbol.append(self.symbols[self.number[id(node)]])
+                # All events under a negation stand for its one letter.
+                event = next(one for one in node.walk() if isinstance(one, Event))
+                self.symbol.append(self.symbols[self.number[id(event)]])
                 self.behind.append(onward)
                 place = self.joint()
                 self.takes[place].append(len(self.symbol) - 1)

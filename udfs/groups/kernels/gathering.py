@@ -55,7 +55,7 @@ class TooEarly(NamedTuple):
     after: int
 
 
-def gather(rows: Rows, held: Held, to_the_end: bool) -> Gathered | TooEarly:
+def gather(rows: Rows, held: Held, to_the_end: bool, bridged: int) -> Gathered | TooEarly:
     """The steps of a run.
 
     Parameters
@@ -67,12 +67,15 @@ def gather(rows: Rows, held: Held, to_the_end: bool) -> Gathered | TooEarly:
     to_the_end
         False: the last step of each key waits for more rows. True: it closes if its probabilities reach 1, or cannot
         be; otherwise it is left out, and nothing waits.
+    bridged
+        So many missing steps between two, at most, are put in as steps of which nothing is known.
     """
     offset = rows.offset
     waiting, steps, classes = _sizes(held)
-    parts = _gather(
-        *rows, *held, to_the_end, steps + len(rows.step) + len(offset), classes + waiting + len(rows.step)
-    )  # fmt: skip
+    most = steps + len(rows.step) + len(offset)
+    if bridged:
+        most += _missing(offset, rows.step, held.integers_at, held.integers, bridged)
+    parts = _gather(*rows, *held, to_the_end, bridged, most, classes + waiting + len(rows.step))
     keys, step, step_offset, class_, probability, fresh, wait_offset, wait_step, wait_class, wait_chance, error = parts
     if error[0] >= 0:
         return TooEarly(int(error[0]), int(error[1]), int(error[2]))
@@ -90,9 +93,30 @@ def _sizes(held: Held) -> tuple[int, int, int]:
 
 
 @njit(cache=True)
+def _missing(offset: IntArray, row_step: IntArray, integers_at: IntArray, integers: IntArray, bridged: int) -> int:
+    """How many missing steps are put in, at most."""
+    found = 0
+    for key in range(len(offset) - 1):
+        at = integers_at[key]
+        known, last = at >= 0 and integers[at + KNOWN] == 1, np.int64(0)
+        if known:
+            last = integers[at + LAST]
+        if at >= 0 and integers[at + WAITING] > 0:
+            if known and integers[at + WAITING_STEP] - last - 1 <= bridged:
+                found += integers[at + WAITING_STEP] - last - 1
+            last, known = integers[at + WAITING_STEP], True
+        for row in range(offset[key], offset[key + 1]):
+            if known and 0 < row_step[row] - last - 1 <= bridged:
+                found += row_step[row] - last - 1
+            last, known = row_step[row], True
+    return found
+
+
+@njit(cache=True)
 def _gather(  # type: ignore[no-untyped-def]
     offset: IntArray, row_step: IntArray, row_class: SmallArray, row_chance: FloatArray, integers_at: IntArray,
-    integers: IntArray, floats_at: IntArray, floats: FloatArray, to_the_end: bool, most_steps: int, most_classes: int,
+    integers: IntArray, floats_at: IntArray, floats: FloatArray, to_the_end: bool, bridged: int,
+    most_steps: int, most_classes: int,
 ):  # fmt: skip
     keys = len(offset) - 1
     key_offset, fresh = np.zeros(keys + 1, np.int64), np.zeros(keys, np.int64)
@@ -160,6 +184,11 @@ def _gather(  # type: ignore[no-untyped-def]
                     break
                 if total_of(work_chance, 0, size) < 1.0 - TOLERANCE:
                     break
+            if known and now - last - 1 <= bridged:
+                for missing in range(last + 1, now):
+                    step[count] = missing
+                    count += 1
+                    step_offset[count] = used
             used = merge(work_class, work_chance, 0, size, class_, chance, used)
             step[count] = last = now
             known = True

@@ -17,7 +17,7 @@ from patternlake.udfs.groups.kernels.complete import complete_workspace
 from patternlake.udfs.groups.kernels.gathering import Gathered, Held, TooEarly, gather
 from patternlake.udfs.groups.kernels.live import Plan, live_workspace, plan_of
 from patternlake.udfs.groups.kernels.running import run
-from patternlake.udfs.groups.kernels.steps import FloatArray, Rows
+from patternlake.udfs.groups.kernels.steps import FloatArray, Rows, Steps
 from patternlake.udfs.groups.kernels.sweep import Found, Tools, found_workspace, open_workspace
 from patternlake.udfs.groups.kernels.vectors import vector_workspace
 from patternlake.udfs.groups.query import GroupQuery
@@ -109,26 +109,7 @@ class Groups:
         ArgumentError
             A row's step comes before one that its key has seen.
         """
-        order = _unsorted(keys, steps)
-        if order is not None:
-            keys, steps, classes, probabilities = keys[order], steps[order], classes[order], probabilities[order]
-        begins = np.ones(len(keys), np.bool_)
-        begins[1:] = keys[1:] != keys[:-1]
-        first = np.flatnonzero(begins)
-        known = np.union1d(state.keys, keys[first])
-        offset = np.full(len(known) + 1, -1, np.int64)
-        offset[np.searchsorted(known, keys[first])] = first
-        offset[-1] = len(keys)
-        # A key without rows begins, and ends, where the next one begins.
-        missing = np.flatnonzero(offset < 0)
-        present = np.flatnonzero(offset >= 0)
-        offset[missing] = offset[present[np.searchsorted(present, missing)]]
-        rows = Rows(
-            offset,
-            np.ascontiguousarray(steps, np.int64),
-            np.ascontiguousarray(classes, np.int32),
-            np.ascontiguousarray(probabilities, np.float64),
-        )
+        known, rows = _by_key(keys, steps, classes, probabilities, state.keys)
         return self._run(known, rows, _held(state, known), False)
 
     def tail(self, state: GroupState) -> GroupRows:
@@ -156,8 +137,17 @@ class Groups:
         state, closed = self.advance(no_state(), keys, steps, classes, probabilities)
         return joined(closed, self.tail(state))
 
+    def steps(
+        self, keys: IntArray, steps: IntArray, classes: SmallArray, probabilities: FloatArray
+    ) -> tuple[IntArray, Steps]:
+        """The keys, ascending, and the steps that `answer` goes through; parameters as of `advance`."""
+        known, rows = _by_key(keys, steps, classes, probabilities, keys[:0])
+        gathered = gather(rows, _held(no_state(), known), True, self.plan.bridged)
+        assert not isinstance(gathered, TooEarly)
+        return known, gathered.steps
+
     def _run(self, keys: IntArray, rows: Rows, held: Held, to_the_end: bool) -> tuple[GroupState, GroupRows]:
-        gathered = gather(rows, held, to_the_end)
+        gathered = gather(rows, held, to_the_end, self.plan.bridged)
         if isinstance(gathered, TooEarly):
             raise ArgumentError(
                 f"step {gathered.step} of key {keys[gathered.key]} comes after step {gathered.after}; "
@@ -188,6 +178,33 @@ def joined(*parts: GroupRows) -> GroupRows:
     whole = GroupRows(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(GroupRows)))
     order = np.lexsort((whole.t_first, whole.key))
     return GroupRows(*(getattr(whole, one.name)[order] for one in fields(GroupRows)))
+
+
+def _by_key(
+    keys: IntArray, steps: IntArray, classes: SmallArray, probabilities: FloatArray, others: IntArray
+) -> tuple[IntArray, Rows]:
+    """All keys, those without rows among them, and the rows by key and step."""
+    order = _unsorted(keys, steps)
+    if order is not None:
+        keys, steps, classes, probabilities = keys[order], steps[order], classes[order], probabilities[order]
+    begins = np.ones(len(keys), np.bool_)
+    begins[1:] = keys[1:] != keys[:-1]
+    first = np.flatnonzero(begins)
+    known = np.union1d(others, keys[first])
+    offset = np.full(len(known) + 1, -1, np.int64)
+    offset[np.searchsorted(known, keys[first])] = first
+    offset[-1] = len(keys)
+    # A key without rows begins, and ends, where the next one begins.
+    missing = np.flatnonzero(offset < 0)
+    present = np.flatnonzero(offset >= 0)
+    offset[missing] = offset[present[np.searchsorted(present, missing)]]
+    rows = Rows(
+        offset,
+        np.ascontiguousarray(steps, np.int64),
+        np.ascontiguousarray(classes, np.int32),
+        np.ascontiguousarray(probabilities, np.float64),
+    )
+    return known, rows
 
 
 def _unsorted(keys: IntArray, steps: IntArray) -> IntArray | None:

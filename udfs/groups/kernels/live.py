@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray, SmallArray
-from patternlake.udfs.groups.kernels.steps import FloatArray, Steps
+from patternlake.udfs.groups.kernels.steps import FloatArray, Steps, rest_of
 from patternlake.udfs.groups.query import GroupQuery
 
 SLACK = 1e-9
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
     Attributes
     ----------
     symbol
-        int32[positions].
+        int32[positions]: their letters.
     first
         int32[]: positions that matches begin with.
     before_offset, before
@@ -38,13 +38,15 @@ class Plan(NamedTuple):
     least_more
         int64[positions]: the fewest events (1 or more) that may follow.
     member
-        bool[classes, symbols].
+        bool[classes, letters].
     limit
         Logarithm of the least product; -inf for a threshold of 0.
     window
         The most steps that a match takes.
     single
         Whether groups hang together by single overlaps.
+    bridged
+        So many missing steps a match may pass over, at most.
     """
 
     symbol: SmallArray
@@ -57,6 +59,7 @@ class Plan(NamedTuple):
     limit: float
     window: int
     single: bool
+    bridged: int
 
 
 class Live(NamedTuple):
@@ -71,7 +74,7 @@ class Live(NamedTuple):
     ended
         int64[m]: the starts of the matches that end with the step, ascending.
     weight
-        float64[symbols]: logarithm of the probability of each symbol in the step.
+        float64[letters]: logarithm of the probability of each letter in the step.
     next_best
         float64[positions].
     """
@@ -91,6 +94,8 @@ def plan_of(query: GroupQuery) -> Plan:
         for other in after:
             before[other].append(position)
     threshold = query.threshold
+    # No match is longer than the longest, and nothing is to be kept for one.
+    window = int(min(query.within, positions.longest, _FAR - 1))
     return Plan(
         symbol=np.array(positions.symbol, np.int32),
         first=np.array(positions.first, np.int32),
@@ -100,9 +105,10 @@ def plan_of(query: GroupQuery) -> Plan:
         least_more=np.array([_FAR if more == inf else int(more) for more in positions.least_more], np.int64),
         member=query.alphabet.member,
         limit=log(threshold) + log1p(-SLACK) if threshold > 0 else -inf,
-        # No match is longer than the longest, and nothing is to be kept for one.
-        window=int(min(query.within, positions.longest, _FAR - 1)),
+        window=window,
         single=query.overlap == "single",
+        # Before and behind them stands a step with events.
+        bridged=max(0, window - 2) if query.alphabet.member[0].any() else 0,
     )
 
 
@@ -120,9 +126,10 @@ def live_workspace(plan: Plan, most: int) -> Live:
 
 @njit(cache=True, inline="always")
 def weigh(plan: Plan, live: Live, steps: Steps, at: int) -> None:
-    """The symbols' weights in a step."""
+    """The letters' weights in a step."""
+    other = rest_of(steps, at)
     for symbol in range(len(live.weight)):
-        chance = 0.0
+        chance = other if plan.member[0, symbol] else 0.0
         for choice in range(steps.offset[at], steps.offset[at + 1]):
             if plan.member[steps.class_[choice], symbol]:
                 chance += steps.probability[choice]

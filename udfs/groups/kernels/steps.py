@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from patternlake.udfs.groups.automaton.alphabet import IntArray, SmallArray
+from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray, SmallArray
 from patternlake.udfs.subkernels import subkernel
 
 FloatArray = NDArray[np.float64]
@@ -63,6 +64,37 @@ class Steps(NamedTuple):
     probability: FloatArray
 
 
+def bad_steps(keys: IntArray, steps: IntArray, probabilities: FloatArray) -> BoolArray:
+    """Which rows belong to a (key, step) that cannot be.
+
+    Parameters
+    ----------
+    keys
+        int64[n]: codes, in any order.
+    steps
+        int64[n].
+    probabilities
+        float64[n]; NaN for none.
+
+    Returns
+    -------
+    bool[n]
+        True for every row of a (key, step) of which one has a probability outside [0, 1] or NaN, or whose sum exceeds
+        1 by more than `TOLERANCE`: SPEC section 4 takes such steps out whole.
+    """
+    order = np.lexsort((probabilities, steps, keys))
+    keys, steps, sorted_ = keys[order], steps[order], probabilities[order]
+    fresh = np.ones(len(keys), np.bool_)
+    fresh[1:] = (keys[1:] != keys[:-1]) | (steps[1:] != steps[:-1])
+    place = np.cumsum(fresh) - 1
+    wrong = ~((sorted_ >= 0) & (sorted_ <= 1))
+    bad = np.bincount(place, wrong) > 0
+    bad |= np.bincount(place, np.where(wrong, 0.0, sorted_)) > 1 + TOLERANCE
+    found = np.empty(len(keys), np.bool_)
+    found[order] = bad[place]
+    return found
+
+
 @subkernel
 def arrange(class_: SmallArray, probability: FloatArray, begin: int, end: int) -> None:
     """Order the rows of one step by (class, probability), in place."""
@@ -92,6 +124,15 @@ def total_of(probability: FloatArray, begin: int, end: int) -> float:
             return np.nan
         total += probability[at]
     return total
+
+
+@njit(cache=True, inline="always")
+def rest_of(steps: Steps, at: int) -> float:
+    """The probability of class 0 in a step; 0 where what is known reaches 1, but for `TOLERANCE`."""
+    rest = 1.0
+    for choice in range(steps.offset[at], steps.offset[at + 1]):
+        rest -= steps.probability[choice]
+    return rest if rest > TOLERANCE else 0.0
 
 
 @subkernel

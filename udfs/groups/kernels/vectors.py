@@ -13,7 +13,7 @@ from numba import njit
 
 from patternlake.udfs.groups.automaton.alphabet import SmallArray
 from patternlake.udfs.groups.automaton.subsets import Moves
-from patternlake.udfs.groups.kernels.steps import FloatArray, Steps
+from patternlake.udfs.groups.kernels.steps import TOLERANCE, FloatArray, Steps
 from patternlake.udfs.subkernels import subkernel
 
 NOTHING = 1e-290
@@ -94,12 +94,13 @@ def push(vector: Vector, size: int, moves: Moves, absorb: bool, idle: bool, step
     rest = 1.0
     for choice in range(low, high):
         rest -= steps.probability[choice]
+    # Rounding leaves something of steps that are known in full: it ends every run.
+    other = rest if rest > TOLERANCE else 0.0
     accepted = 0.0
     count = 0
     fallen = 0.0
     for place in range(size):
         state, value = vector.state[place], vector.value[place]
-        fallen += value
         for choice in range(low, high):
             class_ = steps.class_[choice]
             share = value * steps.probability[choice]
@@ -114,7 +115,17 @@ def push(vector: Vector, size: int, moves: Moves, absorb: bool, idle: bool, step
                 vector.next_state[count] = target
                 count += 1
             vector.dense[target] += share
-    if idle and rest > 0.0:
+        # No match ends with what is not stored.
+        target = moves.to[state, 0]
+        if target == 0 or other == 0.0:
+            fallen += value
+            continue
+        if vector.dense[target] < 0.0:
+            vector.dense[target] = 0.0
+            vector.next_state[count] = target
+            count += 1
+        vector.dense[target] += value * other
+    if idle and rest > 0.0 and fallen > 0.0:
         # Whatever else happens ends every run.
         if vector.dense[0] < 0.0:
             vector.dense[0] = 0.0

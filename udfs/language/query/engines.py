@@ -287,11 +287,13 @@ ENGINES: dict[str, Engine] = {
                     Operator.OPTIONAL,
                     Operator.COUNT,
                     Operator.RANGE,
+                    Operator.NOT,
                     Operator.WITHIN_EVENTS,
                 }
             )
             | _GROUPING
             | _CLAUSES,
+            inside={Negation: frozenset({Event})},
             rules=(_where_over_one_operand,),
             instead={
                 Operator.THEN: "its patterns are contiguous: write ','",

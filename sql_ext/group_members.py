@@ -1,0 +1,110 @@
+"""The function `group_members`: the most probable matches of each group of a probabilistic stream."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.match_groups import answered, asked
+from patternlake.sql_ext.planned_functions import call
+from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
+from patternlake.udfs.arguments import given
+from patternlake.udfs.groups.members import check_best, members_in
+from patternlake.udfs.groups.request import DEFAULT_BEST
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
+    check_best(given(arguments, "best", DEFAULT_BEST))
+    return Answer(answered(lake, arguments, asked(lake, arguments, kept=False), members_in, FUNCTION.schema))
+
+
+FUNCTION = TableFunction(
+    name="group_members",
+    parameters=(
+        Parameter("stream", "STRING"),
+        Parameter("pattern", "STRING"),
+        Parameter("overlap", "STRING", "single"),
+        Parameter("threshold", "DOUBLE", 0.0),
+        Parameter("within", "BIGINT", None),
+        Parameter("key", "STRING", None),
+        Parameter("from_step", "BIGINT", None),
+        Parameter("to_step", "BIGINT", None),
+        Parameter("best", "INT", DEFAULT_BEST),
+        Parameter("as_of", "TIMESTAMP", None),
+    ),
+    columns={
+        "key": "STRING",
+        "t_start": "BIGINT",
+        "t_first": "BIGINT",
+        "t_end": "BIGINT",
+        "match_no": "INT",
+        "from_step": "BIGINT",
+        "to_step": "BIGINT",
+        "items": "ARRAY<STRING>",
+        "positions": "ARRAY<ARRAY<BIGINT>>",
+        "probability": "DOUBLE",
+        "final": "BOOLEAN",
+    },
+    comment="The most probable matches of each group in a probabilistic stream",
+    plan=_plan,
+)
+
+
+def group_members(
+    spark: SparkSession,
+    stream: str,
+    pattern: str,
+    overlap: str = "single",
+    threshold: float = 0.0,
+    within: int | None = None,
+    key: str | None = None,
+    from_step: int | None = None,
+    to_step: int | None = None,
+    best: int = DEFAULT_BEST,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Find the most probable matches inside each group that `match_groups` finds.
+
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of a probabilistic stream.
+    pattern
+        Text of the pattern.
+    overlap
+        ``single`` or ``complete``.
+    threshold
+        Least probability of a match, in [0, 1].
+    within
+        Greatest number of steps of a match; or WITHIN in the pattern.
+    key
+        Only this partition.
+    from_step, to_step
+        Bounds of ``t_end``, both included.
+    best
+        How many matches of each group, at most.
+    as_of
+        Moment whose state answers; without a zone it is in the session's.
+
+    Returns
+    -------
+    DataFrame
+        ``key STRING, t_start BIGINT, t_first BIGINT, t_end BIGINT, match_no INT, from_step BIGINT, to_step BIGINT,
+        items ARRAY<STRING>, positions ARRAY<ARRAY<BIGINT>>, probability DOUBLE, final BOOLEAN``.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    values = {
+        "stream": stream, "pattern": pattern, "overlap": overlap, "threshold": threshold, "within": within, "key": key,
+        "from_step": from_step, "to_step": to_step, "best": best, "as_of": as_of,
+    }  # fmt: skip
+    return call(FUNCTION, spark, values)
