@@ -64,7 +64,7 @@ subscriptions:
   m: {{stream: s, query: "{query}"}}
 alerts:
   told: {{of: subscription, name: m}}
-  soon: {{of: forecast, name: m}}
+  soon: {{of: forecast, name: m, where: "bindings['h'][0] > 100"}}
   closed: {{of: group, name: g}}
 """
 
@@ -149,6 +149,7 @@ _SUBSCRIPTION_REPLACED = (
 
 _FORECAST = ("append forecasts",)
 _TOLD = ("append intents", "append alerts", "append publications")
+_NOTHING_TO_TELL = ("append intents", "append publications")
 
 STEPS = {
     "ingest": Step(None, "ingest", ("a",), (*_NUMBERED, *_INGEST, "append publications")),
@@ -157,7 +158,7 @@ STEPS = {
     "groups": Step("trends", "groups", ("a",), (*_NUMBERED, *_GROUPS, "append publications")),
     "predict": Step("groups", "predict", ("a",), (*_PREDICTED, *_CATALOGUE, *_FORECAST, "append publications")),
     "told": Step("predict", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="told"),
-    "soon": Step("told", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="soon"),
+    "soon": Step("told", "alerts", ("a",), (*_NUMBERED, *_NOTHING_TO_TELL), object="soon"),
     "closed": Step("soon", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="closed"),
     "ingest more": Step(
         "closed",
@@ -173,7 +174,7 @@ STEPS = {
     ),
     "told more": Step("predict more", "alerts", ("a", "b"), _TOLD, object="told"),
     "soon more": Step("predict more", "alerts", ("a", "b"), _TOLD, object="soon"),
-    "closed more": Step("groups more", "alerts", ("a", "b"), _TOLD, object="closed"),
+    "closed more": Step("groups more", "alerts", ("a", "b"), _NOTHING_TO_TELL, object="closed"),
     "told anew": Step("predict more", "alerts", ("a", "b"), _TOLD, rebuild=True, object="told"),
     "predict something else": Step(
         "ingest more",
