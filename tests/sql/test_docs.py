@@ -354,5 +354,6 @@ def test_links_lead_to_files(page: str) -> None:
             assert (path.parent / link.partition("#")[0]).exists(), link
 
 
-def test_the_index_has_every_page() -> None:
-    assert set(_LINK.findall(PAGES["index.md"])) == set(PAGES) - {"index.md"}
+def test_the_index_has_every_page_and_notebook() -> None:
+    notebooks = {f"notebooks/{path.name}" for path in (ROOT / "docs" / "notebooks").glob("*.ipynb")}
+    assert set(_LINK.findall(PAGES["index.md"])) == (set(PAGES) - {"index.md"}) | notebooks

@@ -152,17 +152,6 @@ def test_functions_stand_in_new_sessions_views_and_other_queries(lake: SketchLak
     later.sql(f"DROP TABLE {DATABASE}.kept")
 
 
-def test_a_view_that_stays_answers_in_every_session(lake: SketchLake) -> None:
-    text = call("match_pattern", "worked", "A ; B", policy="skip_till_next")
-    expected = lake.spark.sql(f"SELECT * FROM {text}").count()
-    assert expected > 0
-    for session in (lake.spark, lake.spark.newSession()):
-        session.sql(f"CREATE OR REPLACE VIEW {DATABASE}.kept_view AS SELECT * FROM {text}")
-        for reader in (lake.spark, session, lake.spark.newSession()):
-            assert reader.sql(f"SELECT * FROM {DATABASE}.kept_view").count() == expected
-        session.sql(f"DROP VIEW {DATABASE}.kept_view")
-
-
 def test_arguments_may_be_parameters_of_the_query(lake: SketchLake) -> None:
     later = lake.spark.newSession()
     patternlake.enable(later, DATABASE, lake.location)

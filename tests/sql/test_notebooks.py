@@ -1,0 +1,86 @@
+"""The notebooks under docs/notebooks run from an empty folder, and are kept as they were before they ran."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
+NOTEBOOKS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
+
+
+def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the cells of a notebook show, those with code: texts, and for each picture the word ``picture``."""
+    monkeypatch.setenv("PATTERNLAKE_DRIVER_MEMORY", "2g")
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    notebook: Any = nbformat.read(FOLDER / name, as_version=4)  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, timeout=1700, resources={"metadata": {"path": str(folder)}}).execute()
+    return ["\n".join(map(_shown, cell["outputs"])) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def _shown(output: dict[str, Any]) -> str:
+    data = output.get("data", {})
+    return "picture" if "image/png" in data else str(output.get("text") or data.get("text/plain", ""))
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_is_kept_without_outputs(name: str) -> None:
+    cells = json.loads((FOLDER / name).read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+
+
+def test_your_data_goes_from_a_table_over_quarantine_to_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = "\n".join(executed("your_data.ipynb", tmp_path, monkeypatch))
+    assert "12 rows read: 10 would be events, 2 would go to quarantine" in shown
+    assert "12 rows read: 11 would be events, 1 would go to quarantine" in shown
+    assert "amount: '2 items' is not of type double" in shown
+    assert shown.count("picture") == 1
+    assert shown.endswith("('ingest', 'orders', 12, 1)")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_late_data_is_turned_down_or_taken_in_and_earlier_answers_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = executed("late_data.ipynb", tmp_path, monkeypatch)
+    assert any(text.endswith("(2, 1)") for text in shown), "the late one of three rows is turned down"
+    assert any("late: before the watermark 2025-03-03 10:00:00" in text for text in shown)
+    assert any(text.endswith("[3, 5]") for text in shown), "rows of the table's versions"
+    assert shown[-3].endswith("(6, 0)"), "with more lateness all are taken in"
+    assert shown[-1].endswith("(['ann'], ['ben'])")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_tour_asks_each_engine_and_draws_what_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = executed("tour.ipynb", tmp_path, monkeypatch)
+    assert sum("picture" in text for text in shown) == 5
+    assert all(job in "\n".join(shown) for job in ("ingest", "sketch", "trends", "groups", "predict"))
+
+
+def test_cells_of_sql_run_over_the_session(spark: SparkSession) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    text = (FOLDER.parent / "functions.md").read_text(encoding="utf-8")
+    told = re.search(r"```python\n([^`]*register_cell_magic[^`]*)```", text)
+    assert told, "functions.md has no magic for cells of SQL"
+    shell: Any = InteractiveShell.instance()
+    shell.user_ns["spark"] = spark
+    shell.run_cell(told[1]).raise_error()
+    found = shell.run_cell_magic("sql", "", "SELECT explode(sequence(1, 3)) AS n")
+    assert found["n"].tolist() == [1, 2, 3]
