@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help check demo test test-all bench bench-large lint clean
+.PHONY: help check demo tour test test-all bench bench-large lint clean
 
 help:
 	@echo "make demo      install into .venv, take real flights through the jobs, ask fourteen questions"
+	@echo "make tour      the same in twelve deliveries, with maintenance and the seconds of warm questions"
 	@echo "make test      lint, types and the fast tests"
 	@echo "make test-all  all tests, the slow ones too"
 	@echo "make bench     measurements, each beside its baseline"
@@ -37,6 +38,9 @@ $(VENV)/.warm: $(VENV)/.installed $(wildcard udfs/*/*.py udfs/*/*/*.py)
 
 demo: $(VENV)/.jars $(VENV)/.warm
 	$(BIN)/python demo/flights.py
+
+tour: $(VENV)/.jars $(VENV)/.warm
+	$(BIN)/python demo/flights.py --tour
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -19,8 +19,8 @@ flight AS (
 SELECT date_format(min(at), 'd MMM') AS day, any_value(key) AS aircraft,
   {IN_ORDER} AS flights
 FROM flight
-GROUP BY match_no
-ORDER BY count(*) DESC, min(at), match_no
+GROUP BY match_no, key
+ORDER BY count(*) DESC, min(at), key, match_no
 """
 """One line per match, its flights in order; those of most flights first."""
 

@@ -22,9 +22,9 @@ IN_ORDER = """array_join(transform(
 
 STEPS = f"""
 WITH matches AS (SELECT * FROM {{call}}),
-step AS (SELECT match_no, posexplode(steps) AS (number, operand) FROM matches),
+step AS (SELECT match_no, key AS part, posexplode(steps) AS (number, operand) FROM matches),
 flight AS (
-  SELECT step.match_no, step.number, e.key, {LOCAL.format("e.time")} AS at,
+  SELECT step.match_no, step.part, step.number, e.key, {LOCAL.format("e.time")} AS at,
     {TOLD} AS told
   FROM step JOIN patternlake.events e ON e.stream = 'flights' AND e.position = step.operand.from_position
 )
@@ -32,7 +32,7 @@ SELECT date_format(min(at), 'd MMM') AS day,
   {{columns}}
   {IN_ORDER} AS flights
 FROM flight
-GROUP BY match_no
+GROUP BY match_no, part
 ORDER BY min(at)
 """
 """One line per match, its flights in order."""

@@ -27,7 +27,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         {"line": number, "plan": line.text, "cost": line.cost, "rows": line.rows}
         for number, line in enumerate(lines, start=1)
     ]
-    return Answer(pa.Table.from_pylist(rows, _ROWS))
+    # What `maintain` tells of attributes changes costs, and is no publication.
+    return Answer(pa.Table.from_pylist(rows, _ROWS), lasting=False)
 
 
 FUNCTION = TableFunction(

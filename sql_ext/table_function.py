@@ -45,8 +45,8 @@ class Answer:
     rows
         Rows that are here already, or a plan of Spark's; in the order of the function's columns.
     lasting
-        Whether the same call gives the same until something is published. False where the analyst was told something
-        beside the rows, and is to be told again.
+        Whether the same call gives the same until something is published. False where that is not so, and where the
+        analyst was told something beside the rows, and is to be told again.
     """
 
     rows: DataFrame | pa.Table

@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +16,21 @@ if TYPE_CHECKING:
 
 settings.register_profile("patternlake", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile("patternlake")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """An engine's files go to one worker, see `distribution`."""
+    from distribution import EngineScheduling
+
+    return EngineScheduling(config, log) if config.option.dist == "loadfile" else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if getattr(config.option, "dist", "no") == "loadfile" and not hasattr(config, "workerinput"):
+        from distribution import Stopwatch
+
+        config.pluginmanager.register(Stopwatch(config))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from sql.empty_database import lay
 
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
@@ -289,7 +290,7 @@ class History:
         if step not in self._after:
             if step is None:
                 lake = self._lake()
-                lake.db  # noqa: B018 - opening it creates the tables
+                lay(self._spark, lake.folder / "lake")
                 self._after[None] = State(lake, ())
             else:
                 given = STEPS[step]

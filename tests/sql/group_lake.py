@@ -1,4 +1,4 @@
-"""What the tests of the job `groups` share: a stream with configured queries, filled by the real jobs."""
+"""What the tests of the job `groups` share: a stream with configured queries."""
 
 from __future__ import annotations
 
@@ -32,8 +32,16 @@ Row = tuple[Any, ...]
 class GroupStream(Stream):
     """A probabilistic stream; an event's attributes are its step t and its probability p."""
 
-    def __init__(self, lake: SketchLake, name: str, queries: Mapping[str, Mapping[str, Any]], **section: Any) -> None:
-        super().__init__(lake, name, {}, {**SECTION, "key": "who", **section})
+    def __init__(
+        self,
+        lake: SketchLake,
+        name: str,
+        queries: Mapping[str, Mapping[str, Any]],
+        *,
+        ingested: bool = False,
+        **section: Any,
+    ) -> None:
+        super().__init__(lake, name, {}, {**SECTION, "key": "who", **section}, ingested=ingested)
         lake.streams[name] = self
         self.queries = queries
 
@@ -51,7 +59,7 @@ class GroupStream(Stream):
         """Ingest some batches, one after another, and bring the queries up to date after each."""
         for events in batches:
             self.write(events)
-            self.run("ingest")
+            self.ingest()
             self.run("groups")
             self.moments.append(self.publications("ingest")[-1]["published_at"].astimezone(timezone.utc))
         return self

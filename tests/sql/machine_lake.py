@@ -1,4 +1,4 @@
-"""What the tests of the job `predict` share: a stream with subscriptions, filled by the real jobs."""
+"""What the tests of the job `predict` share: a stream with subscriptions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from patternlake.jobs.configuration.file import Configuration
 class MachineStream(Stream):
     """A stream of events with a key and the attributes x, y and n."""
 
-    def __init__(self, lake: SketchLake, name: str, queries: Mapping[str, Any], **section: Any) -> None:
+    def __init__(
+        self, lake: SketchLake, name: str, queries: Mapping[str, Any], *, ingested: bool = False, **section: Any
+    ) -> None:
         attributes = {"x": "bigint", "y": "bigint", "n": "bigint"}
-        super().__init__(lake, name, {}, {"key": "who", "attributes": attributes, **section})
+        super().__init__(lake, name, {}, {"key": "who", "attributes": attributes, **section}, ingested=ingested)
         lake.streams[name] = self
         self.queries: dict[str, dict[str, Any]] = {
             each: {"query": given} if isinstance(given, str) else dict(given) for each, given in queries.items()
@@ -41,7 +43,7 @@ class MachineStream(Stream):
         """Ingest some batches, one after another, and bring the subscriptions up to date after each."""
         for events in batches:
             self.write(events)
-            self.run("ingest")
+            self.ingest()
             self.predict()
         return self
 

@@ -1,6 +1,6 @@
-"""What the tests of the sketch engine share: one database of small streams, filled by the real jobs, and ways to ask.
+"""What the tests of the sketch engine share: one database of small streams, and ways to ask.
 
-A stream is made of batches of events; each batch becomes a CSV file, and is ingested and sketched before the next one.
+A stream is made of batches of events; each is published and sketched before the next one.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from naive import sketch_matching as naive
 from naive.sketch_tree import Event, Node, tree
 from pyspark.errors import PySparkException
+from sql.empty_database import lay
+from sql.published_events import NAME, TIME, E, moment, plain, publish
 
 import patternlake
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
@@ -32,18 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 DATABASE = "sketch_lake"
-START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 _ASKED_AT_ONCE = 3
 _LAKES: dict[int, SketchLake] = {}
-
-
-class E(NamedTuple):
-    """An event: milliseconds after `START`, name, key, attributes."""
-
-    time: int
-    name: str
-    key: str | None = None
-    attributes: Mapping[str, Any] = {}
 
 
 def letters(text: str, *, begin: int = 0) -> list[E]:
@@ -51,25 +44,28 @@ def letters(text: str, *, begin: int = 0) -> list[E]:
     return [E((begin + number) * 1000, name) for number, name in enumerate(text)]
 
 
-def moment(milliseconds: int) -> datetime:
-    return START + timedelta(milliseconds=milliseconds)
-
-
 class Stream:
-    """One stream of a lake and its sketch."""
+    """One stream of a lake and its sketch.
 
-    def __init__(self, lake: SketchLake, name: str, sketch: dict[str, Any], stream: dict[str, Any]) -> None:
+    Its events are published without a source, unless its expressions do more than name columns or `ingested` is set.
+    """
+
+    def __init__(
+        self, lake: SketchLake, name: str, sketch: dict[str, Any], stream: dict[str, Any], *, ingested: bool = False
+    ) -> None:
         self.lake = lake
         self.name = name
-        self.folder = lake.folder / f"stream{len(lake.streams)}"
+        self.folder = lake.folder / f"stream{len(list(lake.folder.iterdir()))}"
         self.folder.mkdir()
         self.sketch = {"expected_events": 1000, "events_per_leaf": 1, "levels": 3, **sketch}
         self.section = {
             "source": {"format": "csv", "path": str(self.folder), "options": {"header": True, "escape": '"'}},
-            "time": "timestamp_millis(CAST(at AS BIGINT))",
-            "name": "what",
+            "time": TIME,
+            "name": NAME,
             **stream,
         }
+        self.ingested = ingested
+        self._written: list[E] = []
         self.moments: list[datetime] = []
         """When the sketch of each batch was published."""
         self.ends: list[int] = []
@@ -87,6 +83,8 @@ class Stream:
         return Configuration.from_text(yaml.safe_dump(tree, allow_unicode=True))
 
     def write(self, events: Sequence[E]) -> None:
+        """Write a file of the source."""
+        self._written += events
         attributes = list(self.section.get("attributes", {}))
         with open(
             self.folder / f"{len(list(self.folder.iterdir())):04}.csv", "w", newline="", encoding="utf-8"
@@ -97,6 +95,16 @@ class Stream:
                 at = int(moment(event.time).timestamp() * 1000)
                 writer.writerow([at, event.name, event.key, *(event.attributes.get(name) for name in attributes)])
 
+    def ingest(self) -> None:
+        """Publish what was written since the last time."""
+        configuration = self.configuration()
+        stream = configuration.streams[self.name]
+        if self.ingested or not plain(stream):
+            self.run("ingest")
+        else:
+            publish(open_database(self.lake.spark, DATABASE, self.lake.location), self.name, stream, self._written)
+        self._written = []
+
     def run(self, job: str, *, rebuild: bool = False, **changes: Any) -> Summary:
         return run(self.lake.spark, self.configuration(**changes), job, rebuild=rebuild)[0]
 
@@ -104,7 +112,7 @@ class Stream:
         """Ingest and sketch some batches, one after another."""
         for events in batches:
             self.write(events)
-            self.run("ingest")
+            self.ingest()
             self.run("sketch")
             self.note()
         return self
@@ -153,10 +161,17 @@ class SketchLake:
         self.location = str(folder / "lake")
         self.streams: dict[str, Stream] = {}
 
-    def stream(self, name: str, *batches: Sequence[E], sketch: dict[str, Any] | None = None, **stream: Any) -> Stream:
+    def stream(
+        self,
+        name: str,
+        *batches: Sequence[E],
+        sketch: dict[str, Any] | None = None,
+        ingested: bool = False,
+        **stream: Any,
+    ) -> Stream:
         """The stream of a name; made of the batches, if it does not exist yet."""
         if name not in self.streams:
-            self.streams[name] = Stream(self, name, sketch or {}, stream)
+            self.streams[name] = Stream(self, name, sketch or {}, stream, ingested=ingested)
             self.streams[name].deliver(*batches)
         return self.streams[name]
 
@@ -205,7 +220,8 @@ def by_tasks(spark: SparkSession) -> Iterator[None]:
 def shared(spark: SparkSession, factory: pytest.TempPathFactory) -> SketchLake:
     """The lake of a session; the functions point at it."""
     if id(spark) not in _LAKES:
-        _LAKES[id(spark)] = SketchLake(spark, factory.mktemp("sketches"))
+        _LAKES[id(spark)] = made = SketchLake(spark, factory.mktemp("sketches"))
+        lay(spark, made.location)
     lake = _LAKES[id(spark)]
     patternlake.enable(spark, database=DATABASE, location=lake.location)
     return lake

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sql.empty_database import opened
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from tests.sql.ingesting import Lake
 
@@ -24,7 +24,7 @@ TYPES = "cast(at AS string) AS at, cast(what AS string) AS what, cast(who AS str
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "bad_files", str(tmp_path_factory.mktemp("lake")))
+    return opened(spark, "bad_files", tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture

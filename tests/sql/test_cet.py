@@ -134,6 +134,7 @@ def test_a_late_event_answers_its_window_anew_and_earlier_moments_stay(lake: Tre
         events("ee", [5, 25], x=[3, 4]),
         attributes={"x": "double"},
         allowed_lateness="10 seconds",
+        ingested=True,
     )
     assert lake.trends("late") == [(1, 3), (2,), (4,)]
     moments = lake.rows(

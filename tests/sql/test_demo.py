@@ -21,6 +21,7 @@ from naive import groups
 from naive.flight_chains import HOUR, Departure, chains, doubled, later_and_later
 from naive.flight_patterns import Flight, everything, given_up, nothing_between
 from naive.group_cases import is_named
+from sql.empty_database import lay
 
 import patternlake
 from patternlake.jobs.configuration.file import Configuration
@@ -82,7 +83,7 @@ def lake(spark: SparkSession, tmp_path_factory, demo, deliveries, batches):
     folder = tmp_path_factory.mktemp("demo")
     tree = yaml.safe_load((ROOT / "conf" / "demo.yaml").read_text())
     tree["database"] = DATABASE
-    tree["location"] = str(folder / "lake")
+    tree["location"] = lay(spark, folder / "lake")
     tree["streams"]["flights"]["source"]["path"] = str(folder / "data")
     for stream in ("sky", "days"):
         tree["streams"][stream]["source"]["path"] = str(folder / "weather")

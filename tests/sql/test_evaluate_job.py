@@ -37,7 +37,7 @@ def test_forecasts_are_judged_as_by_the_oracle(lake: SketchLake) -> None:
     stream = MachineStream(lake, "m_judged", {"chain": CHAIN.text})
     stream.evaluation = EVALUATION
     stream.write(events)
-    stream.run("ingest")
+    stream.ingest()
     stream.run("evaluate")
     given = [naive.Event(at + 1, event.time * 1000, event.name, event.key) for at, event in enumerate(events)]
     chain = chains.Chain(chains.train(CHAIN, given[:HALF]), "N3")

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sql.empty_database import opened
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.opening import open_database
 from patternlake.jobs.configuration.file import GroupConfiguration, SubscriptionConfiguration
 from patternlake.jobs.groups.job import groups
 from patternlake.jobs.predict.job import predict
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "given_up", str(tmp_path_factory.mktemp("lake")))
+    return opened(spark, "given_up", tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture

@@ -159,7 +159,7 @@ def test_parameters_of_a_configured_query_hold_for_the_function(lake: SketchLake
     asked = call("match_groups", stream.name, str(query["pattern"]), within=2)
     assert shown(lake.ask([asked])[0]) == stream.kept("least") == [("k", 4, 5, 5, 0.7, True)]
     stream.write(events([{"a": 1.0}, {"b": 1.0}], "k", first=6))
-    stream.run("ingest")  # the job lags behind: the answer is of the events
+    stream.ingest()  # the job lags behind: the answer is of the events
     assert [row[3] for row in shown(lake.ask([asked])[0])] == [5, 7]
     assert [row[3] for row in stream.kept("least")] == [5]
 
@@ -190,7 +190,7 @@ def test_a_stream_without_probabilities_is_refused(lake: SketchLake) -> None:
     stream = GroupStream(lake, "groups certain", {"of certain": {"pattern": "a", "within": 1}})
     stream.section = {key: value for key, value in stream.section.items() if key not in ("step", "probability")}
     stream.write(letters("ab"))
-    stream.run("ingest")
+    stream.ingest()
     with pytest.raises(ConfigurationError, match="has no step and no probability; configure"):
         stream.run("groups")
 

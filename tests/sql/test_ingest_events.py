@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from sql.empty_database import opened
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.tables.events import TABLE as EVENTS
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from tests.sql.ingesting import Lake
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "ingest_events", str(tmp_path_factory.mktemp("lake")))
+    return opened(spark, "ingest_events", tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sql.empty_database import opened
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from tests.sql.ingesting import Lake
 
@@ -29,7 +29,7 @@ XES = """<?xml version="1.0" encoding="UTF-8"?>
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "ingest_sources", str(tmp_path_factory.mktemp("lake")))
+    return opened(spark, "ingest_sources", tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sql.empty_database import opened
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.ingest import job as ingesting
 from patternlake.udfs.errors import SourceError, StateError
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "ingest_state", str(tmp_path_factory.mktemp("lake")))
+    return opened(spark, "ingest_state", tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sql.empty_database import opened
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
 from patternlake.udfs.errors import StateError
 from tests.sql.ingesting import Lake
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "ingest_steps", str(tmp_path_factory.mktemp("lake")))
+    return opened(spark, "ingest_steps", tmp_path_factory.mktemp("lake"))
 
 
 def test_steps_are_taken_or_turned_down_whole(db: Database, tmp_path: Path) -> None:

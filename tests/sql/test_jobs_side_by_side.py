@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sql.empty_database import lay
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.catalogue import TABLES
@@ -94,6 +95,8 @@ class World:
         return open_database(self.spark, name, str(self.folder / name))
 
     def run(self, name: str, job: str = running.ALL, *, side_by_side: int) -> list[Summary]:
+        if not (self.folder / name).exists():
+            lay(self.spark, self.folder / name)
         return running.run(self.spark, self.configuration(name), job, side_by_side=side_by_side)
 
     def rows(self, name: str, only: Collection[str] = tuple(TABLES)) -> Mapping[str, list[str]]:

@@ -254,6 +254,6 @@ def test_subscriptions_that_make_no_sense_stop_the_run(lake: SketchLake, query: 
 def test_a_stream_that_never_settles_is_refused(lake: SketchLake) -> None:
     stream = MachineStream(lake, "m_never", {"ab": "a ; b"}, allowed_lateness="none")
     stream.write(letters("ab"))
-    stream.run("ingest")
+    stream.ingest()
     with pytest.raises(ConfigurationError, match="events of 'm_never' never settle, as its allowed_lateness is none"):
         stream.run("predict")

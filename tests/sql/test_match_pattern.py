@@ -1,4 +1,4 @@
-"""match_pattern and explain_pattern through SQL, on rows that `ingest` wrote."""
+"""match_pattern and explain_pattern through SQL, on published events."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sketc
     return shared(spark, tmp_path_factory)
 
 
-def ingested(lake: SketchLake, name: str, *batches: Sequence[E], **stream: Any) -> Stream:
+def published(lake: SketchLake, name: str, *batches: Sequence[E], ingested: bool = False, **stream: Any) -> Stream:
     """A stream without a sketch."""
     if name not in lake.streams:
-        made = lake.streams[name] = Stream(lake, name, {}, stream)
+        made = lake.streams[name] = Stream(lake, name, {}, stream, ingested=ingested)
         for events in batches:
             made.write(events)
-            made.run("ingest")
+            made.ingest()
             made.moments.append(made.publications("ingest")[-1]["published_at"].astimezone(timezone.utc))
     return lake.streams[name]
 
@@ -69,7 +69,7 @@ def told(row: Bindings, names: str, begin: int) -> str:
 
 
 def test_worked_answers(lake: SketchLake) -> None:
-    stream = ingested(lake, "kleene worked", letters("".join(names for names, _, _ in WORKED)))
+    stream = published(lake, "kleene worked", letters("".join(names for names, _, _ in WORKED)), ingested=True)
     begins = [sum(len(names) for names, _, _ in WORKED[:number]) for number in range(len(WORKED))]
     calls = [
         pattern(stream, text, from_time=moment(begin * 1000), to_time=moment((begin + len(names) - 1) * 1000))
@@ -82,7 +82,7 @@ def test_worked_answers(lake: SketchLake) -> None:
 @pytest.mark.slow
 def test_neighbours_compare_with_the_last_kept_event(lake: SketchLake) -> None:
     values = [E(number * 1000, "b", None, {"x": x}) for number, x in enumerate([5, 3, 4, 6])]
-    stream = ingested(lake, "kleene neighbours", values, attributes={"x": "double"})
+    stream = published(lake, "kleene neighbours", values, attributes={"x": "double"})
     assert bound(lake, [pattern(stream, "b+ WHERE b[i].x > b[i-1].x")]) == [[{"b": [1, 4]}]]
 
 
@@ -103,7 +103,7 @@ KEYED = [
 
 
 def keyed(lake: SketchLake) -> Stream:
-    return ingested(lake, "kleene keyed", KEYED, key="who", attributes={"x": "double", "s": "string"})
+    return published(lake, "kleene keyed", KEYED, key="who", attributes={"x": "double", "s": "string"})
 
 
 def test_partitions_are_matched_apart_and_null_is_one(lake: SketchLake) -> None:
@@ -178,7 +178,7 @@ def test_ranks_count_all_events_of_the_partition(lake: SketchLake) -> None:
 
 def test_ranks_count_events_that_the_pattern_cannot_take(lake: SketchLake) -> None:
     events = [E(number * 1000, name, "k", {}) for number, name in enumerate("ACBAB")]
-    stream = ingested(lake, "kleene others", events, key="who")
+    stream = published(lake, "kleene others", events, key="who")
     found = bound(
         lake,
         [
@@ -209,7 +209,7 @@ def words(lake: SketchLake) -> Stream:
         E(number * 1000, name, "kl"[number % 2], {"s": f"DEFINE x WHERE {name} PARTITION BY key WITHIN 2 EVENTS"})
         for number, name in enumerate(KEYWORDS)
     ]
-    return ingested(lake, "kleene words", made, key="who", attributes={"s": "string"})
+    return published(lake, "kleene words", made, key="who", attributes={"s": "string"})
 
 
 def test_names_and_values_that_contain_keywords_are_no_clauses(lake: SketchLake) -> None:
@@ -248,7 +248,7 @@ def test_a_limit_is_at_least_one(lake: SketchLake, text: str) -> None:
 
 
 def test_a_match_is_final_once_the_watermark_lets_nothing_change_it(lake: SketchLake) -> None:
-    stream = ingested(lake, "kleene final", letters("ABAB"), [E(9000, "A")], allowed_lateness="2 seconds")
+    stream = published(lake, "kleene final", letters("ABAB"), [E(9000, "A")], allowed_lateness="2 seconds")
     calls = [pattern(stream, text) for text in ("A ; B", "A ; B+ WITHIN 4 SEC", "A ; B+ WITHIN 40 SEC", "A ; B+")]
     first = [pattern(stream, "A ; B", as_of=stream.moments[0])]
     plain, short, long, open_ = lake.ask(calls)
@@ -261,7 +261,7 @@ def test_a_match_is_final_once_the_watermark_lets_nothing_change_it(lake: Sketch
 
 @pytest.mark.slow
 def test_as_of_an_earlier_batch_is_the_answer_given_then(lake: SketchLake) -> None:
-    stream = ingested(lake, "kleene batches", letters("AB"), letters("AB", begin=2))
+    stream = published(lake, "kleene batches", letters("AB"), letters("AB", begin=2))
     then, now = bound(lake, [pattern(stream, "A ; B", as_of=stream.moments[0]), pattern(stream, "A ; B")])
     assert then == [{"A": [1], "B": [2]}]
     assert now == [{"A": [1], "B": [2]}, {"A": [1], "B": [4]}, {"A": [3], "B": [4]}]
@@ -301,13 +301,13 @@ WRONG = [
 )
 def test_a_wrong_argument_is_named(lake: SketchLake, wrong: list[tuple[str, str]]) -> None:
     keyed(lake)
-    ingested(lake, "kleene unkeyed", letters("AB"))
+    published(lake, "kleene unkeyed", letters("AB"))
     for error, (text, said) in zip(lake.errors([text for text, _ in wrong]), wrong, strict=True):
         assert said in error, text
 
 
 def test_the_plan_is_shown_with_its_steps_and_never_changes_the_rows(lake: SketchLake) -> None:
-    stream = ingested(lake, "kleene plans", letters("AAABAACBABC"))
+    stream = published(lake, "kleene plans", letters("AAABAACBABC"))
     text = "A ; B ; C WITHIN 8 EVENTS"
     lines = lake.rows(f"SELECT * FROM {call('explain_pattern', stream.name, text)}")
     assert [row["line"] for row in lines] == list(range(1, len(lines) + 1))
@@ -325,7 +325,7 @@ def test_the_plan_is_shown_with_its_steps_and_never_changes_the_rows(lake: Sketc
 def test_conditions_are_estimated_from_what_maintain_found(lake: SketchLake) -> None:
     rng = random.Random(5)
     events = [E(n * 1000, "AB"[n % 2], f"k{n % 4}", {"x": rng.random(), "s": "uvwxy"[n % 5]}) for n in range(400)]
-    stream = ingested(lake, "kleene estimates", events, key="who", attributes={"x": "double", "s": "string"})
+    stream = published(lake, "kleene estimates", events, key="who", attributes={"x": "double", "s": "string"})
     asked = [
         (f"A ; B WHERE {condition} WITHIN 2 EVENTS", share)
         for condition, share in [("B.x > 0.9", 0.1), ("B.x > A.x", 0.5), ("B.s = A.s", 0.2)]
@@ -356,7 +356,7 @@ def random_stream(lake: SketchLake, seed: int) -> tuple[Stream, list[Event]]:
         for event in events
     ]
     cuts = [0, 5, 9, 14]
-    stream = ingested(
+    stream = published(
         lake,
         f"kleene random {seed}",
         *(made[low:high] for low, high in pairwise(cuts)),

@@ -29,14 +29,14 @@ A, B, C = (50_000, 50_001), (BLOCK + 1_000, BLOCK + 2_000), (EVENTS - 2_000, EVE
 def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stream:
     lake = shared(spark, tmp_path_factory)
     sketch = {"events_per_leaf": 100, "levels": 4, "expected_events": EVENTS}
-    made = lake.streams["parts"] = Stream(lake, "parts", sketch, {})
+    made = lake.streams["parts"] = Stream(lake, "parts", sketch, {}, ingested=True)
     names = {position: name for name, positions in (("A", A), ("B", B), ("C", C)) for position in positions}
     with Path(made.folder, "0.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["at", "what"])
         # Others by the same name would be in every leaf, and all of them would be read.
         writer.writerows((1_600_000_000_000 + at, names.get(at, f"x{at % 7}")) for at in range(1, EVENTS + 1))
-    made.run("ingest")
+    made.ingest()
     made.run("sketch")
     return made
 

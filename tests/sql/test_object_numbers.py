@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sql.empty_database import opened
 from sql.sketch_lake import E
 from sql.trend_lake import TrendLake
 
@@ -28,7 +29,7 @@ FIRST = 1306201125  # of 31 bits of the CRC-32 of both
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "object_numbers", str(tmp_path_factory.mktemp("numbers")))
+    return opened(spark, "object_numbers", tmp_path_factory.mktemp("numbers"))
 
 
 def _begin(lake: Database, job: str, object: str, stream: str, batch: int = 1, base: int = 1) -> Batch:

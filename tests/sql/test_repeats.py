@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sql.empty_database import opened
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
 from patternlake.jobs.ingest.job import ingest
 from patternlake.udfs.errors import ConfigurationError, StateError
 from tests.sql.ingesting import Lake
@@ -23,7 +23,7 @@ ID = {"event_id": "x", "allowed_lateness": "1 day"}
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "repeats", str(tmp_path_factory.mktemp("lake")))
+    return opened(spark, "repeats", tmp_path_factory.mktemp("lake"))
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from pyspark.sql import SparkSession
+from sql.empty_database import lay, opened
 
 import patternlake
-from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.sessions import made_within, own_session
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.ingest import job as ingest_module
@@ -119,6 +119,7 @@ class World:
             session = self.session(settings)
             database = "settings_" + "".join(letter if letter.isalnum() else "_" for letter in kind)
             tree = {**self.configuration(database, s=STREAM), **OBJECTS}
+            lay(self.spark, tree["location"])
             for job in [*JOBS, *(["maintain"] if kind in MAINTAINED else [])]:
                 patternlake.run(session, self.load(tree), job)
             patternlake.enable(session, database=database, location=tree["location"])
@@ -191,7 +192,7 @@ def test_streams_of_two_zones_are_taken_in_by_two_threads_of_one_session(world: 
     section = {"time": "at", "name": "what", "key": "who", "allowed_lateness": "none"}
     streams = {name: {**section, "timezone": zone} for name, zone in zones.items()}
     configuration = world.load(world.configuration("two_zones", **streams))
-    db = open_database(session, configuration.database, configuration.location)
+    db = opened(session, configuration.database, configuration.location)
     together = threading.Barrier(len(zones))
     failed: list[Exception] = []
 
@@ -220,7 +221,7 @@ def test_a_stream_that_is_being_taken_in_by_another_thread_is_refused_as_a_rival
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configuration = world.load(world.configuration("twice", s=STREAM))
-    db = open_database(world.spark, configuration.database, configuration.location)
+    db = opened(world.spark, configuration.database, configuration.location)
     begun, go = threading.Event(), threading.Event()
     batch = ingest_module._Run._batch
 

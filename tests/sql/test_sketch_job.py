@@ -173,7 +173,7 @@ def test_memory_that_is_too_small_is_refused_and_more_memory_is_enough(lake: Ske
     stream = Stream(lake, "small", {"memory": 200, "events_per_leaf": 2}, {})
     lake.streams["small"] = stream
     stream.write(letters("ABCDEFGHIJKLMNOP"))
-    stream.run("ingest")
+    stream.ingest()
     with pytest.raises(SizingError, match=r"memory") as caught:
         stream.run("sketch")
     assert "smallest" in str(caught.value) or "at least" in str(caught.value)
@@ -186,7 +186,7 @@ def test_memory_that_is_too_small_is_refused_and_more_memory_is_enough(lake: Ske
 def test_a_changed_configuration_is_refused_until_it_is_rebuilt(lake: SketchLake) -> None:
     stream = lake.stream("changed", letters("ABAB"), sketch={"events_per_leaf": 1})
     stream.write(letters("AB", begin=4))
-    stream.run("ingest")
+    stream.ingest()
     with pytest.raises(StateError) as caught:
         stream.run("sketch", events_per_leaf=2, seed=7)
     assert "sketch 'changed': the configuration has changed" in str(caught.value)

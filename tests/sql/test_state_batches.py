@@ -12,13 +12,13 @@ import pytest
 from delta.exceptions import ConcurrentAppendException, ConcurrentTransactionException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sql.empty_database import opened
 
 from patternlake.delta_tables import stream_names, writes
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.registration import register
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.delta_tables.tables.intents import TABLE as INTENTS
@@ -31,7 +31,7 @@ _NAMES = (f"stream{number}" for number in itertools.count())
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "state_batches", str(tmp_path_factory.mktemp("batches")))
+    return opened(spark, "state_batches", tmp_path_factory.mktemp("batches"))
 
 
 @pytest.fixture

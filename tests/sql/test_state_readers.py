@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sql.empty_database import opened
 
 from patternlake.delta_tables import retention, timestamps
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
@@ -30,7 +30,7 @@ _NOON = datetime(2013, 1, 1, 12, tzinfo=timezone.utc)
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return open_database(spark, "state_readers", str(tmp_path_factory.mktemp("readers")))
+    return opened(spark, "state_readers", tmp_path_factory.mktemp("readers"))
 
 
 @pytest.fixture

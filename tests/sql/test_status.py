@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from sql.empty_database import opened
 
 from patternlake.delta_tables import retention
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.stream_names import candidates
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.configuration.file import Configuration
@@ -125,7 +125,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Datab
     history.ingest("rebuilt", 3, {"a": 2}, 6, base=2)
 
     history.ingest("forgotten", 1, {"a": 1}, 1)
-    database = open_database(spark, "status", str(tmp_path_factory.mktemp("status")))
+    database = opened(spark, "status", tmp_path_factory.mktemp("status"))
     history.write(database)
     return database
 

@@ -1,4 +1,4 @@
-"""What the tests of trends share: one database, a stream for each question, filled by the real jobs."""
+"""What the tests of trends share: one database, a stream for each question."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from sql.sketch_lake import E, call, moment
+from sql.empty_database import lay
+from sql.published_events import KEY, NAME, TIME, E, moment, plain, publish
+from sql.sketch_lake import call
 
 import patternlake
+from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import literal
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.running import run
@@ -33,15 +36,18 @@ class TrendStream:
         queries: Mapping[str, str],
         params: Mapping[str, Any],
         stream: Mapping[str, Any],
+        *,
+        ingested: bool = False,
     ) -> None:
+        self.ingested = ingested
         self.lake, self.name, self.queries, self.params = lake, name, dict(queries), dict(params)
         self.folder = lake.folder / f"stream{len(list(lake.folder.iterdir()))}"
         self.folder.mkdir()
         self.section = {
             "source": {"format": "csv", "path": str(self.folder), "options": {"header": True, "escape": '"'}},
-            "time": "timestamp_millis(CAST(at AS BIGINT))",
-            "name": "what",
-            "key": "who",
+            "time": TIME,
+            "name": NAME,
+            "key": KEY,
             **stream,
         }
 
@@ -58,19 +64,27 @@ class TrendStream:
         return Configuration.from_text(yaml.safe_dump(tree, allow_unicode=True))
 
     def deliver(self, *batches: Sequence[E]) -> TrendStream:
-        """Ingest each batch and bring the queries up to date."""
-        attributes = list(self.section.get("attributes", {}))
+        """Publish each batch and bring the queries up to date."""
         for events in batches:
-            path = self.folder / f"{len(list(self.folder.iterdir())):04}.csv"
-            with open(path, "w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(["at", "what", "who", *attributes])
-                for event in events:
-                    at = int(moment(event.time).timestamp() * 1000)
-                    writer.writerow([at, event.name, event.key, *(event.attributes.get(name) for name in attributes)])
-            self.run("ingest")
+            configuration = self.configuration()
+            stream = configuration.streams[self.name]
+            if self.ingested or not plain(stream):
+                self._write(events)
+                self.run("ingest")
+            else:
+                publish(self.lake.db, self.name, stream, events)
             self.run("trends")
         return self
+
+    def _write(self, events: Sequence[E]) -> None:
+        attributes = list(self.section.get("attributes", {}))
+        path = self.folder / f"{len(list(self.folder.iterdir())):04}.csv"
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["at", "what", "who", *attributes])
+            for event in events:
+                at = int(moment(event.time).timestamp() * 1000)
+                writer.writerow([at, event.name, event.key, *(event.attributes.get(name) for name in attributes)])
 
     def run(self, job: str, *, rebuild: bool = False) -> list[Summary]:
         return run(self.lake.spark, self.configuration(), job, rebuild=rebuild)
@@ -82,10 +96,11 @@ class TrendLake:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder = spark, folder / "data"
         self.folder.mkdir()
-        self.location = str(folder / "lake")
+        self.location = lay(spark, folder / "lake")
         self.database = f"trend_lake_{next(_NUMBERS)}"
         self.asked: dict[str, TrendStream] = {}
         patternlake.enable(spark, database=self.database, location=self.location)
+        self.db = open_database(spark, self.database, self.location)
 
     def stream(
         self,
@@ -93,9 +108,10 @@ class TrendLake:
         queries: Mapping[str, str],
         *batches: Sequence[E],
         params: Mapping[str, Any] | None = None,
+        ingested: bool = False,
         **stream: Any,
     ) -> TrendStream:
-        made = TrendStream(self, name, queries, params or {}, stream).deliver(*batches)
+        made = TrendStream(self, name, queries, params or {}, stream, ingested=ingested).deliver(*batches)
         self.asked |= dict.fromkeys(queries, made)
         return made
 

@@ -30,12 +30,14 @@ def test_a_plan_keeps_its_indexes(demo: tuple[ModuleType, ModuleType]) -> None:
     assert "b+ where b[i].x > b[i-1].x" in printed.get()
 
 
-def test_the_table_of_months_fits_a_terminal_of_80_columns(demo: tuple[ModuleType, ModuleType]) -> None:
+@pytest.mark.parametrize("name", ["DEMO", "TOUR"])
+def test_every_month_arrives_once_and_june_ends_a_delivery(demo: tuple[ModuleType, ModuleType], name: str) -> None:
     flights, _ = demo
-    titles = flights.month_line("month", "rows in", "events", "quarantined", "ingest", "sketch", *flights.LATER)
-    longest = flights.month_line("2013-12", "28,135", "28,135", "1,000", *["9999.9 s"] * (2 + len(flights.LATER)))
-    assert titles.split() == ["month", "rows", "in", "events", "quarantined", "ingest", "sketch", *flights.LATER]
-    assert len(titles) == len(longest) <= 80
+    route = getattr(flights, name)
+    assert [month for months in route.deliveries for month in months] == list(range(1, 13))
+    assert flights.AS_OF_MONTH in [months[-1] for months in route.deliveries]
+    # What was likely as of June is asked of subscriptions.
+    assert "predict" in route.june
 
 
 def test_the_picture_of_a_front_tells_new_yorks_clock(demo: tuple[ModuleType, ModuleType]) -> None:

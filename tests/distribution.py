@@ -1,0 +1,81 @@
+"""Which worker of pytest-xdist runs which file: an engine's files on one worker, those that took longest first.
+
+A worker loads the kernels of an engine once, in its own process and in that from which Spark's workers are forked. How
+long a file took is remembered from the last run; without that, the number of its tests stands for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from xdist.scheduler import LoadFileScheduling
+
+if TYPE_CHECKING:
+    import pytest
+    from xdist.workermanage import WorkerController
+
+SECONDS = "patternlake/seconds"
+"""Key of pytest's cache: seconds by file."""
+
+_WORDS = {
+    "sketch": ("match_seq", "match_exists", "sketch", "planned_functions"),
+    "kleene": ("match_pattern",),
+    "groups": ("match_groups", "groups"),
+    "machines": ("machines", "evaluate"),
+    "trends": ("cet", "trends"),
+}
+
+
+def engine_of(file: str) -> str:
+    """The engine whose kernels a file's tests call; empty where there is none, or several."""
+    path = PurePosixPath(file)
+    if path.parent.name in _WORDS:
+        return path.parent.name
+    words = f"_{path.stem}_"
+    return next((engine for engine, known in _WORDS.items() if any(f"_{word}_" in words for word in known)), "")
+
+
+class EngineScheduling(LoadFileScheduling):  # type: ignore[misc]
+    """Deals files out, by engine."""
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        mine = {engine_of(file) for file in self.assigned_work[node]} - {""}
+        others = {engine_of(file) for each in self.nodes if each is not node for file in self.assigned_work[each]}
+        self.workqueue.move_to_end(self._chosen(mine, others - mine), last=False)
+        super()._assign_work_unit(node)
+
+    def _chosen(self, mine: set[str], others: set[str]) -> str:
+        """The next file: of the worker's engines, of one that nobody has begun, of none, of another worker's."""
+        seconds = self._seconds()
+        left: Counter[str] = Counter()
+        for file, each in seconds.items():
+            left[engine_of(file)] += each
+        wanted = [engine for engine in left if engine in mine]
+        if not wanted:
+            wanted = [engine for engine, _ in left.most_common() if engine and engine not in others][:1]
+        if not wanted:
+            wanted = [engine for engine in left if not engine] or list(left)
+        return max((file for file in seconds if engine_of(file) in wanted), key=lambda file: seconds[file])
+
+    def _seconds(self) -> dict[str, float]:
+        """What the files that wait took the last time."""
+        known = self.config.cache.get(SECONDS, {})
+        return {file: known.get(file, len(tests)) for file, tests in self.workqueue.items()}
+
+
+class Stopwatch:
+    """Remembers what each file took, for the next run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._seconds: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid.split("::")[0]] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        cache = self._config.cache
+        if cache is not None:
+            cache.set(SECONDS, {**cache.get(SECONDS, {}), **{file: round(s, 2) for file, s in self._seconds.items()}})

@@ -1,0 +1,52 @@
+"""An empty database, made once and copied: making one is a matter of as many commits as there are tables."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.migrations import SCHEMA_VERSION
+from patternlake.delta_tables.opening import open_database
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_KEPT = Path(__file__).resolve().parents[2] / "build" / "tests"
+
+
+def lay(spark: SparkSession, location: str | Path) -> str:
+    """Put the tables of an empty database under a location, for `open_database` to find; the location."""
+    shutil.copytree(_made(spark), location, dirs_exist_ok=True)
+    return str(location)
+
+
+def opened(spark: SparkSession, name: str, location: str | Path) -> Database:
+    """A new, empty database."""
+    return open_database(spark, name, lay(spark, location))
+
+
+def _made(spark: SparkSession) -> Path:
+    """The database that is copied, which outlives the run: it is another one as soon as a table changes."""
+    texts = [table.create_text(name, "", {}) for name, table in TABLES.items()]
+    told = repr([*texts, SCHEMA_VERSION, spark.version, version("delta-spark")])
+    folder = _KEPT / f"empty-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    if not folder.exists():
+        name = f"empty_{uuid4().hex}"
+        with tempfile.TemporaryDirectory() as made:
+            open_database(spark, name, made)
+            shutil.copytree(made, _KEPT / name)
+            # Spark deletes the folder of a database that it drops.
+            spark.sql(f"DROP DATABASE {name} CASCADE")
+            Path(made).mkdir(exist_ok=True)
+        try:
+            (_KEPT / name).rename(folder)
+        except OSError:  # Another worker has made it meanwhile.
+            shutil.rmtree(_KEPT / name)
+    return folder
