@@ -70,12 +70,12 @@ def test_a_change_of_what_is_judged_is_judged_anew(lake: SketchLake) -> None:
 def test_a_wanted_precision_is_the_least_threshold_that_reached_it(lake: SketchLake) -> None:
     rng = random.Random(8)
     events = [E(at * 1000, rng.choice("abx"), rng.choice("kl")) for at in range(90)]
-    stream = MachineStream(lake, "m_precise", {"ab": {"query": "a ; b PARTITION BY key", "lookahead": 3}})
+    stream = MachineStream(lake, "m_precise", {"precise": {"query": "a ; b PARTITION BY key", "lookahead": 3}})
     stream.evaluation = {**EVALUATION, "thresholds": [0.0, 0.1, 0.2, 0.99]}
-    stream.queries["ab"]["threshold"] = {"precision": 0.2}
+    stream.queries["precise"]["threshold"] = {"precision": 0.2}
     stream.deliver(events)
     with pytest.raises(PySparkException) as raised:
-        stream.forecasts("ab")
+        stream.forecasts("precise")
     assert "its forecasts were not evaluated by then; run `evaluate`" in message(raised.value)
     stream.run("evaluate")
     measured = {
@@ -86,9 +86,9 @@ def test_a_wanted_precision_is_the_least_threshold_that_reached_it(lake: SketchL
         )
     }
     least = min(low for low, precision in measured.items() if (precision or 0) >= 0.2)
-    assert stream.forecasts("ab") == stream.forecasts("ab", threshold=least)
+    assert stream.forecasts("precise") == stream.forecasts("precise", threshold=least)
     (row,) = lake.rows(f"SELECT threshold FROM {DATABASE}.subscriptions WHERE stream = 'm_precise'")
     assert row["threshold"] is None
     with pytest.raises(PySparkException) as raised:
-        stream.forecasts("ab", lookahead=2)
+        stream.forecasts("precise", lookahead=2)
     assert "at a lookahead of 2, and forecasts were evaluated at 1, 3" in message(raised.value)

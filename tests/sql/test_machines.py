@@ -153,18 +153,18 @@ def test_a_forecast_knows_how_much_of_a_deadline_is_left(lake: SketchLake) -> No
 
 
 def test_a_quiet_partition_forecasts_until_its_deadline_lies_below_the_watermark(lake: SketchLake) -> None:
-    stream = MachineStream(lake, "m_quiet", {"ab": "a ; b @(t(b) - t(a) < 3 SEC) PARTITION BY key"})
+    stream = MachineStream(lake, "m_quiet", {"quiet": "a ; b @(t(b) - t(a) < 3 SEC) PARTITION BY key"})
     stream.deliver(
         [E(0, "a", "k"), E(1000, "b", "k"), E(2000, "a", "k"), E(2500, "x", "l")],
         [E(4999, "x", "l")],
         [E(5000, "x", "l")],
     )
-    shown = [[row["key"] for row in stream.forecasts("ab", as_of=moment)] for moment in stream.moments]
+    shown = [[row["key"] for row in stream.forecasts("quiet", as_of=moment)] for moment in stream.moments]
     # A b is in time before second 5. What the partition took last was at second 2.
     assert shown == [["k"], ["k"], []]
     lake.spark.conf.set(DRIVER_BYTES, "0")
     try:
-        assert [len(stream.forecasts("ab", as_of=moment)) for moment in stream.moments] == [1, 1, 0]
+        assert [len(stream.forecasts("quiet", as_of=moment)) for moment in stream.moments] == [1, 1, 0]
     finally:
         lake.spark.conf.unset(DRIVER_BYTES)
 

@@ -24,7 +24,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Datab
 
 def _names(database: Database) -> set[str]:
     rows = database.spark.sql(f"SHOW TABLES IN {identifier(database.name)}").collect()
-    return {row.tableName for row in rows}
+    return {row.tableName for row in rows if not row.isTemporary}  # those of the session, not of the database
 
 
 def _forget(database: Database) -> None:

@@ -105,7 +105,7 @@ def test_partitions_are_columns() -> None:
         ("_?, a", 1, "'!' and '_' also take what is not stored"),
         ("a, (!b & c), d?", 6, "'!' and '_' also take what is not stored"),
         ("a, !_, c", 5, "'!_' takes nothing: '_' is any event"),
-        ("a, !(b, c), d", 6, f"{ENGINE} does not take a run (,) inside a negation (!); only a name"),
+        ("a, !(b, c), d", 5, f"{ENGINE} does not take a run (,) inside a negation (!); only a name"),
         ("a, b @(t2 - t1 < 5 MIN)", 6, f"{ENGINE} does not take '@' (a condition on times)"),
         (
             "a, b WHERE a.x < b.x",
