@@ -18,9 +18,11 @@ from patternlake import udfs
 CALL = """
 import json
 import numpy as np
-from patternlake.udfs.sketch.kernels.bloom import count_ones
-ones = int(count_ones(np.array([7], np.uint8)))
-print(json.dumps([ones, count_ones.stats.cache_path, sum(count_ones.stats.cache_hits.values())]))
+from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
+group, time = np.array([0, 0, 1]), np.array([[2], [1], [5]])
+found = int(smallest_of_groups(group, time, np.zeros((3, 1), np.int64), 2).sum())
+stats = smallest_of_groups.stats
+print(json.dumps([found, stats.cache_path, sum(stats.cache_hits.values())]))
 """
 
 
@@ -29,6 +31,7 @@ def installed(tmp_path: Path) -> Path:
     """A copy of the package whose folders can't take machine code, whoever asks: a file is in its place."""
     copy = tmp_path / "installed" / "patternlake" / "udfs"
     shutil.copytree(udfs.__path__[0], copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy.parent / "__init__.py").touch()  # a folder without it would stand behind an installed package
     for folder in [copy, *(one for one in copy.rglob("*") if one.is_dir())]:
         (folder / "__pycache__").touch()
     for name in ("home", "tmp"):

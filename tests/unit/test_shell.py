@@ -20,7 +20,7 @@ termios = pytest.importorskip("termios", reason="a pseudo-terminal needs a syste
 # Answers with the statement itself; 'wait' takes until it is interrupted.
 SHELL = """
 import sys, time
-from patternlake.jobs import shell
+from patternlake.jobs.command_line import shell
 
 def answer(statement):
     if statement == "wait":
