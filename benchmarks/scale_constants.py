@@ -79,7 +79,7 @@ CONSTANTS = (
     Constant("match_seq, one key, verify", 3.27, "s at 100 M", _KEY),
     Constant("cet_count, all windows", 5.4, "s at 10 M", _TRENDS_10),
     Constant("cet_count, 60 windows", 0.44, "s at 10 M", _TRENDS_10),
-    Constant("predict_match", 0.65, "s, 1.6 M live instances", _PREDICT),
+    Constant("predict_match", 0.29, "s, 1.6 M live instances", _PREDICT),
     Constant("look of Spark, 10,000 files", 4.5, "s of processor time", _LOOK),
     Constant("look of Spark, 1,000,000 files", 32.8, "s of processor time", _LOOK),
     Constant("checkpoint of 1,000,000 files", 122_080_886, "bytes", _CHECKPOINT),
