@@ -16,7 +16,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, among, shown_at
 from patternlake.delta_tables.visibility import visible
 from patternlake.udfs.machines.passing_time import completable_rows, rows_read
-from patternlake.udfs.machines.request import forecast, operands_of, text_of
+from patternlake.udfs.machines.request import MOVE_NAMES, forecast, operands_of, text_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, ROWS, live_rows
 from patternlake.udfs.record_batches import BATCH_ROWS, columns_of
 
@@ -28,13 +28,6 @@ KEPT = "kept_above"
 _TASK_BYTES = 16 << 20
 """Bytes of instances' files for one task, about; the instances of a partition are never divided."""
 _MOST_TASKS = 1000
-_MOVES = {
-    "left_state": "state",
-    "age": "age",
-    "following_state": "next_state",
-    "following_age": "next_age",
-    "moves": "moves",
-}
 _CARRIED = ("part", "joins")
 _LISTS = pa.list_(pa.string())
 _SCHEMA = pa.schema(
@@ -114,8 +107,8 @@ def _asked(batch: Batch, entries: Mapping[str, Mapping[str, Any]]) -> list[Asked
     """What the subscriptions forecast, by the moves that the batch has written."""
     moves: dict[str, list[dict[str, Any]]] = {name: [] for name in entries}
     written = batch.written(MOVES).where(F.col("subscription").isin(sorted(entries)))
-    for row in written.select("subscription", *_MOVES).collect():
-        moves[row.subscription].append({name: row[column] for column, name in _MOVES.items()})
+    for row in written.select("subscription", *MOVE_NAMES).collect():
+        moves[row.subscription].append({name: row[column] for column, name in MOVE_NAMES.items()})
     found = []
     for name, entry in sorted(entries.items()):
         text = text_of(name, entry, batch.configuration["stream"])

@@ -17,7 +17,7 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.passing_time import completable_rows, rows_read
-from patternlake.udfs.machines.request import check_request, forecast
+from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, threshold_for
 from patternlake.udfs.record_batches import columns_of
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 TASK_BYTES = 16 << 20
 """Bytes of instances' files for one portion, about; the instances of a partition are never divided."""
 MOST_PORTIONS = 1000
-_MOVES = {
-    "left_state": "state",
-    "age": "age",
-    "following_state": "next_state",
-    "following_age": "next_age",
-    "moves": "moves",
-}
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -42,8 +35,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     request = check_request(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
     mine = [Condition("stream_id", "=", request["number"]), *shown_at(request["base"], request["batch"])]
     of_subscription = [*mine, Condition("subscription", "=", arguments["subscription"])]
-    moves = lake.reader.rows("machine_transitions", tuple(_MOVES), of_subscription)
-    moves = moves.filter(pc.is_valid(moves["left_state"])).rename_columns(list(_MOVES.values()))
+    moves = lake.reader.rows("machine_transitions", tuple(MOVE_NAMES), of_subscription)
+    moves = moves.filter(pc.is_valid(moves["left_state"])).rename_columns(list(MOVE_NAMES.values()))
     states = forecast(request["text"], moves.to_pylist())
     text, now = request["text"], request["now"]
     more, others = rows_read(text)

@@ -18,6 +18,14 @@ from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
+MOVE_NAMES = {
+    "left_state": "state",
+    "age": "age",
+    "following_state": "next_state",
+    "following_age": "next_age",
+    "moves": "moves",
+}
+"""Column of `machine_transitions` to what `forecast` calls it."""
 _SHOWN_NAMES = 20
 COUNTING = 2
 """What moves are, as `machine_transitions` counts them; subscriptions of which others were counted begin anew."""
