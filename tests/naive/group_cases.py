@@ -68,7 +68,7 @@ def dense_stream(rng: random.Random, length: int, names: str = NAMES) -> dict[in
     """Consecutive steps in which everything may happen, with probabilities of all digits."""
     found = {}
     for step in range(length):
-        parts = [rng.random() ** 2 for _ in range(len(names) + 1)]
+        parts = [max(rng.random(), 0.001) ** 2 for _ in range(len(names) + 1)]
         found[step] = [naive.Row(name, part / sum(parts)) for name, part in zip(names, parts, strict=False)]
         # The last step waits otherwise.
         found[step].append(naive.Row("z", 1 - sum(row.probability for row in found[step])))

@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive import groups as naive
 from naive.group_cases import arrays_of, dense_stream, engine_of, is_named, random_pattern, tuples
 
@@ -46,9 +46,8 @@ def by_matrices(engine: Groups, stream: naive.Stream, first: int, anchor: int, l
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 2**32))
-def test_shared_work_gives_the_probabilities_of_the_matrices(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_shared_work_gives_the_probabilities_of_the_matrices(rng: random.Random) -> None:
     pattern, regex = rng.choice([("a, b+, c", "ab+c"), ("(a | b)+, c+", "(?:a|b)+c+"), random_pattern(rng, "abc")])
     query = naive.Query(
         regex,

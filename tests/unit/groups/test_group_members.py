@@ -8,16 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive import groups as naive
 from naive.group_cases import FIG_1, OTHERS, WRITTEN, engine_of, is_named, named, random_query, random_stream, stream_of
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.members import check_best, members_in
 from patternlake.udfs.groups.request import GroupsRequest
-
-SEEDS = st.integers(0, 2**32)
 
 
 def table(streams: dict[str, naive.Stream]) -> dict[str, pa.Array]:
@@ -118,9 +116,9 @@ def check(rng: random.Random) -> None:
 
 
 @settings(max_examples=300)
-@given(SEEDS)
-def test_the_best_matches_are_those_of_the_oracle(seed: int) -> None:
-    check(random.Random(seed))
+@given(RANDOMS)
+def test_the_best_matches_are_those_of_the_oracle(rng: random.Random) -> None:
+    check(rng)
 
 
 @pytest.mark.parametrize("best", [0, -1, 101])

@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive import groups as naive
 from naive.group_cases import (
     Arrays,
@@ -25,7 +25,6 @@ from naive.group_cases import (
 from patternlake.udfs.groups.kernels.groups import Groups, joined
 from patternlake.udfs.groups.state import GroupState, from_bytes, no_state
 
-SEEDS = st.integers(0, 2**32)
 Rows = list[tuple[int, int, int, int, float, bool]]
 
 
@@ -40,22 +39,21 @@ def check(rng: random.Random, longest: int) -> None:
 
 
 @settings(max_examples=500)
-@given(SEEDS)
-def test_groups_and_probabilities_are_those_of_the_oracle(seed: int) -> None:
-    check(random.Random(seed), 7)
+@given(RANDOMS)
+def test_groups_and_probabilities_are_those_of_the_oracle(rng: random.Random) -> None:
+    check(rng, 7)
 
 
 @pytest.mark.slow
 @settings(max_examples=10_000)
-@given(SEEDS)
-def test_groups_and_probabilities_are_those_of_the_oracle_in_thousands_of_cases(seed: int) -> None:
-    check(random.Random(seed), 9)
+@given(RANDOMS)
+def test_groups_and_probabilities_are_those_of_the_oracle_in_thousands_of_cases(rng: random.Random) -> None:
+    check(rng, 9)
 
 
 @settings(max_examples=200)
-@given(SEEDS)
-def test_maximal_sets_of_overlapping_matches_are_found_by_distinct_ends(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_maximal_sets_of_overlapping_matches_are_found_by_distinct_ends(rng: random.Random) -> None:
     intervals = sorted({(s, s + rng.randint(0, 4)) for s in [rng.randint(0, 9) for _ in range(rng.randint(0, 9))]})
     wanted = sorted(sorted(clique) for clique in naive.cliques(intervals))
     assert sorted(sorted(clique) for clique in cliques_by_ends(intervals)) == wanted
@@ -102,9 +100,8 @@ def whole_state(states: dict[int, bytes]) -> GroupState:
 
 
 @settings(max_examples=300)
-@given(SEEDS)
-def test_no_cut_of_the_input_changes_a_row(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_no_cut_of_the_input_changes_a_row(rng: random.Random) -> None:
     engine = engine_of(random_query(rng))
     streams = {key: random_stream(rng, 25) for key in rng.sample(range(-5, 5), rng.randint(1, 4))}
     if rng.random() < 0.5:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive.kleene import Event, Row, matches
 from naive.kleene_cases import TYPES, stream
 from naive.kleene_kernels import compiled, events_of, rows_of
@@ -94,9 +94,8 @@ def test_the_first_rows_are_worked_out(text: str, events: str, wanted: list[Row]
 
 
 @settings(max_examples=300)
-@given(st.integers(0, 2**32))
-def test_the_first_rows_of_runs_are_those_of_the_oracle(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_the_first_rows_of_runs_are_those_of_the_oracle(rng: random.Random) -> None:
     try:
         made = compiled(text := random_runs(rng), RANDOM_TYPES)
     except PatternLakeError:

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from drawn import RANDOMS
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from naive.kleene import Row, matches
 from naive.kleene_kernels import answered, compiled, events_of, rows_of
 from naive.kleene_random import KEYWORDS, TYPES, Pattern, random_events, random_plan
@@ -15,7 +15,6 @@ from naive.kleene_random import KEYWORDS, TYPES, Pattern, random_events, random_
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.kleene.kernels.matching import match_events
 
-SEEDS = st.integers(0, 2**32)
 PLANS = ["left", "right", "bushy", "inner"]
 
 
@@ -49,16 +48,15 @@ def check(rng: random.Random, policy: str, *, events: int, most: int = 4) -> Non
 
 
 @settings(max_examples=300)
-@given(SEEDS)
-def test_all_matches_are_those_of_the_oracle_whatever_the_plan(seed: int) -> None:
-    check(random.Random(seed), "skip_till_any", events=8)
+@given(RANDOMS)
+def test_all_matches_are_those_of_the_oracle_whatever_the_plan(rng: random.Random) -> None:
+    check(rng, "skip_till_any", events=8)
 
 
 @settings(max_examples=150)
-@given(SEEDS)
-@example(219)  # equal events under different operands
-def test_the_first_rows_are_those_of_the_oracle(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+@example(random.Random(219))  # equal events under different operands
+def test_the_first_rows_are_those_of_the_oracle(rng: random.Random) -> None:
     text = case(rng, scan=False, most=4).text
     streams = [random_events(rng, rng.randint(0, 9)) for _ in range(rng.choice([1, 2]))]
     wanted = [(key, row) for key, stream in enumerate(streams) for row in matches(text, stream, TYPES)]
@@ -69,22 +67,20 @@ def test_the_first_rows_are_those_of_the_oracle(seed: int) -> None:
 
 
 @settings(max_examples=200)
-@given(SEEDS)
-def test_scans_find_what_the_oracle_finds(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_scans_find_what_the_oracle_finds(rng: random.Random) -> None:
     check(rng, rng.choice(["skip_till_next", "strict"]), events=12)
 
 
 @pytest.mark.slow
 @settings(max_examples=4000)
-@given(SEEDS)
-def test_all_matches_are_those_of_the_oracle_in_thousands_of_cases(seed: int) -> None:
-    check(random.Random(seed), "skip_till_any", events=9)
+@given(RANDOMS)
+def test_all_matches_are_those_of_the_oracle_in_thousands_of_cases(rng: random.Random) -> None:
+    check(rng, "skip_till_any", events=9)
 
 
 @pytest.mark.slow
 @settings(max_examples=4000)
-@given(SEEDS)
-def test_scans_find_what_the_oracle_finds_in_thousands_of_cases(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_scans_find_what_the_oracle_finds_in_thousands_of_cases(rng: random.Random) -> None:
     check(rng, rng.choice(["skip_till_next", "strict"]), events=14)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from drawn import RANDOMS
 from hypothesis import assume, given
-from hypothesis import strategies as st
 from naive import machine_forecasts as chains
 from naive.machine_cases import ATTRIBUTES, FORESEEN, Foreseen, random_subscription
 from unit.machines.running_cases import Run
@@ -60,9 +60,8 @@ def test_forecasts_are_the_worked_ones(case: Foreseen) -> None:
     assert within[1:] == pytest.approx(case.within)
 
 
-@given(st.integers(0, 2**32))
-def test_random_forecasts_are_those_of_the_oracle_where_copies_do_all(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_random_forecasts_are_those_of_the_oracle_where_copies_do_all(rng: random.Random) -> None:
     case = random_subscription(rng)
     asked = compiled(case.text)
     assume(not uncovered(asked))
@@ -92,9 +91,9 @@ def test_random_forecasts_are_those_of_the_oracle_where_copies_do_all(seed: int)
             assert ours.trained_on(composite_state) == sum(counts[composite_state, 0].values())
 
 
-@given(st.integers(0, 2**32))
-def test_states_are_named_as_by_the_oracle(seed: int) -> None:
-    case = random_subscription(random.Random(seed))
+@given(RANDOMS)
+def test_states_are_named_as_by_the_oracle(rng: random.Random) -> None:
+    case = random_subscription(rng)
     states = chains.States(case)
     asked = compiled(case.text)
     for bound, composite_state in composite_states(asked).items():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from drawn import RANDOMS
 from hypothesis import given
-from hypothesis import strategies as st
 from naive import machines as naive
 from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
 
@@ -60,9 +60,8 @@ def lives(subscription: Subscription, partition: naive.Partition, assignment: na
     )
 
 
-@given(st.integers(0, 2**32))
-def test_random_matches_live_as_long_as_the_oracle_can_imagine_their_end(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_random_matches_live_as_long_as_the_oracle_can_imagine_their_end(rng: random.Random) -> None:
     case = random_subscription(rng)
     asked = compiled(case.text)
     for taken in naive.partitions(case, random_events(rng, 8)).values():

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import (
@@ -37,8 +37,6 @@ from patternlake.udfs.language import durations
 from patternlake.udfs.language.query import operands, tree
 from patternlake.udfs.language.query.engines import check
 from patternlake.udfs.language.query.parser import parse
-
-SEEDS = st.integers(0, 2**32)
 
 
 def titled(case: Case | Trained | Foreseen) -> str:
@@ -165,15 +163,14 @@ def test_texts_say_what_the_trees_say(case: Case | Trained) -> None:
 
 
 @settings(max_examples=200)
-@given(SEEDS)
-def test_random_texts_say_what_the_trees_say(seed: int) -> None:
-    check_text(random_subscription(random.Random(seed)))
+@given(RANDOMS)
+def test_random_texts_say_what_the_trees_say(rng: random.Random) -> None:
+    check_text(random_subscription(rng))
 
 
 @settings(max_examples=100)
-@given(SEEDS)
-def test_matches_are_all_orders_of_all_events_that_hold(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_matches_are_all_orders_of_all_events_that_hold(rng: random.Random) -> None:
     subscription, events = random_subscription(rng, 3), random_events(rng, 7)
     for taken in naive.partitions(subscription, events).values():
         partition = naive.Partition(subscription, taken)
@@ -202,10 +199,9 @@ def selections(node: naive.Node) -> list[list[naive.Primitive]]:
 
 
 @settings(max_examples=30)
-@given(SEEDS)
-def test_live_assignments_are_those_that_some_tried_continuation_completes(seed: int) -> None:
+@given(RANDOMS)
+def test_live_assignments_are_those_that_some_tried_continuation_completes(rng: random.Random) -> None:
     """Times are tried one by one, in units so small that nothing lies between them."""
-    rng = random.Random(seed)
     subscription = random_subscription(rng, 3, (1, "MICROSECOND"))
     for taken in naive.partitions(subscription, random_events(rng, 6, 1)).values():
         partition = naive.Partition(subscription, taken)
@@ -247,9 +243,8 @@ def takes(primitive: naive.Primitive, name: str) -> bool:
 
 
 @settings(max_examples=100)
-@given(SEEDS)
-def test_whatever_matches_was_live_before_its_last_event(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_whatever_matches_was_live_before_its_last_event(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng)
     for taken in naive.partitions(subscription, events).values():
         before = naive.Partition(subscription, taken[:-1])
@@ -259,9 +254,8 @@ def test_whatever_matches_was_live_before_its_last_event(seed: int) -> None:
 
 
 @settings(max_examples=60)
-@given(SEEDS)
-def test_forecasts_are_probabilities_that_grow(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_forecasts_are_probabilities_that_grow(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng)
     counts = chains.train(subscription, events)
     chain = chains.Chain(counts, chains.name_of(subscription.root, subscription.primitives))
@@ -273,8 +267,7 @@ def test_forecasts_are_probabilities_that_grow(seed: int) -> None:
 
 
 @settings(max_examples=60)
-@given(SEEDS)
-def test_n0_of_the_whole_moves_at_each_event(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_n0_of_the_whole_moves_at_each_event(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng)
     assert chains.train(subscription, events)[chains.Cell("N0")].total() == len(events)

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from drawn import RANDOMS
 from hypothesis import example, given
-from hypothesis import strategies as st
 from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import CASES, TRAINED, Case, Trained, random_events, random_subscription, stream
@@ -54,9 +54,8 @@ def batches(rng: random.Random, events: Sequence[naive.Event]) -> list[list[naiv
     return [ordered[low:high] for low, high in zip([0, *cuts], [*cuts, len(ordered)], strict=True)]
 
 
-@given(st.integers(0, 2**32))
-def test_random_subscriptions_are_answered_as_by_the_oracle(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_random_subscriptions_are_answered_as_by_the_oracle(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng, 9)
     run = Run([subscription.text])
     for batch in batches(rng, events):
@@ -64,12 +63,11 @@ def test_random_subscriptions_are_answered_as_by_the_oracle(seed: int) -> None:
     agrees(run, 0, subscription, events)
 
 
-@given(st.integers(0, 2**32))
-@example(204)
-@example(847)
-@example(3433)
-def test_subscriptions_that_share_states_are_answered_as_alone(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+@example(random.Random(204))
+@example(random.Random(847))
+@example(random.Random(3433))
+def test_subscriptions_that_share_states_are_answered_as_alone(rng: random.Random) -> None:
     wanted, events = rng.randint(2, 5), random_events(rng, 7)
     some: list[naive.Subscription] = []
     while len(some) < wanted:
@@ -153,7 +151,6 @@ def test_subscriptions_that_begin_alike_count_as_alone(texts: Sequence[str]) -> 
     answers_as_alone(texts, [stream("a a a b c c a b c a a b z d")])
 
 
-@given(st.integers(0, 2**32))
-def test_random_subscriptions_that_begin_alike_are_answered_as_alone(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_random_subscriptions_that_begin_alike_are_answered_as_alone(rng: random.Random) -> None:
     answers_as_alone(rng.sample(ALIKE, rng.randint(2, 6)), batches(rng, random_events(rng, 9)))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive import machines as naive
 from naive.machine_cases import p, random_events, random_subscription, seconds, stream, then
 from unit.machines.running_cases import TYPES, Run
@@ -70,9 +70,8 @@ def test_a_window_of_events_does_not_end_with_time() -> None:
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.integers(0, 2**32))
-def test_what_is_left_is_what_the_oracle_can_imagine_the_end_of(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_what_is_left_is_what_the_oracle_can_imagine_the_end_of(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng)
     if not events:
         return

@@ -10,8 +10,8 @@ from math import inf
 
 import numpy as np
 import pytest
+from drawn import RANDOMS
 from hypothesis import given
-from hypothesis import strategies as st
 from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import random_events, random_subscription, stream
@@ -85,9 +85,8 @@ class Future:
         return [self.end(one, rank + 1) for found in others for one in found]
 
 
-@given(st.integers(0, 2**32))
-def test_random_predictions_hit_as_often_as_the_oracle_says(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_random_predictions_hit_as_often_as_the_oracle_says(rng: random.Random) -> None:
     subscription = random_subscription(rng, 4)
     events = random_events(rng, 8)
     run = Run([subscription.text], apart=True)

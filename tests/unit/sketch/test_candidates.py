@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive import sketch_matching as naive
 from naive.sketch_cases import (
     POLICIES,
@@ -29,8 +29,6 @@ from patternlake.udfs.sketch.kernels.exact import match_events
 from patternlake.udfs.sketch.kernels.hits import Matches
 from patternlake.udfs.sketch.query import SketchPattern
 from patternlake.udfs.sketch.windows import Window
-
-SEEDS = st.integers(0, 2**32)
 
 
 def candidates(
@@ -179,8 +177,8 @@ def rows(matches: Matches) -> list[tuple[object, ...]]:
 class Case:
     """A stream in leaves with false positives, asked as a whole, for one key, or for every key."""
 
-    def __init__(self, seed: int) -> None:
-        self.rng = rng = random.Random(seed)
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
         described = random_pattern(rng)
         if rng.random() < 0.4:
             described = random_conditions(rng, described)
@@ -230,14 +228,14 @@ class Case:
             assert rows(self.answer(self.read_back(policy), policy, after_match)) == expected
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=400)
-def test_candidates_give_the_answer_of_everything(seed: int) -> None:
-    Case(seed).check()
+def test_candidates_give_the_answer_of_everything(rng: random.Random) -> None:
+    Case(rng).check()
 
 
 @pytest.mark.slow
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=4000)
-def test_candidates_give_the_answer_of_everything_in_thousands_of_cases(seed: int) -> None:
-    Case(seed).check()
+def test_candidates_give_the_answer_of_everything_in_thousands_of_cases(rng: random.Random) -> None:
+    Case(rng).check()

@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import sketch_matching as naive
@@ -33,8 +34,6 @@ from patternlake.udfs.sketch.kernels import conditional, partials
 from patternlake.udfs.sketch.kernels.exact import match_events
 from patternlake.udfs.sketch.kernels.hits import Matches
 from patternlake.udfs.sketch.windows import Window
-
-SEEDS = st.integers(0, 2**32)
 
 
 def stream(text: str) -> list[naive.Row]:
@@ -264,8 +263,7 @@ def test_no_events_no_matches(policy: str, after_match: str) -> None:
 # -- random cases ----------------------------------------------------------------------------------------------------
 
 
-def check_against_oracle(seed: int, *, conditions: bool) -> None:
-    rng = random.Random(seed)
+def check_against_oracle(rng: random.Random, *, conditions: bool) -> None:
     described = random_pattern(rng)
     if conditions:
         described = random_conditions(rng, described)
@@ -288,33 +286,33 @@ def check_against_oracle(seed: int, *, conditions: bool) -> None:
         assert first == sorted(first)
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=300)
-def test_every_policy_equals_brute_force(seed: int) -> None:
-    check_against_oracle(seed, conditions=False)
+def test_every_policy_equals_brute_force(rng: random.Random) -> None:
+    check_against_oracle(rng, conditions=False)
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=300)
-def test_every_policy_equals_brute_force_under_conditions(seed: int) -> None:
-    check_against_oracle(seed, conditions=True)
+def test_every_policy_equals_brute_force_under_conditions(rng: random.Random) -> None:
+    check_against_oracle(rng, conditions=True)
 
 
-@given(SEEDS, st.integers(1, 4), st.integers(1, 5))
+@given(RANDOMS, st.integers(1, 4), st.integers(1, 5))
 @settings(max_examples=150)
 def test_the_answer_does_not_depend_on_how_many_candidates_are_judged_at_a_time(
-    seed: int, width: int, most: int
+    rng: random.Random, width: int, most: int
 ) -> None:
     with (
         mock.patch.object(conditional, "FIRST_WIDTH", width),
         mock.patch.object(conditional, "MOST_ROWS", most),
         mock.patch.object(partials, "MOST_ROWS", most),
     ):
-        check_against_oracle(seed, conditions=True)
+        check_against_oracle(rng, conditions=True)
 
 
 @pytest.mark.slow
-@given(SEEDS, st.booleans())
+@given(RANDOMS, st.booleans())
 @settings(max_examples=4000)
-def test_every_policy_equals_brute_force_in_thousands_of_cases(seed: int, conditions: bool) -> None:
-    check_against_oracle(seed, conditions=conditions)
+def test_every_policy_equals_brute_force_in_thousands_of_cases(rng: random.Random, conditions: bool) -> None:
+    check_against_oracle(rng, conditions=conditions)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import sketch_matching as naive
@@ -33,7 +34,6 @@ from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
 from patternlake.udfs.sketch.query import SketchPattern
 
 STREAM = "A B C B A A C B A D C B A B C B"
-SEEDS = st.integers(0, 2**32)
 
 
 def nodes(text: str) -> list[naive.Row]:
@@ -311,8 +311,7 @@ def test_of_leaves_the_least_span_that_their_times_allow_counts() -> None:
 # -- random cases ----------------------------------------------------------------------------------------------------
 
 
-def check_against_oracle(seed: int) -> None:
-    rng = random.Random(seed)
+def check_against_oracle(rng: random.Random) -> None:
     described = random_pattern(rng)
     pattern = compiled(described.text())
     size = rng.choice([1, 2, 3])
@@ -326,23 +325,22 @@ def check_against_oracle(seed: int) -> None:
         assert got.total == len(got) == len(expected)
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=300)
-def test_every_policy_equals_brute_force(seed: int) -> None:
-    check_against_oracle(seed)
+def test_every_policy_equals_brute_force(rng: random.Random) -> None:
+    check_against_oracle(rng)
 
 
 @pytest.mark.slow
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=4000)
-def test_every_policy_equals_brute_force_in_thousands_of_cases(seed: int) -> None:
-    check_against_oracle(seed)
+def test_every_policy_equals_brute_force_in_thousands_of_cases(rng: random.Random) -> None:
+    check_against_oracle(rng)
 
 
-@given(SEEDS, st.integers(1, 30))
+@given(RANDOMS, st.integers(1, 30))
 @settings(max_examples=150)
-def test_truncated_answers_are_the_first_rows_of_the_whole(seed: int, most: int) -> None:
-    rng = random.Random(seed)
+def test_truncated_answers_are_the_first_rows_of_the_whole(rng: random.Random, most: int) -> None:
     pattern = compiled(random_pattern(rng).text())
     hits = hits_of(pattern, leaves(rng, random_events(rng, 12, ordered=rng.random() < 0.5), 1, noise=0.2))
     for policy, after_match in POLICIES:
@@ -356,10 +354,9 @@ def joined(parts: Sequence[Hits]) -> Hits:
     return Hits(*(np.concatenate([getattr(part, name) for part in parts]) for name in Hits.__dataclass_fields__))
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=150)
-def test_many_keys_are_answered_as_each_of_them_alone(seed: int) -> None:
-    rng = random.Random(seed)
+def test_many_keys_are_answered_as_each_of_them_alone(rng: random.Random) -> None:
     pattern = compiled(random_pattern(rng).text())
     ordered = rng.random() < 0.5
     parts = [
@@ -393,49 +390,48 @@ def true_rows(described: naive.Pattern, events: list[naive.Row], size: int, poli
 
 
 def promise_case(
-    seed: int, *, negation: bool, ordered: bool = True
+    rng: random.Random, *, negation: bool, ordered: bool = True
 ) -> tuple[naive.Pattern, list[naive.Row], int, list[naive.Row]]:
-    rng = random.Random(seed)
     described = random_pattern(rng, negation=negation)
     size = rng.choice([1, 1, 2, 3, 4])
     events = random_events(rng, rng.randint(2, 18), ordered=ordered or rng.random() < 0.5)
     return described, events, size, leaves(rng, events, size, noise=0 if negation else rng.choice([0, 0.2]))
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=200)
-def test_without_not_existence_is_never_lost(seed: int) -> None:
-    described, events, size, rows = promise_case(seed, negation=False)
+def test_without_not_existence_is_never_lost(rng: random.Random) -> None:
+    described, events, size, rows = promise_case(rng, negation=False)
     pattern = compiled(described.text())
     for policy, after_match in POLICIES:
         if true_rows(described, events, size, policy):
             assert len(match_nodes(pattern, hits_of(pattern, rows), policy=policy, after_match=after_match))
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=200)
-def test_under_skip_till_any_every_true_row_is_there(seed: int) -> None:
+def test_under_skip_till_any_every_true_row_is_there(rng: random.Random) -> None:
     for negation in (False, True):
-        described, events, size, rows = promise_case(seed, negation=negation, ordered=False)
+        described, events, size, rows = promise_case(rng, negation=negation, ordered=False)
         pattern = compiled(described.text())
         got = match_nodes(pattern, hits_of(pattern, rows), policy="skip_till_any")
         assert set(true_rows(described, events, size, "skip_till_any")) <= set(rows_of(got))
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=200)
-def test_under_strict_with_next_and_no_and_every_true_row_is_there(seed: int) -> None:
-    described, events, size, rows = promise_case(seed, negation=False, ordered=False)
+def test_under_strict_with_next_and_no_and_every_true_row_is_there(rng: random.Random) -> None:
+    described, events, size, rows = promise_case(rng, negation=False, ordered=False)
     if all(len(block) == 1 for term in described.terms for block in term):
         pattern = compiled(described.text())
         got = match_nodes(pattern, hits_of(pattern, rows), policy="strict", after_match="next")
         assert set(true_rows(described, events, size, "strict")) <= set(rows_of(got))
 
 
-@given(SEEDS)
+@given(RANDOMS)
 @settings(max_examples=200)
-def test_under_skip_till_next_with_next_every_true_start_is_there_with_no_later_end(seed: int) -> None:
-    described, events, size, rows = promise_case(seed, negation=False)
+def test_under_skip_till_next_with_next_every_true_start_is_there_with_no_later_end(rng: random.Random) -> None:
+    described, events, size, rows = promise_case(rng, negation=False)
     pattern = compiled(described.text())
     got = match_nodes(pattern, hits_of(pattern, rows), after_match="next")
     ends = dict(zip(got.first_position.tolist(), got.last_position.tolist(), strict=True))

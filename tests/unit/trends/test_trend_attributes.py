@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive import trends as naive
 from naive.trend_cases import COMPARE, compiled, events_of, known, random_events
 
@@ -78,9 +78,8 @@ def test_a_step_without_a_comparison_has_no_attribute_vertices() -> None:
 
 
 @settings(max_examples=150)
-@given(st.integers(0, 2**32))
-def test_an_edge_to_a_range_and_one_from_it_say_that_the_comparison_holds(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_an_edge_to_a_range_and_one_from_it_say_that_the_comparison_holds(rng: random.Random) -> None:
     sign = rng.choice(list(COMPARE))
     on_text = rng.random() < 0.3
     left, right = ("s", "u") if on_text else ("x", "y")

@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 import pytest
+from drawn import RANDOMS
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naive import trends as naive
 from naive.trend_cases import cells_of, events_of, random_events, random_query, rows_of, vertices
 
@@ -18,7 +18,6 @@ from patternlake.udfs.trends.kernels.vertices import Vertices, joined, vertices_
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.query import TrendQuery
 
-SEEDS = st.integers(0, 2**32)
 Case = tuple[naive.Query, list[naive.Event], TrendQuery, Vertices]
 
 
@@ -55,22 +54,21 @@ def check(rng: random.Random, most: int) -> None:
 
 
 @settings(max_examples=400)
-@given(SEEDS)
-def test_counts_trends_and_shares_are_those_of_the_oracle(seed: int) -> None:
-    check(random.Random(seed), 11)
+@given(RANDOMS)
+def test_counts_trends_and_shares_are_those_of_the_oracle(rng: random.Random) -> None:
+    check(rng, 11)
 
 
 @pytest.mark.slow
 @settings(max_examples=6000)
-@given(SEEDS)
-def test_counts_trends_and_shares_are_those_of_the_oracle_in_thousands_of_cases(seed: int) -> None:
-    check(random.Random(seed), 14)
+@given(RANDOMS)
+def test_counts_trends_and_shares_are_those_of_the_oracle_in_thousands_of_cases(rng: random.Random) -> None:
+    check(rng, 14)
 
 
 @settings(max_examples=150)
-@given(SEEDS)
-def test_panes_put_together_answer_as_the_stream_at_once(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_panes_put_together_answer_as_the_stream_at_once(rng: random.Random) -> None:
     query, _, question, whole = case(rng, 20, window=True)
     if len(whole) == 0:
         return
@@ -90,9 +88,8 @@ def test_panes_put_together_answer_as_the_stream_at_once(seed: int) -> None:
 
 
 @settings(max_examples=100)
-@given(SEEDS)
-def test_vertices_do_not_depend_on_how_events_are_dealt_out(seed: int) -> None:
-    rng = random.Random(seed)
+@given(RANDOMS)
+def test_vertices_do_not_depend_on_how_events_are_dealt_out(rng: random.Random) -> None:
     query, events, question, whole = case(rng, 15)
     given_events = events_of(events, partitioned=query.partitioned)
     dealt = [rng.randrange(3) for _ in events]
