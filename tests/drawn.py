@@ -1,4 +1,4 @@
-"""How random tests choose."""
+"""How random tests choose patterns and streams: the generators of `naive` take a `random.Random`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import random
 
 from hypothesis import strategies as st
 
-RANDOMS: st.SearchStrategy[random.Random] = st.one_of(
-    st.randoms(use_true_random=False), st.integers(0, 2**32).map(random.Random)
-)
-"""What the generators of `naive` choose patterns and streams by.
+RANDOMS: st.SearchStrategy[random.Random] = st.randoms(use_true_random=False)
+"""Each choice is drawn from hypothesis, which shrinks a case that fails, choice by choice."""
 
-Half of them draw each choice from hypothesis, which then shrinks a case that fails, choice by choice; the others come
-from a seed, and so choose evenly, where hypothesis prefers what is small and what repeats.
+SEEDED: st.SearchStrategy[random.Random] = st.integers(0, 2**32).map(random.Random)
+"""For thousands of cases: faster, and chosen evenly, where hypothesis prefers what is small and what repeats.
+
+Not joined with `RANDOMS`: a seed is shorter than a list of choices, so that hypothesis would shrink towards it.
 """

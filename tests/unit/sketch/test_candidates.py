@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from drawn import RANDOMS
+from drawn import RANDOMS, SEEDED
 from hypothesis import given, settings
 from naive import sketch_matching as naive
 from naive.sketch_cases import (
@@ -235,7 +235,7 @@ def test_candidates_give_the_answer_of_everything(rng: random.Random) -> None:
 
 
 @pytest.mark.slow
-@given(RANDOMS)
+@given(SEEDED)
 @settings(max_examples=4000)
 def test_candidates_give_the_answer_of_everything_in_thousands_of_cases(rng: random.Random) -> None:
     Case(rng).check()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn import RANDOMS
+from drawn import RANDOMS, SEEDED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import sketch_matching as naive
@@ -332,7 +332,7 @@ def test_every_policy_equals_brute_force(rng: random.Random) -> None:
 
 
 @pytest.mark.slow
-@given(RANDOMS)
+@given(SEEDED)
 @settings(max_examples=4000)
 def test_every_policy_equals_brute_force_in_thousands_of_cases(rng: random.Random) -> None:
     check_against_oracle(rng)

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from drawn import RANDOMS
+from drawn import RANDOMS, SEEDED
 from hypothesis import given, settings
 from naive import trends as naive
 from naive.trend_cases import cells_of, events_of, random_events, random_query, rows_of, vertices
@@ -61,7 +61,7 @@ def test_counts_trends_and_shares_are_those_of_the_oracle(rng: random.Random) ->
 
 @pytest.mark.slow
 @settings(max_examples=6000)
-@given(RANDOMS)
+@given(SEEDED)
 def test_counts_trends_and_shares_are_those_of_the_oracle_in_thousands_of_cases(rng: random.Random) -> None:
     check(rng, 14)
 
