@@ -55,6 +55,9 @@ def batches(rng: random.Random, events: Sequence[naive.Event]) -> list[list[naiv
 
 
 @given(st.integers(0, 2**32))
+@example(100034)
+@example(100204)
+@example(100319)
 def test_random_subscriptions_are_answered_as_by_the_oracle(seed: int) -> None:
     rng = random.Random(seed)
     subscription, events = random_subscription(rng), random_events(rng, 9)

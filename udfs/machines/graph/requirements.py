@@ -6,7 +6,7 @@ decides which instances there are, how long they live and what they count (`grap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
@@ -71,12 +71,12 @@ def requirements_of(
             exact = {operand for part in parts for operand in _exactly(part, step.operand)}
             asked[step.source] |= (asked[composite_state] | named) - {step.operand}
             exactly[step.source] |= (exactly[composite_state] | exact) - {step.operand}
-            lows = opens[step.source]
-            for operand, low in (*opens[composite_state].items(), *_lows(step)):
-                if operand != step.operand:
-                    lows[operand] = max(low, lows.get(operand, low))
+            passed_on = (*opens[composite_state].items(), *_lows(step))
+            _raise(opens[step.source], (one for one in passed_on if one[0] != step.operand))
             choices = chosen[composite_state].union(one for one in step.bounds if isinstance(one, TimeChoice))
             chosen[step.source] |= {one for one in choices if one.operands & bound[step.source]}
+    for composite_state, lows in opens.items():
+        _raise(lows, _chosen_lows(chosen[composite_state], bound[composite_state]))
     return {
         composite_state: Requirements(
             bound[composite_state],
@@ -129,10 +129,25 @@ def _exactly(bound: TimeBound, operand: int) -> set[int]:
     return found - {operand}
 
 
+def _raise(lows: dict[int, int], others: Iterable[tuple[int, int]]) -> None:
+    """Let the lower bound of each operand be the greatest."""
+    for operand, low in others:
+        lows[operand] = max(low, lows.get(operand, low))
+
+
+def _chosen_lows(conditions: Iterable[TimeChoice], bound: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """How long at least what is missing comes after operands that are bound, in some choice of a condition."""
+    for part in (part for one in conditions for choice in one.choices for part in choice):
+        turned = part.low if part.absolute else -part.high
+        for earlier, later, low in ((part.earlier, part.later, part.low), (part.later, part.earlier, turned)):
+            if earlier in bound and later not in bound and 0 < low < UNBOUNDED:
+                yield earlier, low
+
+
 def _lows(step: Step) -> Iterator[tuple[int, int]]:
     """How long at least a link's event comes after operands that are bound before it."""
-    for bound in (part for one in step.bounds for choice in one.choices for part in choice):
-        if step.operand not in bound.operands:
+    for bound in step.bounds:
+        if isinstance(bound, TimeChoice):
             continue
         if bound.later == step.operand or bound.absolute:
             other, low = (bound.earlier if bound.later == step.operand else bound.later), bound.low
