@@ -8,7 +8,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from naive.machines import And, Condition, Event, Match, Node, Or, Primitive, Seq, Subscription, Value
+from naive.machines import (
+    And,
+    Condition,
+    Either,
+    Event,
+    Match,
+    Node,
+    Or,
+    Primitive,
+    Seq,
+    Subscription,
+    Value,
+    primitives,
+)
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -67,12 +80,15 @@ def either(*items: Node) -> Or:
     return Or(items)
 
 
-def seconds(text: str) -> tuple[Condition, ...]:
-    """``"b - a < 3, c - a > 1"``: conditions in seconds."""
-    found = []
-    for part in text.split(","):
-        left, _, right, sign, amount = part.split()
-        found.append(Condition(left, right, sign, int(amount) * SECOND))
+def seconds(text: str) -> tuple[Condition | Either, ...]:
+    """``"b - a < 3, c - a > 1 or c - b <> 2"``: conditions in seconds."""
+    found: list[Condition | Either] = []
+    for whole in text.split(","):
+        parts = []
+        for part in whole.split(" or "):
+            left, _, right, sign, amount = part.split()
+            parts.append(Condition(left, right, sign, int(amount) * SECOND))
+        found.append(parts[0] if len(parts) == 1 else Either(tuple((part,) for part in parts)))
     return tuple(found)
 
 
@@ -312,7 +328,27 @@ TIMES = (
          then(both(A, B), C), "b@1 a@2 c@9", ["a=2 b=1 c=3"], ["a=2", "b=1", "a=2 b=1"], times="b - c < 2"),
 )  # fmt: skip
 
-CASES = (FIG_7, TABLE_2, TABLE_1, *COMPROMISED, *TABLE_3, *SEQUENCES, *BOOLEANS, *JOINS_AND_WINDOWS, *TIMES)
+SOON_OR_LATE = "a ; b @(t(b) - t(a) < 2 SEC OR t(b) - t(a) > 4 SEC)"
+CHOICES = (
+    case("either part of a condition will do", SOON_OR_LATE, then(A, B), "a@1 b@2 b@3 b@5 b@6", ["a=1 b=2", "a=1 b=5"],
+         ["a=1"], times="b - a < 2 or b - a > 4"),
+    case("a part that has an end does not end the other", "a ; b @(t(b) - t(a) < 2 SEC OR t(b) - t(a) = 4 SEC)",
+         then(A, B), "a@1 x@4", [], ["a=1"], times="b - a < 2 or b - a = 4"),
+    case("what no part allows any more is gone", "a ; b @(t(b) - t(a) < 2 SEC OR t(b) - t(a) = 4 SEC)",
+         then(A, B), "a@1 x@6", [], [], times="b - a < 2 or b - a = 4"),
+    case("any other time", "a ; b @(t(b) - t(a) <> 2 SEC)", then(A, B), "a@1 b@2 b@3 b@4", ["a=1 b=2", "a=1 b=4"],
+         ["a=1"], times="b - a <> 2"),
+    case("siblings that are not so far apart, whichever comes first", "a & b @(t(b) - t(a) <> 2 SEC)", both(A, B),
+         "b@1 a@3 b@4 b@5", ["a=2 b=3"], ["a=2", "b=1"], times="b - a <> 2"),
+    case("parts on different operands: a late b needs an early c",
+         "a ; b ; c @(t(b) - t(a) < 2 SEC OR t(c) - t(b) < 2 SEC)", then(A, B, C), "a@1 b@2 b@4 c@5 c@9",
+         ["a=1 b=2 c=4", "a=1 b=2 c=5"], ["a=1", "a=1 b=2"], times="b - a < 2 or c - b < 2"),
+    case("where neither can hold any more, it is gone",
+         "a ; b ; c @(t(b) - t(a) < 2 SEC OR t(c) - t(b) < 2 SEC)", then(A, B, C), "a@1 b@4 x@6", [], ["a=1"],
+         times="b - a < 2 or c - b < 2"),
+)  # fmt: skip
+
+CASES = (FIG_7, TABLE_2, TABLE_1, *COMPROMISED, *TABLE_3, *SEQUENCES, *BOOLEANS, *JOINS_AND_WINDOWS, *TIMES, *CHOICES)
 
 
 @dataclass(frozen=True)
@@ -479,23 +515,47 @@ class Growing:
             return Or(items)
         return Seq(items, tuple(self.rng.random() < 0.4 for _ in items[1:]))
 
-    def condition(self) -> Condition:
-        """Between two operands, mostly from a later one to an earlier one, written at the left one."""
+    def condition(self, root: Node) -> Condition | Either:
+        """Between two operands, mostly from a later one to an earlier one, written at the left one; some with OR."""
+        rng = self.rng
+        first = self.comparison()
+        if rng.random() > 0.3:
+            self.patterns[first.left] += f" @({self.text_of(first)})"
+            return first
+        alternatives = [[first]]
+        free = [primitive for primitive in self.primitives if not within_alternative(root, primitive.name)]
+        for _ in range(rng.choice([1, 1, 1, 2])):
+            more = [self.comparison((first.left, first.right))]
+            if {first.left, first.right} <= {primitive.name for primitive in free} and rng.random() < 0.5:
+                one, other = rng.sample([primitive.name for primitive in free], 2)
+                more = [self.comparison((one, other))]
+            if rng.random() < 0.3:
+                more.append(self.comparison((first.left, first.right)))
+            alternatives.append(more)
+        written = [" AND ".join(map(self.text_of, some)) for some in alternatives]
+        self.patterns[first.left] += f" @({' OR '.join(written)})"
+        return Either(tuple(tuple(some) for some in alternatives))
+
+    def comparison(self, names: tuple[str, str] | None = None) -> Condition:
+        """Of two operands, or of these."""
         rng = self.rng
         right, left = sorted(rng.sample(range(len(self.primitives)), 2))
         if rng.random() < 0.15:
             right, left = left, right
-        sign, amount = rng.choice([("<", 3), ("<", 5), ("<=", 2), ("<=", 4), (">", 1), (">", 2), (">=", 2), ("=", 2)])
-        one, other = self.primitives[left].name, self.primitives[right].name
-        self.patterns[one] += f" @(t({one}) - t({other}) {sign} {amount} {self.unit[1]})"
+        one, other = names or (self.primitives[left].name, self.primitives[right].name)
+        signs = [("<", 3), ("<", 5), ("<=", 2), ("<=", 4), (">", 1), (">", 2), (">=", 2), ("=", 2), ("<>", 2)]
+        sign, amount = rng.choice(signs)
         return Condition(one, other, sign, amount * self.unit[0])
+
+    def text_of(self, part: Condition) -> str:
+        return f"t({part.left}) - t({part.right}) {part.sign} {part.amount // self.unit[0]} {self.unit[1]}"
 
     def subscription(self, most: int) -> Subscription:
         rng = self.rng
         joins = rng.random() < 0.35
         root = self.node(min(most, rng.choice([1, 2, 2, 3, 3, 3, 4, 4, 5])), joins)
         several = len(self.primitives) > 1
-        conditions = tuple(self.condition() for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3]) if several else 0))
+        conditions = tuple(self.condition(root) for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3]) if several else 0))
         partition = ("key",) if rng.random() < 0.35 else ()
         text, within = self.written(root, outside=True), None
         counted = rng.random() < 0.5
@@ -519,6 +579,17 @@ class Growing:
             signs = [" & " if isinstance(node, And) else " | "] * (len(parts) - 1)
         text = parts[0] + "".join(sign + part for sign, part in zip(signs, parts[1:], strict=True))
         return text if outside else f"({text})"
+
+
+def within_alternative(node: Node, name: str) -> bool:
+    """Whether an operand stands inside of an ``|``."""
+    if isinstance(node, Primitive):
+        return False
+    return any(
+        isinstance(node, Or) or within_alternative(item, name)
+        for item in node.items
+        if name in {primitive.name for primitive in primitives(item)}
+    )
 
 
 def named_from(name: str, least: int) -> Callable[[Event], bool]:

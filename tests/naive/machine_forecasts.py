@@ -14,6 +14,8 @@ How SPEC is read where it leaves room:
   left, to its state after the event with what is left then. N0 is occupied once per key.
 - Of several operands that one event can bind, the one that completes the subscription counts as the move, else the
   first in text order.
+- Where a condition with OR or ``<>`` is pending, of which some operands are bound and some are missing, instances move
+  one by one as well; times that it names tell them apart, unless an earlier one is as good in each of its parts.
 - An instance that waits, and that no later event can complete, is dead from the first event that shows it.
 - A discarded copy of a state that is occupied once moves to the most advanced state that an instance with join values
   among its own holds. One that moves alone goes back to the instance that waits of which it is a copy, or to another
@@ -31,6 +33,8 @@ from typing import NamedTuple
 from naive.machines import (
     And,
     Assignment,
+    Condition,
+    Either,
     Event,
     Node,
     Or,
@@ -96,7 +100,9 @@ def name_of(node: Node, bound: Iterable[str]) -> str:
     return f"N{whole}({taken + 1}: {name_of(items[taken], bound)})"
 
 
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+Part = tuple[str, str, str, int, bool]
+"""(left, right, sign, amount, absolute) of a comparison in a condition."""
 
 
 class States:
@@ -142,28 +148,73 @@ class States:
         """Operands that may still come."""
         return {name for order in orders(self.root, dict.fromkeys(bound, 0)) for name in order}
 
-    def waits_for(self, bound: Iterable[str]) -> Iterator[tuple[str, int | None, int | None, bool]]:
-        """(operand, least, most, absolute): how many microseconds after a bound operand some missing one may come."""
+    @cached_property
+    def parts(self) -> dict[Condition | Either, list[Part]]:
+        """The comparisons of each condition; ``<>`` is two of them."""
+        absolute = Partition(self.asked, []).absolute
+        found: dict[Condition | Either, list[Part]] = defaultdict(list)
+        for condition in self.asked.conditions:
+            for some in condition.alternatives:
+                for part in some:
+                    for sign in ("<", ">") if part.sign == "<>" else (part.sign,):
+                        found[condition].append((part.left, part.right, sign, part.amount, absolute[part]))
+        return found
+
+    def pending(self, bound: Iterable[str]) -> Iterator[Part]:
+        """The comparisons of conditions of which some operands are bound, and the others may come."""
         bound = set(bound)
         missing = self.missing(bound)
-        for part in self.asked.conditions:
-            absolute = Partition(self.asked, []).absolute[part]
-            turned = (part.sign, part.amount) if absolute else (FLIPPED[part.sign], -part.amount)
-            for earlier, later, sign, amount in (
-                (part.right, part.left, part.sign, part.amount),
-                (part.left, part.right, *turned),
-            ):
-                if earlier in bound and later in missing:
-                    least = {">": amount + 1, ">=": amount, "=": amount}.get(sign)
-                    most = {"<": amount - 1, "<=": amount, "=": amount}.get(sign)
-                    yield earlier, least, most, absolute
+        for condition, parts in self.parts.items():
+            if condition.operands & bound and condition.operands & missing and condition.operands <= bound | missing:
+                yield from parts
+
+    def waits_for(self, bound: Iterable[str]) -> Iterator[tuple[str, int | None, int | None]]:
+        """(operand, least, most): how many microseconds after a bound operand some missing one may come."""
+        bound = set(bound)
+        for left, right, sign, amount, absolute in self.pending(bound):
+            turned = (sign, amount) if absolute else (FLIPPED[sign], -amount)
+            for earlier, later, sign_, amount_ in ((right, left, sign, amount), (left, right, *turned)):
+                if earlier in bound and later not in bound:
+                    least = {">": amount_ + 1, ">=": amount_, "=": amount_}.get(sign_)
+                    most = {"<": amount_ - 1, "<=": amount_, "=": amount_}.get(sign_)
+                    yield earlier, least, most
+
+    def asked_of(self, bound: Iterable[str]) -> tuple[set[str], set[str]]:
+        """Bound operands whose times pending conditions ask for, and those of them whose earlier times are not always
+        as good.
+        """
+        bound = set(bound)
+        asked, exactly = set[str](), set[str]()
+        for left, right, sign, _, absolute in self.pending(bound):
+            asked |= {left, right} & bound
+            if absolute or sign in ("<", "<=", "="):
+                exactly.add(right)
+            if absolute or sign in (">", ">=", "="):
+                exactly.add(left)
+        return asked, exactly & bound
+
+    def chosen(self, bound: Iterable[str]) -> bool:
+        """Whether a condition with OR or ``<>`` is pending."""
+        bound = set(bound)
+        missing = self.missing(bound)
+        return any(
+            len(parts) > 1
+            and condition.operands & bound
+            and condition.operands & missing
+            and condition.operands <= bound | missing
+            for condition, parts in self.parts.items()
+        )
 
     def timed(self, state: str) -> bool:
         """Whether a deadline or a lower bound may be pending in a state."""
-        return self.asked.within is not None or any(
-            most is not None or (least is not None and least > 0)
-            for bound in self.bound[state]
-            for _, least, most, _ in self.waits_for(bound)
+        return (
+            self.asked.within is not None
+            or any(
+                most is not None or (least is not None and least > 0)
+                for bound in self.bound[state]
+                for _, least, most in self.waits_for(bound)
+            )
+            or any(map(self.chosen, self.bound[state]))
         )
 
     def alone(self, state: str) -> bool:
@@ -204,8 +255,7 @@ def instances(states: States, partition: Partition) -> list[Assignment]:
     def stands_for(one: Assignment, other: Assignment) -> bool:
         if one.keys() != other.keys() or joins_of(partition, one) != joins_of(partition, other):
             return False
-        asked = {name for name, *_ in states.waits_for(one)}
-        exactly = {name for name, _, most, absolute in states.waits_for(one) if absolute or most is not None}
+        asked, exactly = states.asked_of(one)
         if times(one, asked & exactly) != times(other, asked & exactly):
             return False
         early, beside = times(one, asked - exactly), times(other, asked - exactly)
@@ -230,7 +280,8 @@ def left(states: States, partition: Partition, bound: Assignment) -> Left:
     if not states.timed(states.of[frozenset(bound)]):
         return Left()
     now = partition.events[-1].time
-    far = now + sum(abs(part.amount) for part in states.asked.conditions) + (states.asked.within or 0) + 1
+    amounts = [abs(amount) for parts in states.parts.values() for _, _, _, amount, _ in parts]
+    far = now + sum(amounts) + (states.asked.within or 0) + 1
     some = [order for order in orders(states.root, bound) if partition.possible(bound, order)]
 
     def possible(time: int) -> bool:
@@ -248,7 +299,7 @@ def left(states: States, partition: Partition, bound: Assignment) -> Left:
         rank = len(partition.events) - 1
         events = max(states.asked.within - 1 - (rank + len(order) - min(bound.values())) for order in some)
     opens = [partition.events[bound[name]].time + least - now
-             for name, least, *_ in states.waits_for(bound) if least is not None]  # fmt: skip
+             for name, least, _ in states.waits_for(bound) if least is not None]  # fmt: skip
     return Left(time, events, max([0, *opens]))
 
 

@@ -90,7 +90,27 @@ class Condition:
             ">": gap > self.amount,
             ">=": gap >= self.amount,
             "=": gap == self.amount,
+            "<>": gap != self.amount,
         }[self.sign]
+
+    @property
+    def alternatives(self) -> tuple[tuple[Condition, ...], ...]:
+        return ((self,),)
+
+    @property
+    def operands(self) -> frozenset[str]:
+        return frozenset({self.left, self.right})
+
+
+@dataclass(frozen=True)
+class Either:
+    """A condition with OR: it holds if all of one of its alternatives do."""
+
+    alternatives: tuple[tuple[Condition, ...], ...]
+
+    @property
+    def operands(self) -> frozenset[str]:
+        return frozenset(name for some in self.alternatives for part in some for name in part.operands)
 
 
 @dataclass(frozen=True)
@@ -99,7 +119,7 @@ class Subscription:
 
     root: Node
     text: str
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition | Either, ...] = ()
     partition: tuple[str, ...] = ()
     within: int | None = None
     counted: bool = False
@@ -214,8 +234,10 @@ class Partition:
         self.asked = subscription
         self.events = sorted(events, key=lambda event: (event.time, event.position))
         self.absolute = {
-            condition: isinstance(meeting(subscription.root, condition.left, condition.right), And)
+            part: isinstance(meeting(subscription.root, part.left, part.right), And)
             for condition in subscription.conditions
+            for some in condition.alternatives
+            for part in some
         }
 
     def takes(self, primitive: Primitive, event: Event) -> bool:
@@ -239,8 +261,8 @@ class Partition:
             whole = [one for one in longer if done(item, one)]
         return found
 
-    def applicable(self, bound: Assignment) -> list[Condition]:
-        return [part for part in self.asked.conditions if part.left in bound and part.right in bound]
+    def applicable(self, bound: Assignment) -> list[Condition | Either]:
+        return [condition for condition in self.asked.conditions if condition.operands <= bound.keys()]
 
     def joined(self, bound: Assignment) -> set[tuple[str, Value]]:
         """Join variables with the values of their events."""
@@ -256,8 +278,11 @@ class Partition:
         times = {name: self.events[rank].time for name, rank in bound.items()}
         return (
             all(
-                part.holds(times[part.left], times[part.right], absolute=self.absolute[part])
-                for part in self.applicable(bound)
+                any(
+                    all(part.holds(times[part.left], times[part.right], absolute=self.absolute[part]) for part in some)
+                    for some in condition.alternatives
+                )
+                for condition in self.applicable(bound)
             )
             and len({variable for variable, _ in joined}) == len(joined)
             and self.in_window(bound.values(), times.values())
@@ -326,26 +351,39 @@ class Partition:
         return bounds
 
     def timings(self, whole: Assignment) -> list[list[Bound]]:
-        """The conditions as bounds, for every choice of which event of an absolute one is the later."""
-        choices = []
-        for part in self.applicable(whole):
-            left, right = whole[part.left], whole[part.right]
-            choice = [limits(left, right, part)]
-            if self.absolute[part]:
-                choice = [[(right, left, 0), *choice[0]], [(left, right, 0), *limits(right, left, part)]]
+        """The conditions as bounds, for every choice of an alternative, of which event of an absolute one is the later,
+        and of the side on which a difference is another one.
+        """
+        choices: list[list[list[Bound]]] = []
+        for condition in self.applicable(whole):
+            choice: list[list[Bound]] = []
+            for some in condition.alternatives:
+                parts = [self.sides(whole, part) for part in some]
+                choice += [[bound for side in chosen for bound in side] for chosen in product(*parts)]
             choices.append(choice)
         return [[bound for chosen in one for bound in chosen] for one in product(*choices)]
 
+    def sides(self, whole: Assignment, part: Condition) -> list[list[Bound]]:
+        left, right = whole[part.left], whole[part.right]
+        if not self.absolute[part]:
+            return limits(left, right, part)
+        return [
+            *([(right, left, 0), *side] for side in limits(left, right, part)),
+            *([(left, right, 0), *side] for side in limits(right, left, part)),
+        ]
 
-def limits(left: int, right: int, condition: Condition) -> list[Bound]:
-    """``t(left) - t(right) sign amount`` as bounds between whole microseconds."""
+
+def limits(left: int, right: int, condition: Condition) -> list[list[Bound]]:
+    """``t(left) - t(right) sign amount`` as bounds between whole microseconds: all of one of these hold."""
     amount = condition.amount
+    less, more = [(left, right, amount - 1)], [(right, left, -amount - 1)]
     return {
-        "<": [(left, right, amount - 1)],
-        "<=": [(left, right, amount)],
-        ">": [(right, left, -amount - 1)],
-        ">=": [(right, left, -amount)],
-        "=": [(left, right, amount), (right, left, -amount)],
+        "<": [less],
+        "<=": [[(left, right, amount)]],
+        ">": [more],
+        ">=": [[(right, left, -amount)]],
+        "=": [[(left, right, amount), (right, left, -amount)]],
+        "<>": [less, more],
     }[condition.sign]
 
 

@@ -60,6 +60,7 @@ SUBSCRIPTIONS: dict[str, dict[str, object]] = {
     "tight": {"query": "A ; B , C WITHIN 6 MIN"},
     "either": {"query": "A ; (D | C) ; B WITHIN 6 MIN"},
     "both": {"query": "(A & C) ; B WITHIN 6 MIN"},
+    "soon_or_late": {"query": "A ; B @(t(B) - t(A) < 2 MIN OR t(B) - t(A) > 5 MIN)"},
     "slow": {"query": "A ; B @(t(B) - t(A) < 3 MIN) ; C @(t(C) - t(B) > 2 MIN) WITHIN 6 MIN"},
 }
 ALERTS = {

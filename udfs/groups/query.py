@@ -211,7 +211,7 @@ def _filters(query: Query, scope: Scope, wild: Collection[str]) -> dict[str, lis
     where = parse_predicate(query.where, query_text=query.text or None, offset=query.where_span.start)
     for conjunct in bind(where, scope).conjuncts:
         if isinstance(conjunct.root, EqualAlong) or conjunct.variables:
-            raise conjunct.error("the groups engine (match_groups) takes WHERE over one event at a time")
+            raise conjunct.error("the groups engine (match_groups, group_members) takes WHERE over one event at a time")
         for operand in conjunct.operands or [name for name in scope.operands if name not in wild]:
             if operand in wild:
                 raise conjunct.error(

@@ -6,7 +6,7 @@ one after the other, each directly next to the one before (``,``) or later (``;`
 machine over chains of its own (``&``, ``|``): its child machines.
 
 Departures from the paper: a time condition is kept as bounds of a difference in whole microseconds, so that several of
-them can be judged together.
+them can be judged together (`time_conditions`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from patternlake.udfs.language.predicate.predicates import (
     names_admitted,
     parse_predicate,
 )
-from patternlake.udfs.language.predicate.time_gaps import FLIPPED, bounds, gap
 from patternlake.udfs.language.query import engines, operands, tree
-from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Extent, Query
+from patternlake.udfs.machines.time_conditions import MOST_CHOICES, TimeCondition, time_conditions
 
 MOST_OPERANDS = 62
 """Greatest number of operands of one subscription: a set of them is one integer."""
@@ -83,23 +82,6 @@ class Chain:
     next_to: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TimeBound:
-    """``low <= t(later) - t(earlier) <= high`` in microseconds; `absolute`: of the difference without its sign.
-
-    Attributes
-    ----------
-    later, earlier
-        Numbers of primitives: the dependent and the referencing one.
-    """
-
-    later: int
-    earlier: int
-    low: int
-    high: int
-    absolute: bool
-
-
 @dataclass(frozen=True)
 class Subscription:
     """A compiled subscription.
@@ -126,7 +108,7 @@ class Subscription:
 
     primitives: tuple[Primitive, ...]
     master: Chain
-    bounds: tuple[TimeBound, ...]
+    bounds: tuple[TimeCondition, ...]
     variables: tuple[str, ...]
     partition: tuple[str, ...]
     within: Extent | None
@@ -175,7 +157,7 @@ def compile_subscription(query: Query, scope: Scope | None = None) -> Subscripti
         Naming the operator and its place: what `engines.check` refuses, more than `MOST_OPERANDS` operands.
     PatternSyntaxError, PredicateError
         A name stands twice without aliases; a predicate is not allowed or names what is not in scope; a time condition
-        that does not bound the time between two operands; a join variable that stands once, is compared with columns
+        that `time_conditions` refuses; a join variable that stands once, is compared with columns
         of different types, or stands outside of DEFINE; a PARTITION BY column that does not exist.
     """
     engines.check(query, "machines")
@@ -191,7 +173,6 @@ class _Compiler:
             span = self.named[MOST_OPERANDS].span
             message = f"a subscription has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
             raise UnsupportedOperatorError(message, query.text, span.start, span.end)
-        self.number_of = {operand.name: operand.number - 1 for operand in self.named}
         self.number_at = {id(operand.event): operand.number - 1 for operand in self.named}
         self.defined = {part.name: self.definition(part) for part in query.define}
         self.siblings = self.under_and()
@@ -217,7 +198,7 @@ class _Compiler:
         return Subscription(
             primitives=primitives,
             master=self.chain(self.query.pattern),
-            bounds=tuple(self.time_bounds()),
+            bounds=tuple(self.time_conditions()),
             variables=tuple(dict.fromkeys(variable for primitive in primitives for variable, _ in primitive.joins)),
             partition=partition,
             within=self.query.within,
@@ -284,27 +265,29 @@ class _Compiler:
                 }
         return found
 
-    def time_bounds(self) -> Iterator[TimeBound]:
+    def time_conditions(self) -> Iterator[TimeCondition]:
         """The time conditions in text order."""
         scope = replace(self.scope, operands=self.named.names)
+        siblings, inside = frozenset(self.siblings), self.inside_alternatives()
+        combinations = 1
         for node in self.query.pattern.walk():
             for condition in node.conditions:
                 read = parse_predicate(condition.text, query_text=self.query.text or None, offset=condition.span.start)
-                for conjunct in bind(read, scope).conjuncts:
-                    yield self.time_bound(conjunct)
+                for found in time_conditions(bind(read, scope), self.named.names, siblings, inside):
+                    combinations *= len(found.choices)
+                    if combinations > MOST_CHOICES:
+                        raise read.error(
+                            f"the OR and <> of the time conditions so far give {combinations:,} combinations; at most "
+                            f"{MOST_CHOICES} are taken: use fewer of them"
+                        )
+                    yield found
 
-    def time_bound(self, conjunct: Predicate) -> TimeBound:
-        found = gap(conjunct.root, lambda reference: reference.operand)
-        if found is None or found.operator == "<>":
-            one, other = (quoted(name) for name in (self.named.names * 2)[:2])
-            raise conjunct.error(
-                "a time condition bounds the time between two operands with < <= = >= or >, "
-                f"as in t({other}) - t({one}) < 5 MIN"
-            )
-        later, earlier = self.number_of[str(found.later)], self.number_of[str(found.earlier)]
-        operator, amount = found.operator, found.microseconds
-        absolute = (later, earlier) in self.siblings
-        # Without a sign, the difference is at least or at most what is written, whichever operand comes first.
-        if absolute and amount < 0:
-            later, earlier, operator, amount = earlier, later, FLIPPED[operator], -amount
-        return TimeBound(later, earlier, *bounds(operator, amount), absolute)
+    def inside_alternatives(self) -> frozenset[int]:
+        """Primitives inside of ``|``."""
+        return frozenset(
+            self.number_at[id(event)]
+            for node in self.query.pattern.walk()
+            if isinstance(node, tree.Disjunction)
+            for event in node.walk()
+            if isinstance(event, tree.Event)
+        )

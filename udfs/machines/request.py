@@ -127,17 +127,26 @@ def _published_stream(name: str, as_of: int | None, published: Mapping[str, Mapp
     Raises
     ------
     ArgumentError
-        There was none.
+        There was none, or several.
     """
     known: list[str] = []
+    found: dict[str, Mapping[str, Any]] = {}
     for stream, one in published.items():
         if one["at"] is None:
             continue
         names = json.loads(one["at"]["configuration"])["subscriptions"]
         if name in names:
-            check_moment(f"the subscriptions of {stream!r}", as_of, one)
-            return one
+            found[stream] = one
         known += names
+    if len(found) > 1:
+        streams = " and ".join(map(repr, sorted(found)))
+        raise ArgumentError(
+            f"the streams {streams} each have a subscription {name!r}, so that it is not said which one answers; "
+            "configure it under one of the streams, or under another name, and run `predict` of both"
+        )
+    for stream, one in found.items():
+        check_moment(f"the subscriptions of {stream!r}", as_of, one)
+        return one
     if not known:
         for stream, one in published.items():
             check_moment(f"the subscriptions of {stream!r}", as_of, one)

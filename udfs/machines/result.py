@@ -70,7 +70,8 @@ def live_rows(
     rows = {name: column.take(kept) for name, column in instances.items()}
     width = len(operands)
     part, shown = partitions(rows["part"], _width(rows["part"]))
-    joins, _ = partitions(rows["joins"], _width(rows["joins"]))
+    values = _as_long(rows["joins"])
+    joins, _ = partitions(values, _width(values))
     time, position = _places(rows, width)
     group = _combined(part, state, joins, _bound(position))
     first = smallest_of_groups(group, time, position, int(group.max(initial=-1)) + 1)
@@ -98,6 +99,20 @@ def live_rows(
 
 def _width(lists: pa.ListArray) -> int:
     return len(lists[0]) if len(lists) else 0
+
+
+def _as_long(lists: pa.ListArray) -> pa.ListArray:
+    """Lists as long as the longest of them, NULL behind the values of shorter ones: a row has as many values as there
+    were join variables when it was written, and what its state binds is among the first of them.
+    """
+    sizes = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    width = int(sizes.max(initial=0))
+    if (sizes == width).all():
+        return lists
+    place = np.arange(width)
+    row = (np.cumsum(sizes) - sizes)[:, None] + place
+    flat = pc.list_flatten(lists).take(pa.array(row.ravel(), mask=(place >= sizes[:, None]).ravel()))
+    return pa.ListArray.from_arrays(pa.array(np.arange(len(sizes) + 1, dtype=np.int32) * np.int32(width)), flat)
 
 
 def _places(rows: Mapping[str, pa.Array], width: int) -> tuple[IntArray, IntArray]:

@@ -57,8 +57,15 @@ BOUND = row_type("", "one other", "most")
 """The time of `one` is at most so much after that of the `other`; operands, `NOW`, `FIRST`."""
 AGREEMENT = row_type("", "", "variables columns")
 """Variables and columns of the partition, as bits, that agree."""
-LIMIT = row_type("after absolute", "operand", "low high")
-"""Bounds on the time of a link's event after that of an operand (**after** False: before; **absolute**: either)."""
+OF_EVENT = -1
+"""Stands for an operand: the one that the link's event is taken as."""
+LIMIT = row_type("after absolute", "operand other onward otherwise beyond", "low high")
+"""Bounds on the time of a link's event after that of an operand (**after** False: before; **absolute**: either).
+
+- **other**: the operand whose time stands in the place of the event's, or `OF_EVENT`.
+- **onward**, **otherwise**, **beyond**: how many rows further the link's conditions go on where it holds, where it does
+  not (0: the link is not followed), and where its condition does not apply.
+"""
 JOIN = row_type("", "variable column")
 MOVE = row_type("", "role advance_counter")
 ROLE = row_type("", "counted_state without")

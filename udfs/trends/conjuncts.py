@@ -107,7 +107,8 @@ class Splitter:
 
     def refuse(self, conjunct: Predicate, why: str) -> NoReturn:
         """Fail at a conjunct that is not about neighbours."""
-        raise conjunct.error(f"the trends engine (cet_trends, cet_count) compares neighbours only: {why}")
+        engine = "the trends engine (cet_trends, cet_count, cet_aggregate)"
+        raise conjunct.error(f"{engine} compares neighbours only: {why}")
 
     def is_earlier(self, reference: Reference, step: tuple[int, int]) -> bool:
         """Whether a reference is to the earlier of the two events of a step."""

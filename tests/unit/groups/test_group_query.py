@@ -13,7 +13,7 @@ from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
 
-ENGINE = "the groups engine (match_groups)"
+ENGINE = "the groups engine (match_groups, group_members)"
 SCOPE = Scope(attributes={"x": "double", "region": "string"}, parameters={"low": "2.5"}, key="station")
 
 

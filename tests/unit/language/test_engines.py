@@ -9,10 +9,10 @@ from patternlake.udfs.language.query.engines import ENGINES, check
 from patternlake.udfs.language.query.operators import Operator
 from patternlake.udfs.language.query.parser import parse
 
-SKETCH = "the sketch engine (match_seq, match_exists)"
+SKETCH = "the sketch engine (match_seq, match_exists, sketch_error)"
 KLEENE = "the kleene engine (match_pattern, explain_pattern)"
-GROUPS = "the groups engine (match_groups)"
-TRENDS = "the trends engine (cet_trends, cet_count)"
+GROUPS = "the groups engine (match_groups, group_members)"
+TRENDS = "the trends engine (cet_trends, cet_count, cet_aggregate)"
 MACHINES = "the machines engine (match_subscription, predict_match)"
 ONLY_FIXED = "a sketch counts only as A[n]; match_pattern takes '+' and '*'"
 CHAIN = "a trend is a sequence of names, each plain or with '+'"

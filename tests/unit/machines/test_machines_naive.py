@@ -132,17 +132,22 @@ def joined(parts: list[object], signs: list[str]) -> list[object]:
     return found
 
 
-def conditions(query: tree.Query) -> Iterator[naive.Condition]:
+def conditions(query: tree.Query) -> Iterator[naive.Condition | naive.Either]:
     """Time conditions that name operands as ``t(x)`` or, in the paper's way, as ``t3``."""
     named = operands.number(query)
+
+    def comparison(text: str) -> naive.Condition:
+        sides = re.fullmatch(r"t\(?(\w+)\)?\s*-\s*t\(?(\w+)\)?\s*(<=|>=|<>|<|>|=)\s*(.+)", text.strip())
+        assert sides is not None, text
+        names = [word if word in named.names else named[int(word) - 1].name for word in sides.groups()[:2]]
+        amount = durations.read(sides[4])
+        assert amount is not None
+        return naive.Condition(names[0], names[1], sides[3], amount)
+
     for node in query.pattern.walk():
         for condition in node.conditions:
-            sides = re.fullmatch(r"t\(?(\w+)\)?\s*-\s*t\(?(\w+)\)?\s*(<=|>=|<|>|=)\s*(.+)", condition.text.strip())
-            assert sides is not None, condition.text
-            names = [word if word in named.names else named[int(word) - 1].name for word in sides.groups()[:2]]
-            amount = durations.read(sides[4])
-            assert amount is not None
-            yield naive.Condition(names[0], names[1], sides[3], amount)
+            parts = tuple(tuple(map(comparison, some.split(" AND "))) for some in condition.text.split(" OR "))
+            yield parts[0][0] if len(parts) == 1 else naive.Either(parts)
 
 
 def check_text(subscription: naive.Subscription) -> None:

@@ -55,6 +55,9 @@ def batches(rng: random.Random, events: Sequence[naive.Event]) -> list[list[naiv
 
 
 @given(RANDOMS)
+@example(random.Random(100034))
+@example(random.Random(100204))
+@example(random.Random(100319))
 def test_random_subscriptions_are_answered_as_by_the_oracle(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng, 9)
     run = Run([subscription.text])

@@ -9,7 +9,8 @@ from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.from_config import groups_of
-from patternlake.udfs.machines.query import Chain, Item, Subscription, TimeBound, compile_subscription
+from patternlake.udfs.machines.query import Chain, Item, Subscription, compile_subscription
+from patternlake.udfs.machines.time_conditions import TimeBound, TimeChoice
 
 SECOND = 1_000_000
 SCOPE = Scope(attributes={"ip": "string", "status": "string", "x": "double"}, parameters={"d": "5 MIN"}, key="who")
@@ -62,6 +63,22 @@ def test_conditions_between_siblings_of_and_have_no_sign() -> None:
     ]
 
 
+def test_or_and_another_time_leave_choices() -> None:
+    soon, late = TimeBound(1, 0, -UNBOUNDED, 3 * SECOND - 1, False), TimeBound(1, 0, 9 * SECOND + 1, UNBOUNDED, False)
+    text = "a ; b @(t(b) - t(a) < 3 SEC OR t(b) - t(a) > 9 SEC)"
+    assert compiled(text).bounds == (TimeChoice(((soon,), (late,))),)
+    at = 3 * SECOND
+    before, behind = TimeBound(1, 0, -UNBOUNDED, at - 1, False), TimeBound(1, 0, at + 1, UNBOUNDED, False)
+    assert compiled("a ; b @(t(b) - t(a) <> 3 SEC)").bounds == (TimeChoice(((before,), (behind,))),)
+    assert compiled("a ; b @(NOT t(b) - t(a) = 3 SEC)").bounds == (TimeChoice(((before,), (behind,))),)
+    # NOT turns what is inside of it: two conditions.
+    not_either = "a ; b @(NOT (t(b) - t(a) >= 3 SEC OR t(b) - t(a) <= 1 SEC))"
+    assert compiled(not_either).bounds == (soon, TimeBound(1, 0, SECOND + 1, UNBOUNDED, False))
+    # AND inside of OR: both bounds of a choice hold.
+    some = "a ; b @(t(b) - t(a) < 3 SEC OR (t(b) - t(a) > 9 SEC AND t(b) - t(a) < 3 SEC))"
+    assert compiled(some).bounds == (TimeChoice(((soon,), (late, soon))),)
+
+
 def test_joins_are_taken_out_of_the_predicate() -> None:
     made = compiled("a ; b DEFINE a AS ip = $x AND status = 'denied', b AS ip = $x PARTITION BY who WITHIN 5 MIN")
     assert [primitive.joins for primitive in made.primitives] == [(("x", "ip"),), (("x", "ip"),)]
@@ -86,8 +103,23 @@ def test_names_that_can_take_part_are_known() -> None:
         ("a ; a", "a stands 2 times", "a"),
         ("a ; b @(t(b) - t(c) < 5 SEC)", "c is not an operand of the pattern", "t(c)"),
         ("a ; b @(t(b) - t(a) < 5)", "give the number a unit", "t(b)"),
-        ("a ; b @(t(b) - t(a) <> 5 SEC)", "bounds the time between two operands", "t(b)"),
+        ("a ; b @(t(b) - t(a) < 5 SEC OR a.x < b.x)", "AND, OR and NOT may join such comparisons", "a.x"),
         ("a ; b @(a.x < b.x)", "bounds the time between two operands", "a.x"),
+        (
+            "a ; (b | c) ; d @(t(d) - t(a) < 5 SEC OR t(b) - t(a) < 5 SEC)",
+            "an OR of time conditions names b, which stands in an alternative of '|'",
+            "t(d)",
+        ),
+        (
+            f"a ; b @({' OR '.join(f't(b) - t(a) = {n} SEC' for n in range(257))})",
+            "OR gives this time condition 257 choices; at most 256 are taken",
+            "t(b)",
+        ),
+        (
+            "a ; b " + " ".join(f"@(t(b) - t(a) <> {n} SEC)" for n in range(9)),
+            "give 512 combinations; at most 256 are taken",
+            "t(b) - t(a) <> 8",
+        ),
         ("a ; b DEFINE a AS ip = $x", "$x stands once", "ip"),
         ("a ; b DEFINE a AS ip = $x, b AS x = $x", "$x is compared with double and string", "ip"),
         ("a ; b PARTITION BY machine", "PARTITION BY machine", "machine"),

@@ -8,7 +8,7 @@ from naive.trend_cases import compiled
 from patternlake.udfs.errors import PatternError, PatternSyntaxError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.trends.query import FARTHEST, Step
 
-NEIGHBOURS = "the trends engine (cet_trends, cet_count) compares neighbours only: "
+NEIGHBOURS = "the trends engine (cet_trends, cet_count, cet_aggregate) compares neighbours only: "
 
 
 def test_a_repetition_steps_to_itself_and_each_term_to_the_next() -> None:

@@ -208,7 +208,8 @@ def _where_over_one_operand(query: Query) -> Iterator[Refusal]:
     for part in parse_predicate(query.where, query_text=query.text, offset=query.where_span.start).conjuncts:
         compared = {_operand_of(reference, named) for reference in part.references} - {None}
         if len(compared) > 1 or part.equal_along or any(reference.index == "i-1" for reference in part.references):
-            yield part.span, "the groups engine (match_groups) takes WHERE over one event at a time, not over several"
+            engine = "the groups engine (match_groups, group_members)"
+            yield part.span, f"{engine} takes WHERE over one event at a time, not over several"
 
 
 def _operand_of(reference: Reference, named: operands.Operands) -> str | None:
@@ -237,7 +238,7 @@ ENGINES: dict[str, Engine] = {
     for engine in (
         Engine(
             name="sketch",
-            functions="match_seq, match_exists",
+            functions="match_seq, match_exists, sketch_error",
             takes=frozenset({Operator.THEN, Operator.NEXT, Operator.NOT, Operator.COUNT})
             | _GROUPING
             | _CLAUSES
@@ -278,7 +279,7 @@ ENGINES: dict[str, Engine] = {
         ),
         Engine(
             name="groups",
-            functions="match_groups",
+            functions="match_groups, group_members",
             takes=frozenset(
                 {
                     Operator.NEXT,
@@ -302,7 +303,7 @@ ENGINES: dict[str, Engine] = {
         ),
         Engine(
             name="trends",
-            functions="cet_trends, cet_count",
+            functions="cet_trends, cet_count, cet_aggregate",
             takes=frozenset({Operator.THEN, Operator.PLUS, Operator.SLIDE}) | _CLAUSES | _WITHIN,
             inside={Sequence: frozenset({Event, Repetition}), Repetition: frozenset({Event})},
             instead={

@@ -10,6 +10,7 @@ from __future__ import annotations
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves, pending
 from patternlake.udfs.machines.graph.liveness import NOW, completion_paths
 from patternlake.udfs.machines.query import Subscription
+from patternlake.udfs.machines.time_conditions import TimeChoice
 
 
 def uncovered(subscription: Subscription) -> frozenset[tuple[CompositeState, CompositeState]]:
@@ -42,11 +43,13 @@ def uncovered(subscription: Subscription) -> frozenset[tuple[CompositeState, Com
 
 
 def _begins(subscription: Subscription, composite_state: CompositeState, bound: frozenset[int], operand: int) -> bool:
-    """Whether a deadline of a state runs from an operand."""
-    if not any(operand in (bound.later, bound.earlier) for bound in subscription.bounds):
+    """Whether a deadline of a state runs from an operand, or a choice between conditions depends on its time."""
+    naming = [condition for condition in subscription.bounds if operand in condition.operands]
+    if not naming:
         return False
+    chosen = any(isinstance(condition, TimeChoice) for condition in naming)
     return any(
-        (one, other) == (NOW, operand)
+        other == operand and (one == NOW or chosen)
         for completion_path in completion_paths(subscription, composite_state, bound)
         for one, other, _ in completion_path.bounds
     )

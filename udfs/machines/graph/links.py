@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.query.tree import Conjunction
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, moves
-from patternlake.udfs.machines.query import Subscription, TimeBound
+from patternlake.udfs.machines.query import Subscription
+from patternlake.udfs.machines.time_conditions import TimeCondition
 
 MOST_COMPOSITE_STATES = 4_096
 """Greatest number of states of one subscription; only ``&`` multiplies them."""
@@ -30,7 +31,7 @@ class Step:
     source: CompositeState
     operand: int
     direct: bool
-    bounds: tuple[TimeBound, ...]
+    bounds: tuple[TimeCondition, ...]
 
 
 def steps_into(subscription: Subscription) -> dict[CompositeState, list[Step]]:
@@ -70,12 +71,12 @@ def steps_into(subscription: Subscription) -> dict[CompositeState, list[Step]]:
     return {composite_state: into[composite_state] for composite_state in order[1:]}
 
 
-def _bounds(subscription: Subscription, operand: int, before: frozenset[int]) -> tuple[TimeBound, ...]:
+def _bounds(subscription: Subscription, operand: int, before: frozenset[int]) -> tuple[TimeCondition, ...]:
     """The time conditions that can be judged when an operand is bound after some of these."""
     return tuple(
-        bound
-        for bound in subscription.bounds
-        if (bound.later == operand and bound.earlier in before) or (bound.earlier == operand and bound.later in before)
+        condition
+        for condition in subscription.bounds
+        if operand in condition.operands and condition.operands - {operand} <= before
     )
 
 

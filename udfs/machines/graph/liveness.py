@@ -6,19 +6,21 @@ are there, so that a match that no continuation can complete is kept.
 Time conditions, the order of operands and the window bound differences of times. Of the operands that are missing
 nothing is known but that they come no earlier than now; so their times are eliminated: what is left are bounds between
 times that are known, such as "now is at most 5 seconds after a" (a shortest path through missing operands is such a
-bound, Floyd and Warshall). A choice (which alternative is taken, which of two siblings of ``&`` comes first) makes
-another **completion path**; a partial match lives as long as one of its completion paths holds.
+bound, Floyd and Warshall). A choice (which alternative is taken, which of two siblings of ``&`` comes first, which side
+of an OR or a ``<>`` holds) makes another **completion path**; a partial match lives as long as one of its completion
+paths holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
 from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves
-from patternlake.udfs.machines.query import Chain, Item, Subscription, TimeBound
+from patternlake.udfs.machines.query import Chain, Item, Subscription
+from patternlake.udfs.machines.time_conditions import TimeBound, TimeChoice, TimeCondition
 
 MOST_ORDERS = 720
 NOW, FIRST = -1, -2
@@ -74,7 +76,24 @@ def completion_paths(
             bounds = _eliminated([*_order(subscription, missing, order), *times], missing)
             if bounds is not None:
                 found[CompletionPath(bounds, len(missing), joined)] = None
-    return tuple(found)
+    return _telling(found) if any(isinstance(one, TimeChoice) for one in subscription.bounds) else tuple(found)
+
+
+def _telling(found: Iterable[CompletionPath]) -> tuple[CompletionPath, ...]:
+    """Those without which others would not hold as long: of ``<>`` the side that has no end."""
+    kept: list[CompletionPath] = []
+    for one in found:
+        if not any(_implies(one, other) for other in kept):
+            kept = [*(other for other in kept if not _implies(other, one)), one]
+    return tuple(kept)
+
+
+def _implies(one: CompletionPath, other: CompletionPath) -> bool:
+    """Whether a completion path holds wherever another does."""
+    least = {(late, early): most for late, early, most in one.bounds}
+    return (one.missing, one.joined) == (other.missing, other.joined) and all(
+        least.get((late, early), most + 1) <= most for late, early, most in other.bounds
+    )
 
 
 _Way = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
@@ -159,12 +178,21 @@ def _signed(subscription: Subscription, missing: Sequence[int], bound: frozenset
     """The conditions that name a missing operand, for every choice of which of two siblings is the later."""
     known = bound.union(missing)
     choices = [
-        _edges(part)
-        for part in subscription.bounds
-        if {part.later, part.earlier} <= known and not {part.later, part.earlier} <= bound
+        _choices(condition)
+        for condition in subscription.bounds
+        if condition.operands <= known and not condition.operands <= bound
     ]
     for chosen in product(*choices):
         yield [edge for edges in chosen for edge in edges]
+
+
+def _choices(condition: TimeCondition) -> list[_Edges]:
+    """What a condition says of times, for every choice that it leaves."""
+    return [
+        [edge for edges in signed for edge in edges]
+        for choice in condition.choices
+        for signed in product(*map(_edges, choice))
+    ]
 
 
 def _edges(part: TimeBound) -> list[_Edges]:

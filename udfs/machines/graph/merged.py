@@ -23,7 +23,8 @@ from patternlake.udfs.machines.graph.composite_states import START, CompositeSta
 from patternlake.udfs.machines.graph.links import steps_into
 from patternlake.udfs.machines.graph.liveness import CompletionPath
 from patternlake.udfs.machines.graph.requirements import ALWAYS, Requirements, requirements_of
-from patternlake.udfs.machines.query import Primitive, Subscription, TimeBound
+from patternlake.udfs.machines.query import Primitive, Subscription
+from patternlake.udfs.machines.time_conditions import TimeCondition
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Link:
     direct
         The event directly follows the last one that was bound.
     bounds
-        Time conditions between `operand` and operands that are bound before it.
+        Time conditions that name `operand` and else what is bound before it.
     """
 
     source: int
@@ -45,7 +46,7 @@ class Link:
     primitive: int
     operand: int
     direct: bool
-    bounds: tuple[TimeBound, ...]
+    bounds: tuple[TimeCondition, ...]
 
 
 @dataclass
@@ -222,7 +223,7 @@ class _Builder:
         return blake2b(whole.encode(), digest_size=12).hexdigest()
 
 
-_LinkSignature = tuple[int, int, int, bool, tuple[TimeBound, ...]]
+_LinkSignature = tuple[int, int, int, bool, tuple[TimeCondition, ...]]
 
 
 def _text(primitive: Primitive) -> str:

@@ -6,14 +6,15 @@ decides which instances there are, how long they live and what they count (`grap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.language.predicate.time_gaps import UNBOUNDED
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete
 from patternlake.udfs.machines.graph.links import Step
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath, completion_paths
-from patternlake.udfs.machines.query import Subscription, TimeBound
+from patternlake.udfs.machines.query import Subscription
+from patternlake.udfs.machines.time_conditions import TimeBound, TimeChoice
 
 ALWAYS = CompletionPath((), 0, ())
 """The completion path that nothing ends."""
@@ -36,7 +37,7 @@ class Requirements:
     opens
         (operand, microseconds): lower bounds on what comes after operands.
     timed
-        A deadline or a lower bound is pending.
+        A deadline, a lower bound or a choice between conditions is pending.
     """
 
     bound: frozenset[int]
@@ -62,16 +63,20 @@ def requirements_of(
         for composite_state in bound
     }
     opens: dict[CompositeState, dict[int, int]] = {composite_state: {} for composite_state in bound}
+    chosen: dict[CompositeState, set[TimeChoice]] = {composite_state: set() for composite_state in bound}
     for composite_state in reversed(list(into)):
         for step in into[composite_state]:
-            named = {operand for one in step.bounds for operand in (one.later, one.earlier)}
-            exact = {operand for one in step.bounds for operand in _exactly(one, step.operand)}
+            named = {operand for one in step.bounds for operand in one.operands}
+            parts = [part for one in step.bounds for choice in one.choices for part in choice]
+            exact = {operand for part in parts for operand in _exactly(part, step.operand)}
             asked[step.source] |= (asked[composite_state] | named) - {step.operand}
             exactly[step.source] |= (exactly[composite_state] | exact) - {step.operand}
-            lows = opens[step.source]
-            for operand, low in (*opens[composite_state].items(), *_lows(step)):
-                if operand != step.operand:
-                    lows[operand] = max(low, lows.get(operand, low))
+            passed_on = (*opens[composite_state].items(), *_lows(step))
+            _raise(opens[step.source], (one for one in passed_on if one[0] != step.operand))
+            choices = chosen[composite_state].union(one for one in step.bounds if isinstance(one, TimeChoice))
+            chosen[step.source] |= {one for one in choices if one.operands & bound[step.source]}
+    for composite_state, lows in opens.items():
+        _raise(lows, _chosen_lows(chosen[composite_state], bound[composite_state]))
     return {
         composite_state: Requirements(
             bound[composite_state],
@@ -79,7 +84,9 @@ def requirements_of(
             frozenset(asked[composite_state]),
             frozenset(exactly[composite_state]),
             tuple(sorted(opens[composite_state].items())),
-            _timed(subscription, ahead[composite_state]) or bool(opens[composite_state]),
+            _timed(subscription, ahead[composite_state])
+            or bool(opens[composite_state])
+            or bool(chosen[composite_state]),
         )
         for composite_state in bound
     }
@@ -113,17 +120,35 @@ def _measured_from(completion_path: CompletionPath) -> set[int]:
 
 
 def _exactly(bound: TimeBound, operand: int) -> set[int]:
-    """The other operand of a link's bound, unless an earlier time of it is always as good."""
-    if bound.later == operand:
-        earlier_is_as_good = bound.high >= UNBOUNDED and not bound.absolute
-        return set() if earlier_is_as_good else {bound.earlier}
-    earlier_is_as_good = bound.low <= -UNBOUNDED and not bound.absolute
-    return set() if earlier_is_as_good else {bound.later}
+    """The operands of a link's bound, its own left out, of which an earlier time is not always as good."""
+    found = set()
+    if bound.high < UNBOUNDED or bound.absolute:
+        found.add(bound.earlier)
+    if bound.low > -UNBOUNDED or bound.absolute:
+        found.add(bound.later)
+    return found - {operand}
+
+
+def _raise(lows: dict[int, int], others: Iterable[tuple[int, int]]) -> None:
+    """Let the lower bound of each operand be the greatest."""
+    for operand, low in others:
+        lows[operand] = max(low, lows.get(operand, low))
+
+
+def _chosen_lows(conditions: Iterable[TimeChoice], bound: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """How long at least what is missing comes after operands that are bound, in some choice of a condition."""
+    for part in (part for one in conditions for choice in one.choices for part in choice):
+        turned = part.low if part.absolute else -part.high
+        for earlier, later, low in ((part.earlier, part.later, part.low), (part.later, part.earlier, turned)):
+            if earlier in bound and later not in bound and 0 < low < UNBOUNDED:
+                yield earlier, low
 
 
 def _lows(step: Step) -> Iterator[tuple[int, int]]:
     """How long at least a link's event comes after operands that are bound before it."""
     for bound in step.bounds:
+        if isinstance(bound, TimeChoice):
+            continue
         if bound.later == step.operand or bound.absolute:
             other, low = (bound.earlier if bound.later == step.operand else bound.later), bound.low
         else:

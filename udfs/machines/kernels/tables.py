@@ -26,12 +26,14 @@ from patternlake.udfs.machines.row_types import (
     LIMIT,
     LINK,
     MOVE,
+    OF_EVENT,
     OPEN,
     PRIMITIVE,
     ROLE,
     STATE,
     Rows,
 )
+from patternlake.udfs.machines.time_conditions import TimeCondition
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -216,15 +218,7 @@ class _Maker:
             ]
             for completion_path in completion_paths
         ]
-        limits = [
-            [
-                (bound.earlier, True, bound.low, bound.high, bound.absolute)
-                if bound.later == link.operand
-                else (bound.later, False, bound.low, bound.high, bound.absolute)
-                for bound in link.bounds
-            ]
-            for link in self.links
-        ]
+        limits = [[row for one in link.bounds for row in _limits(one, link.operand)] for link in self.links]
         joins = [
             [(self.variable[variable], self.column[column]) for variable, column in primitive.joins]
             for primitive in graph.primitives
@@ -303,7 +297,7 @@ class _Maker:
             ),
             bounds=_flat(BOUND, ("one", "other", "most"), bounds),
             agreements=_flat(AGREEMENT, ("variables", "columns"), agreeing),
-            limits=_flat(LIMIT, ("operand", "after", "low", "high", "absolute"), limits),
+            limits=_flat(LIMIT, LIMIT.names or (), limits),
             joins=_flat(JOIN, ("variable", "column"), joins),
             moves=_flat(MOVE, ("role", "advance_counter"), moves),
             roles=_flat(ROLE, ("counted_state", "without"), roles),
@@ -333,6 +327,31 @@ class _Maker:
     def rank(self, link: Link) -> int:
         """Of what one event may follow the completing link counts, else the first in text order."""
         return link.operand - (MOST_OPERANDS if self.graph.final[link.target] else 0)
+
+
+def _limits(condition: TimeCondition, event: int) -> list[tuple[int, ...]]:
+    """Rows of `LIMIT` of a condition on a link's event: those of its choices, one after the other."""
+    found: list[tuple[int, ...]] = []
+    size = sum(map(len, condition.choices))
+    for choice in condition.choices:
+        for at, bound in enumerate(choice):
+            after = bound.earlier != event
+            operand, other = (bound.earlier, bound.later) if after else (bound.later, bound.earlier)
+            rest, last = size - len(found), at == len(choice) - 1
+            behind = len(choice) - at
+            values = {
+                "after": after,
+                "absolute": bound.absolute,
+                "operand": operand,
+                "other": OF_EVENT if other == event else other,
+                "onward": rest if last else 1,
+                "otherwise": behind if behind < rest else 0,
+                "beyond": rest,
+                "low": bound.low,
+                "high": bound.high,
+            }
+            found.append(tuple(values[name] for name in LIMIT.names or ()))
+    return found
 
 
 def _bits(numbers: Iterable[int]) -> int:

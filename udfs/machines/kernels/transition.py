@@ -8,6 +8,7 @@ from patternlake.udfs.machines.kernels.instances import allocate_instance, free_
 from patternlake.udfs.machines.kernels.stream import Stream
 from patternlake.udfs.machines.kernels.tables import FOREVER, Tables
 from patternlake.udfs.machines.kernels.workspace import CLOCK, NONE, TRACING, Workspace
+from patternlake.udfs.machines.row_types import OF_EVENT
 
 _FOREVER = int(FOREVER)
 DOMINATED = -2
@@ -26,16 +27,24 @@ def take_transition(
     if instance != 0 and _outside(tables, workspace, instance, time, rank):
         return NONE
     edge, parent = tables.links[link], workspace.instances[instance]
-    for number in range(edge.limit_at, tables.links[link + 1].limit_at):
+    number = edge.limit_at
+    while number < tables.links[link + 1].limit_at:
         limit = tables.limits[number]
         if not has(parent.mask, limit.operand):
+            number += limit.beyond
             continue
-        gap = time - workspace.time[instance, limit.operand]
+        gap = (time if limit.other == OF_EVENT else workspace.time[instance, limit.other]) - workspace.time[
+            instance, limit.operand
+        ]
         if limit.absolute:
             gap = abs(gap)
         elif not limit.after:
             gap = -gap
-        if gap < limit.low or gap > limit.high:
+        if limit.low <= gap <= limit.high:
+            number += limit.onward
+        elif limit.otherwise > 0:
+            number += limit.otherwise
+        else:
             return NONE
     if (
         tables.states[edge.target].plain
