@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 settings.register_profile("patternlake", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile("patternlake")
 
+# Whoever tests has settings of their own there, if they set it.
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -46,10 +49,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.warehouse.dir": str(warehouse),
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
-            # Small data: compiling what runs a few times costs more than interpreting it.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             # Streams of tests are small, and what most of them ask about is the sketch.
             "spark.patternlake.exactWhenFew": "false",
         },
