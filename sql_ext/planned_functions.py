@@ -1,8 +1,8 @@
 """Makes functions known to Spark: a builder that the analyser calls, and that plans in Python.
 
 Spark's hook for table functions takes a builder from expressions to a logical plan. Ours reads the arguments, asks the
-function for its rows, and hands their plan back. It stands in the session at hand, and by the extensions' hook in every
-session that is made afterwards: newSession, JDBC, Connect.
+function for its rows, and hands their plan back. By the extensions' hook it stands among Spark's own functions in every
+session that is made afterwards (newSession, JDBC, Connect), and in the session at hand as if it had been made so.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 _RAISED = "USER_RAISED_EXCEPTION"
 _COLUMN: Any = Column  # its stubs take it for a method
-_INJECTED: set[str] = set()
-"""Applications whose later sessions have the functions."""
+_INJECTED: set[tuple[str, int]] = set()
+"""Applications, and in them what their sessions have in common, whose later sessions have the functions."""
 
 
 def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) -> DataFrame:
@@ -86,25 +86,22 @@ def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunc
     logging.getLogger("py4j.clientserver").addFilter(_ours)
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
-    identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
-    inject = spark.sparkContext.applicationId not in _INJECTED
     state, extensions = session.sessionState(), session.extensions()
-    for function in functions:
-        info = _info(jvm, function)
-        # Where Spark looks for its own functions of this name.
-        place = identifier(function.name, jvm.scala.Some("session"), jvm.scala.Some("system"))
-        builder: _Builder
-        if isinstance(function, TableFunction):
-            builder = _TableBuilder(spark, function)
-            state.tableFunctionRegistry().registerFunction(place, info, builder)
-            put = extensions.injectTableFunction
-        else:
-            builder = _ScalarBuilder(spark, function)
-            state.functionRegistry().registerFunction(place, info, builder)
-            put = extensions.injectFunction
-        if inject:
-            put(jvm.scala.Tuple3(identifier(function.name), info, builder))
-    _INJECTED.add(spark.sparkContext.applicationId)
+    common = (str(spark.sparkContext.applicationId), int(jvm.java.lang.System.identityHashCode(extensions)))
+    if common not in _INJECTED:
+        for function in functions:
+            place = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(function.name)
+            if isinstance(function, TableFunction):
+                entry = jvm.scala.Tuple3(place, _info(jvm, function), _TableBuilder(spark, function))
+                extensions.injectTableFunction(entry)
+            else:
+                entry = jvm.scala.Tuple3(place, _info(jvm, function), _ScalarBuilder(spark, function))
+                extensions.injectFunction(entry)
+    # Spark calls these for each session that it makes. A function that a session gets otherwise is a temporary one,
+    # which no view that stays may use.
+    extensions.registerTableFunctions(state.tableFunctionRegistry())
+    extensions.registerFunctions(state.functionRegistry())
+    _INJECTED.add(common)
 
 
 def _info(jvm: Any, function: TableFunction | ScalarFunction) -> JavaObject:

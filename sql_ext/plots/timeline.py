@@ -31,7 +31,7 @@ def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     ----------
     frame
         An answer of match_seq, match_pattern, match_subscription or cet_trends, with ``key``, ``first_time`` and
-        ``last_time``; or one of match_groups, with ``key``, ``t_first`` and ``t_end``, which are steps. At most 5,000
+        ``last_time``; or one of match_groups, with ``key``, ``t_start`` and ``t_end``, which are steps. At most 5,000
         rows of 100 keys.
     ax
         To draw on; None: new ones.
@@ -48,8 +48,8 @@ def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     StateError
         matplotlib is not installed.
     """
-    steps = "t_first" in frame.columns
-    begin, end = ("t_first", "t_end") if steps else ("first_time", "last_time")
+    steps = "t_start" in frame.columns
+    begin, end = ("t_start", "t_end") if steps else ("first_time", "last_time")
     found = drawing.rows(frame, "timeline", ("key", begin, end), MOST_MATCHES)
     found = found.sort_values([begin, end], kind="stable")
     found = found.assign(lane=["all" if key is None else str(key) for key in found["key"]])

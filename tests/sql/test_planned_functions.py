@@ -152,6 +152,19 @@ def test_functions_stand_in_new_sessions_views_and_other_queries(lake: SketchLak
     later.sql(f"DROP TABLE {DATABASE}.kept")
 
 
+def test_views_that_stay_may_use_the_functions(lake: SketchLake) -> None:
+    rows = "SELECT first_position FROM match_pattern('worked', 'A ; B WITHIN 2 SEC') WHERE last_position <= 16"
+    patternlake.enable(lake.spark, DATABASE, lake.location)
+    for maker in (lake.spark, lake.spark.newSession()):
+        maker.sql(f"CREATE VIEW {DATABASE}.stays AS {rows}")
+        maker.sql(f"CREATE VIEW {DATABASE}.known AS SELECT match_exists('worked', 'A ; Z') AS said")
+        for reader in (lake.spark, maker, maker.newSession()):
+            assert sorted(row[0] for row in reader.table(f"{DATABASE}.stays").collect()) == [1, 13]
+            assert [row[0] for row in reader.table(f"{DATABASE}.known").collect()] == [False]
+        for view in ("stays", "known"):
+            maker.sql(f"DROP VIEW {DATABASE}.{view}")
+
+
 def test_arguments_may_be_parameters_of_the_query(lake: SketchLake) -> None:
     later = lake.spark.newSession()
     patternlake.enable(later, DATABASE, lake.location)

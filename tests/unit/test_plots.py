@@ -74,7 +74,7 @@ class TestTimeline:
     def test_groups_are_drawn_over_their_steps_by_their_probability(self) -> None:
         frame = pd.DataFrame({"key": ["x"], "t_start": [1], "t_first": [3], "t_end": [5], "probability": [0.5]})
         ax = plot.timeline(frame)
-        assert [(bar.get_x(), bar.get_width(), bar.get_alpha()) for bar in ax.patches] == [(3, 2, 0.575)]
+        assert [(bar.get_x(), bar.get_width(), bar.get_alpha()) for bar in ax.patches] == [(1, 4, 0.575)]
         assert ax.get_xlabel() == "step"
 
     def test_given_axes_are_drawn_on_and_returned(self) -> None:
