@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from patternlake.jobs import side_by_side as sides
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.messages import message
-from patternlake.jobs.progress.reporting import LoggedProgress, Progress
+from patternlake.jobs.progress.reporting import LoggedProgress, Progress, default_progress
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 
@@ -255,7 +255,8 @@ def run(
         Start the objects anew, under the configuration as it is now; the former state stays readable by `as_of`
         until maintenance forgets it.
     progress
-        Hears of every object, in the thread that calls; by default, the log does.
+        Hears of every object, in the thread that calls; by default, the output of the cell in a notebook, and
+        elsewhere the log.
     side_by_side
         How many jobs of different objects may run at once; 1: one after another. None: half as many as there are
         cores, 4 at the most.
@@ -279,7 +280,8 @@ def run(
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     planned = steps(loaded, job, object=object, rebuild=rebuild)
     database = open_database(spark, loaded.database, loaded.location)
-    return list(perform(database, loaded, planned, rebuild=rebuild, progress=progress, side_by_side=side_by_side))
+    with default_progress(spark) if progress is None else nullcontext(progress) as heard:
+        return list(perform(database, loaded, planned, rebuild=rebuild, progress=heard, side_by_side=side_by_side))
 
 
 def perform(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
-import sys
 import threading
 import time
 import uuid
@@ -20,8 +20,9 @@ from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import Console, RenderableType
-    from rich.live import Live
+    from rich.console import Console
+
+    from patternlake.jobs.progress.screens import Screen
 
 logger = logging.getLogger(__name__)
 
@@ -62,10 +63,10 @@ class LoggedProgress:
 
 
 class ShownProgress:
-    """Shows on a terminal, for each object at work, what it is at, rows, rate and time left; elsewhere, nothing.
+    """Shows on a terminal or in a notebook, for each object at work, what it is at, rows, rate and time left.
 
-    Under a scheduler, standard error thus stays empty unless something is wrong, and cron sends no letters. Use it as
-    a context manager, so that the lines are gone whatever ends the work.
+    Elsewhere it shows nothing: under a scheduler, standard error thus stays empty unless something is wrong, and cron
+    sends no letters. Use it as a context manager, so that the lines are gone whatever ends the work.
 
     Parameters
     ----------
@@ -74,28 +75,30 @@ class ShownProgress:
     spark
         The session whose tasks are looked at.
     quiet
-        Show nothing on a terminal either.
+        Show nothing at all.
     """
 
     def __init__(self, console: Console, spark: SparkSession, *, quiet: bool = False) -> None:
         self._console = console
-        self._shown = console.is_terminal and not quiet
+        self._quiet = quiet
         self._spark = spark
-        self._live: Live | None = None
+        self._screen: Screen | None = None
         self._ended = threading.Event()
         self._watcher: threading.Thread | None = None
         self._lock = threading.Lock()
         self._at_work: dict[tuple[str, str], _Work] = {}
 
     def __enter__(self) -> ShownProgress:
-        if self._shown:
-            from rich.live import Live
+        if not self._quiet:
+            from patternlake.jobs.progress.screens import screen_of
 
-            # What goes to a pipe or a file must not come out on the terminal.
-            redirected = sys.stdout.isatty()
-            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=redirected)
-            self._watcher = threading.Thread(target=self._watch, name="patternlake-progress", daemon=True)
-            self._live.start()
+            self._screen = screen_of(self._console)
+        if self._screen is not None:
+            # A notebook knows by the context which cell an output belongs to.
+            context = contextvars.copy_context()
+            self._watcher = threading.Thread(
+                target=context.run, args=(self._watch,), name="patternlake-progress", daemon=True
+            )
             self._watcher.start()
         return self
 
@@ -105,22 +108,21 @@ class ShownProgress:
         self._ended.set()
         if self._watcher is not None:
             self._watcher.join(timeout=2 * _PERIOD)
-        if self._live is not None:
+        if self._screen is not None:
             with self._lock:
                 self._at_work.clear()
-            self._show()
-            self._live.stop()
+                self._screen.close()
 
     def begin(self, job: str, object: str, number: int, total: int) -> None:
         """Show the object."""
-        if self._live is not None:
+        if self._screen is not None:
             self._add(job, object, f"{job} {object} ({number} of {total})")
             self._show()
 
     @contextmanager
     def working(self, job: str, object: str) -> Iterator[None]:
         """Follow what this thread does."""
-        if self._live is None:
+        if self._screen is None:
             yield
             return
         work = self._add(job, object, f"{job} {object}")
@@ -133,9 +135,11 @@ class ShownProgress:
 
     def end(self, summary: Summary) -> None:
         """Write what became of it."""
-        if self._live is not None:
-            self._remove(summary.job, summary.object)
-            self._console.print(told(summary), markup=False, highlight=False, soft_wrap=True)
+        if self._screen is not None:
+            with self._lock:
+                self._at_work.pop((summary.job, summary.object), None)
+                self._screen.tell(told(summary))
+            self._show()
 
     def _add(self, job: str, object: str, label: str) -> _Work:
         with self._lock:
@@ -155,10 +159,22 @@ class ShownProgress:
             self._show()
 
     def _show(self) -> None:
-        assert self._live is not None
+        assert self._screen is not None
         with self._lock:
-            lines = [work.line() for work in self._at_work.values()]
-        self._live.update(_rendered(lines), refresh=True)
+            self._screen.show([work.line() for work in self._at_work.values()])
+
+
+@contextmanager
+def default_progress(spark: SparkSession) -> Iterator[Progress]:
+    """What hears of a run that nobody gave a progress: in a notebook the cell's output, elsewhere the log."""
+    from rich.console import Console
+
+    console = Console()
+    if console.is_jupyter:
+        with ShownProgress(console, spark) as shown:
+            yield shown
+    else:
+        yield LoggedProgress()
 
 
 class _Work:
@@ -207,10 +223,3 @@ class _Work:
     def line(self) -> str:
         """What to show."""
         return line(self._label, time.monotonic() - self._started, self._at[0])
-
-
-def _rendered(lines: list[str]) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
-    return Group(*[Text(each, no_wrap=True, overflow="ellipsis") for each in lines])

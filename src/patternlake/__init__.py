@@ -288,7 +288,8 @@ def run(
     rebuild
         Start the objects anew, under the configuration as it is.
     progress
-        Hears of every object, in the thread that calls; by default, the log does.
+        Hears of every object, in the thread that calls; by default, the output of the cell in a notebook, and
+        elsewhere the log.
     side_by_side
         How many jobs of different objects may run at once; 1: one after another. None: half as many as there are
         cores, 4 at the most.

@@ -48,6 +48,9 @@ def test_your_data_goes_from_a_table_over_quarantine_to_answers(
     assert "12 rows read: 10 would be events, 2 would go to quarantine" in shown
     assert "12 rows read: 11 would be events, 1 would go to quarantine" in shown
     assert "amount: '2 items' is not of type double" in shown
+    # The summary of the job, where its progress was; of what it was at nothing is left.
+    assert re.search(r"^ingest orders: 12 rows in, 11 out, 1 quarantined \(\d+\.\d s\)$", shown, re.M)
+    assert "(1 of 1)" not in shown
     assert shown.count("picture") == 1
     assert shown.endswith("('ingest', 'orders', 12, 1)")
 

@@ -1,11 +1,14 @@
 """The sample schedules run every job, in the order in which they depend on each other; the sample service serves.
 
-Neither Airflow nor Databricks is installed here: what is checked is what the files say.
+Each is read by a tool of its own kind, too. Airflow wants other versions of packages than PatternLake, so it stands in
+an environment of its own, whose Python the variable AIRFLOW_PYTHON names.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import shlex
 import shutil
@@ -17,17 +20,56 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
+from crontab import CronTab
+from databricks.bundles.jobs import Job
 
 from patternlake.jobs.command_line.commands import app
 from patternlake.jobs.running import JOBS
 
 UNIT = Path(__file__).resolve().parents[2] / "conf" / "patternlake-serve.service"
 SCHEDULES = Path(__file__).resolve().parents[2] / "conf" / "schedules"
+AIRFLOW = os.environ.get("AIRFLOW_PYTHON", sys.executable)
+PARSED = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(sys.argv[1])
+tasks = {name: dag.topological_sort() for name, dag in bag.dags.items()}
+dags = {name: [[each.task_id, sorted(each.upstream_task_ids)] for each in tasks[name]] for name in tasks}
+print(json.dumps([bag.import_errors, dags]))
+"""
 
 
 def test_cron_runs_every_job() -> None:
     loops = re.findall(r"for job in ([\w ]+);", (SCHEDULES / "crontab.example").read_text())
     assert " ".join(loops).split() == list(JOBS)
+
+
+def test_cron_takes_every_line_of_the_crontab() -> None:
+    entries = list(CronTab(tabfile=str(SCHEDULES / "crontab.example")))
+    assert [str(entry.slices) for entry in entries] == ["*/15 * * * *", "40 3 * * *", "5 * * * *"]
+    assert all(entry.is_valid() for entry in entries)
+    assert not any("%" in entry.command for entry in entries), "cron takes it for the end of the line"
+
+
+@pytest.mark.slow
+def test_airflow_takes_the_dags(tmp_path: Path) -> None:
+    if subprocess.run([AIRFLOW, "-c", "import airflow.dag_processing"], capture_output=True, check=False).returncode:
+        pytest.skip(
+            "apache-airflow 3 is not installed; AIRFLOW_PYTHON=… names the Python of an environment that has it"
+        )
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": ""}
+    command = [AIRFLOW, "-c", PARSED, str(SCHEDULES / "airflow_dag.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    errors, dags = json.loads(done.stdout.splitlines()[-1])
+    assert errors == {}
+    assert {name: [task for task, _ in tasks] for name, tasks in dags.items()} == {
+        "patternlake": ["ingest", "sketch", "trends", "groups", "predict", "alerts"],
+        "patternlake_nightly": ["evaluate", "maintain"],
+    }
+    for tasks in dags.values():
+        names = [task for task, _ in tasks]
+        assert [before for _, before in tasks] == [[], *([name] for name in names[:-1])]
 
 
 def test_airflow_runs_every_job() -> None:
@@ -40,6 +82,15 @@ def test_airflow_runs_every_job() -> None:
     assert [*names["OFTEN"], *names["NIGHTLY"]] == list(JOBS)
     assert re.findall(r"^    tasks\((\w+)\)$", source, re.M) == ["OFTEN", "NIGHTLY"]
     assert "Airflow 3" in source, "airflow.sdk came with it"
+
+
+def test_databricks_takes_the_jobs_of_the_bundle() -> None:
+    # Its own package of classes that are made from the bundles' schema; the schema itself comes with the command alone.
+    bundle = yaml.safe_load((SCHEDULES / "databricks_bundle.yml").read_text())
+    for job in bundle["resources"]["jobs"].values():
+        assert Job.from_dict(job).as_dict() == job
+        with pytest.raises(ValueError, match="Unexpected field 'max_concurent_runs'"):
+            Job.from_dict({**job, "max_concurent_runs": 1})
 
 
 def test_databricks_runs_every_job_after_those_that_it_depends_on() -> None:
