@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs import side_by_side as sides
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.values import suggest
@@ -52,7 +53,7 @@ class Job:
     maintains: bool = True
     finish: Callable[[Database, Sequence[str]], None] | None = None
     stream: Callable[[Configuration, str], str] | None = None
-    reads: Callable[[Configuration, str], tuple[str, str]] | None = None
+    reads: Callable[[Configuration, str], tuple[str, str] | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,11 @@ class Step:
 
 def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.ingest.job import ingest
+    from patternlake.jobs.ingest.matches import ingest_matches
 
     stream = configuration.streams[name]
+    if configuration.emitted(name) is not None:
+        return ingest_matches(database, name, stream, rebuild=rebuild)
     warned = configuration.quarantine_warning if stream.quarantine_warning is None else stream.quarantine_warning
     return ingest(database, name, stream, rebuild=rebuild, quarantine_warning=warned)
 
@@ -134,13 +138,18 @@ def _stream_of_alert(configuration: Configuration, name: str) -> str:
     return configuration.stream_of_alert(name)
 
 
+def _read_by_ingest(configuration: Configuration, name: str) -> tuple[str, str] | None:
+    emitted = configuration.emitted(name)
+    return None if emitted is None else ("predict", emitted.stream)
+
+
 def _read_by_alert(configuration: Configuration, name: str) -> tuple[str, str]:
     alert = configuration.alerts[name]
     return alert.reads(configuration.stream_of_alert(name))
 
 
 JOBS: dict[str, Job] = {
-    "ingest": Job(lambda configuration: configuration.streams, _ingest),
+    "ingest": Job(lambda configuration: configuration.streams, _ingest, reads=_read_by_ingest),
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
     "trends": Job(lambda configuration: configuration.trends, _trends, stream=_stream_of_trend),
     "groups": Job(lambda configuration: configuration.groups, _groups, stream=_stream_of_group),
@@ -180,6 +189,8 @@ def steps(
         able = ", ".join(name for name, each in JOBS.items() if each.maintains)
         raise ArgumentError(f"the job {job!r} has nothing to rebuild; jobs that have: {able}, {ALL}")
     found = [Step(name, each) for name in (JOBS if job == ALL else [job]) for each in JOBS[name].objects(configuration)]
+    # All that is done with a stream comes before what is made of its matches; maintenance stays the last.
+    found.sort(key=lambda step: (not JOBS[step.job].maintains, _depth(configuration, step)))
     if object is None:
         return found
     chosen = [step for step in found if step.object == object]
@@ -190,6 +201,25 @@ def steps(
             f"nothing is configured for {job} under {object!r}{suggest(object, names)}; known: {quoted}"
         )
     return chosen
+
+
+def _stream(configuration: Configuration, step: Step) -> str:
+    """The stream that a step reads."""
+    stream = JOBS[step.job].stream
+    return step.object if stream is None else stream(configuration, step.object)
+
+
+def _has_no_matches_yet(database: Database, configuration: Configuration, step: Step) -> bool:
+    """Whether a step would read matches, and `ingest` has published none: the first of them come when they come."""
+    stream = _stream(configuration, step)
+    if step.job == "ingest" or configuration.emitted(stream) is None:
+        return False
+    return PublicationsReader(database).latest("ingest", stream) is None
+
+
+def _depth(configuration: Configuration, step: Step) -> int:
+    """How many streams of matches the stream of a step is the last of."""
+    return configuration.depth(_stream(configuration, step))
 
 
 def waited_for(planned: Sequence[Step], configuration: Configuration) -> list[set[int]]:
@@ -207,7 +237,7 @@ def waited_for(planned: Sequence[Step], configuration: Configuration) -> list[se
         if not job.maintains:
             found.append({place for place, other in earlier if JOBS[other.job].maintains})
             continue
-        streams = from_within | {step.object if job.stream is None else job.stream(configuration, step.object)}
+        streams = from_within | {_stream(configuration, step)}
         read = None if job.reads is None else job.reads(configuration, step.object)
         if step.job == "ingest":
             streams = set(configuration.streams) if step.object in from_within else set()
@@ -332,6 +362,9 @@ def perform(
         def work() -> Summary:
             # In the thread that works: what it is at is told by where it is.
             with heard.working(step.job, step.object):
+                if _has_no_matches_yet(database, configuration, step):
+                    logger.info("%s of %r: its stream of matches has none yet", step.job, step.object)
+                    return Summary(step.job, step.object, None, 0, 0, 0, 0, 0.0)
                 return job.work(database, step.object, configuration, rebuild and job.maintains)
 
         return work

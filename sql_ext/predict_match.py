@@ -18,7 +18,7 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.passing_time import completable_rows, rows_read
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
-from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
+from patternlake.udfs.machines.result import INSTANCE_COLUMNS, Ahead, live_rows
 from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, threshold_for
 from patternlake.udfs.record_batches import columns_of
 
@@ -39,7 +39,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     moves = moves.filter(pc.is_valid(moves["left_state"])).rename_columns(list(MOVE_NAMES.values()))
     states = forecast(request["text"], moves.to_pylist())
     text, now = request["text"], request["now"]
-    more, others = rows_read(text)
+    steps = request["steps"]
+    ahead = None if steps is None or now is None else Ahead(steps, now)
+    more, others = rows_read(text, timed=ahead is not None)
     read = (*INSTANCE_COLUMNS, *more)
     where = [*mine, among("state_id", [*(one["state_id"] for one in states), *others])]
     operands, key = request["operands"], arguments["key"]
@@ -51,7 +53,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         if key is not None and rows.num_rows:
             part = rows[PART].combine_chunks()
             rows = rows.filter(event_rows.of_key(part, len(part[0]), key))
-        return Answer(live_rows(completable_rows(text, columns_of(rows), now), states, operands, threshold))
+        held = completable_rows(text, columns_of(rows), now)
+        return Answer(live_rows(held, states, operands, threshold, ahead=ahead))
     instances = lake.frame("machine_instances", where).select(*read)
     if key is not None:
         instances = event_rows.with_key(instances, key)
@@ -59,7 +62,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     portion = F.pmod(F.hash(PART), F.lit(portions)).cast("int")
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield live_rows(completable_rows(text, columns, now), states, operands, threshold)
+        yield live_rows(completable_rows(text, columns, now), states, operands, threshold, ahead=ahead)
 
     return Answer(tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, FUNCTION.schema))
 
@@ -78,7 +81,7 @@ FUNCTION = TableFunction(
     name="predict_match",
     parameters=(
         Parameter("subscription", "STRING"),
-        Parameter("lookahead", "INT", None),
+        Parameter("lookahead", "STRING", None),
         Parameter("threshold", "DOUBLE", None),
         Parameter("key", "STRING", None),
         Parameter("as_of", "TIMESTAMP", None),
@@ -100,7 +103,7 @@ FUNCTION = TableFunction(
 def predict_match(
     spark: SparkSession,
     subscription: str,
-    lookahead: int | None = None,
+    lookahead: int | str | None = None,
     threshold: float | None = None,
     key: str | None = None,
     as_of: datetime | str | None = None,
@@ -114,7 +117,7 @@ def predict_match(
     subscription
         Its name.
     lookahead
-        Events to look ahead; None: the subscription's own.
+        Events to look ahead, or a time such as ``2 HOURS``; None: the subscription's own.
     threshold
         Only rows with a greater probability; None: the subscription's own.
     key
@@ -133,7 +136,9 @@ def predict_match(
     PatternLakeError
         What is wrong with the call.
     """
+    # As SQL casts it.
+    ahead = str(lookahead) if isinstance(lookahead, int) and not isinstance(lookahead, bool) else lookahead
     given = {
-        "subscription": subscription, "lookahead": lookahead, "threshold": threshold, "key": key, "as_of": as_of,
+        "subscription": subscription, "lookahead": ahead, "threshold": threshold, "key": key, "as_of": as_of,
     }  # fmt: skip
     return call(FUNCTION, spark, given)

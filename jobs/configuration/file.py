@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.alerts import FORECAST, GROUP, AlertConfiguration
+from patternlake.jobs.configuration.emitted import EmittedMatches, with_emitted
 from patternlake.jobs.configuration.groups import GroupConfiguration
 from patternlake.jobs.configuration.sketches import AgeRule, SketchConfiguration
 from patternlake.jobs.configuration.streams import (
@@ -70,6 +71,7 @@ class Configuration(Section):
 
     @model_validator(mode="after")
     def _streams_exist(self) -> Configuration:
+        self.streams.update(with_emitted(self.streams, self.subscriptions))
         for name in self.sketches:
             if name not in self.streams:
                 known = ", ".join(map(repr, self.streams)) or "none"
@@ -95,6 +97,16 @@ class Configuration(Section):
     def subscribed(self) -> list[str]:
         """The streams that have subscriptions."""
         return list(dict.fromkeys(each.stream for each in self.subscriptions.values()))
+
+    def emitted(self, stream: str) -> EmittedMatches | None:
+        """What a stream of matches is made of; None of a stream with a source of its own."""
+        source = self.streams[stream].source
+        return source if isinstance(source, EmittedMatches) else None
+
+    def depth(self, stream: str) -> int:
+        """How many streams of matches a stream is the last of."""
+        emitted = self.emitted(stream)
+        return 0 if emitted is None else 1 + self.depth(emitted.stream)
 
     def feeds_on_itself(self, stream: str) -> bool:
         """Whether a stream reads, or may read, a table of the database itself."""

@@ -120,6 +120,8 @@ class Source(Section):
 
     @model_validator(mode="after")
     def _files_or_table(self) -> Source:
+        if self.kind == "matches":
+            return self
         for option in self.options:
             if option.lower() in _REFUSED:
                 raise problem(f"cannot be set: {_REFUSED[option.lower()]}", "options", option)
@@ -143,8 +145,8 @@ class Source(Section):
         return self
 
     @property
-    def kind(self) -> Literal["csv", "json", "parquet", "xes", "delta"]:
-        """The format; a table is delta."""
+    def kind(self) -> Literal["csv", "json", "parquet", "xes", "delta", "matches"]:
+        """The format; a table is delta, matches are those of a subscription."""
         return self.format or "delta"  # type: ignore[return-value]
 
     def option(self, name: str, default: str = "") -> str:

@@ -54,6 +54,7 @@ class SubscriptionConfiguration(Section):
     smoothing: float = Field(default=0.0, ge=0, le=MOST_SMOOTHING)
     decay: float = Field(default=0.0, ge=0, lt=1)
     forecasts: Annotated[str, _one_of(KEEP, NONE)] = NONE
+    emit: bool = False
 
     @property
     def wants_precision(self) -> bool:

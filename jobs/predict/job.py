@@ -34,6 +34,7 @@ from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.machines.batch import Batches
+from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document, from_document, together
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.request import COUNTING
 from patternlake.udfs.machines.state import (
@@ -43,7 +44,9 @@ from patternlake.udfs.machines.state import (
     INSTANCE_COLUMNS,
     MATCH,
     TOTALS_COLUMNS,
+    WAITS,
     totals_of,
+    waits_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -156,6 +159,7 @@ class _Builder:
             counted = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             phases.at("training machines")
             totals = self._totals(found)
+            waits = self._waits(found)
             # Made before the first write: values that no table takes leave nothing behind.
             moves = move_rows(spark, self._former_moves(), self.groups, totals)
             changed = [name for name in self.now if self.before.get(name) != self.now[name]]
@@ -179,7 +183,12 @@ class _Builder:
             rows_in=batch.source_to - batch.source_from,
             rows_out=counted.get(MATCH, 0),
             watermark=self.stream.watermark,
-            state={"subscriptions": len(self.now), "instances": counted.get(INSTANCE, 0), "counting": COUNTING},
+            state={
+                "subscriptions": len(self.now),
+                "instances": counted.get(INSTANCE, 0),
+                "counting": COUNTING,
+                "waits": {columns: as_document(each) for columns, each in waits.items()},
+            },
         )
 
     def _close(self, changed: Sequence[str]) -> None:
@@ -253,6 +262,22 @@ class _Builder:
             own = totals_of(row.asDict())
             totals[row["group"]] = own if totals[row["group"]] is None else totals[row["group"]] + own
         return totals
+
+    def _waits(self, found: DataFrame) -> dict[str, Waits]:
+        """By columns of PARTITION BY, how long partitions have waited for their events."""
+        former = {} if self.last is None else self.last.state.get("waits", {})
+        counted: dict[int, list[Waits]] = {}
+        for row in found.where(F.col("kind") == WAITS).select("group", "keys").toLocalIterator():
+            counted.setdefault(row["group"], []).append(waits_of(row["keys"]))
+        waits: dict[str, Waits] = {}
+        number = 0
+        for each in self.passes:
+            for columns, groups in by_partition(each.groups).items():
+                before = from_document(former.get(_joined(columns), [])) if each.begun else {}
+                # What is new has taken all events, which those that go on have counted as well.
+                waits[_joined(columns)] = together([before, *counted.get(number, [])])
+                number += len(groups)
+        return waits
 
     def _former_moves(self) -> dict[MoveKey, float]:
         """The counts so far of the subscriptions that go on, as old as they are now."""

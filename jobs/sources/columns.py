@@ -142,7 +142,7 @@ class EventColumns:
         rows = scope.select(
             *[F.col(name) for name in ("time", "step", "key", "name", "probability")],
             *[
-                _as_text(_quoted(attribute), kind).alias(column)
+                as_text(_quoted(attribute), kind).alias(column)
                 for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
             ],
             *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
@@ -321,7 +321,7 @@ def _whole(value: Column) -> Column:
     return F.when(exact == F.floor(exact), exact.try_cast("bigint"))
 
 
-def _as_text(value: Column, kind: str) -> Column:
+def as_text(value: Column, kind: str) -> Column:
     """Text that casts back to the same value in every session: a moment carries its offset."""
     if kind == "timestamp":
         return F.date_format(value, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")

@@ -36,9 +36,13 @@ def chosen(configuration: Configuration, object: str | None = None) -> dict[str,
     Raises
     ------
     ArgumentError
-        There is none of this name.
+        There is none of this name, or it is one of matches.
     """
-    streams = configuration.streams
+    streams = {name: each for name, each in configuration.streams.items() if configuration.emitted(name) is None}
+    if object in configuration.streams and object not in streams:
+        raise ArgumentError(
+            f"the stream {object!r} is one of matches, which `predict` makes; it has no source to check"
+        )
     if object is None:
         return streams
     if object not in streams:

@@ -47,14 +47,14 @@ def as_text(trend_call: str) -> str:
     return f"{function}({literal(TRENDS[name])}{rest}, stream => 's')"
 
 
-MACHINES = {"chain": "a ; b @(t(b) - t(a) < 4 SEC) PARTITION BY key", "both": "(a & b) ; c"}
+MACHINES = {"tasks_chain": "a ; b @(t(b) - t(a) < 4 SEC) PARTITION BY key", "tasks_both": "(a & b) ; c"}
 MACHINE_CALLS = [
-    "match_subscription('chain')",
-    "match_subscription('chain', key => 'k1')",
-    "match_subscription('both', from_time => TIMESTAMP '2024-01-01 00:00:05Z')",
-    "predict_match('chain')",
-    "predict_match('chain', key => 'k1', lookahead => 3)",
-    "predict_match('both', threshold => 0.1)",
+    "match_subscription('tasks_chain')",
+    "match_subscription('tasks_chain', key => 'k1')",
+    "match_subscription('tasks_both', from_time => TIMESTAMP '2024-01-01 00:00:05Z')",
+    "predict_match('tasks_chain')",
+    "predict_match('tasks_chain', key => 'k1', lookahead => 3)",
+    "predict_match('tasks_both', threshold => 0.1)",
 ]
 
 

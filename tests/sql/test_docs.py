@@ -61,7 +61,8 @@ SENSOR = [
 ]
 SUBSCRIPTIONS: dict[str, dict[str, object]] = {
     "chain": {"query": "A ; B ; C WITHIN 6 MIN", "lookahead": 3},
-    "tight": {"query": "A ; B , C WITHIN 6 MIN"},
+    "tight": {"query": "A ; B , C WITHIN 6 MIN", "emit": True},
+    "again": {"stream": "tight", "query": "tight AS first ; tight AS second"},
     "either": {"query": "A ; (D | C) ; B WITHIN 6 MIN"},
     "both": {"query": "(A & C) ; B WITHIN 6 MIN"},
     "soon_or_late": {"query": "A ; B @(t(B) - t(A) < 2 MIN OR t(B) - t(A) > 5 MIN)"},
@@ -177,6 +178,8 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     configuration.write_text(yaml.safe_dump(tree))
     for job in ("ingest", "sketch", "trends", "groups", "predict", "alerts"):
         patternlake.run(spark, str(configuration), job=job)
+    for job in ("ingest", "predict"):
+        patternlake.run(spark, str(configuration), job=job, object="tight")
     before, setting = spark.catalog.currentDatabase(), spark.conf.get("spark.patternlake.exactWhenFew")
     patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
     spark.catalog.setCurrentDatabase(DATABASE)

@@ -43,16 +43,16 @@ def test_the_time_conditions_of_spec_match_at_8(lake: SketchLake) -> None:
 
 
 def test_the_chain_of_spec_is_trained_and_forecasts(lake: SketchLake) -> None:
-    stream = MachineStream(lake, "m_train", {"chain": "a AS a ; b AS b, c AS c", "pair": "a ; b"})
+    stream = MachineStream(lake, "m_train", {"trained_chain": "a AS a ; b AS b, c AS c", "trained_pair": "a ; b"})
     stream.deliver(letters("abb"), letters("xbc", begin=3))
-    assert stream.moves("chain") == {
+    assert stream.moves("trained_chain") == {
         ("N0", "N1"): 1, ("N0", "N0"): 5, ("N1", "N1"): 2, ("N1", "N2"): 3, ("N2", "N1"): 1, ("N2", "N2"): 1,
         ("N2", "N3"): 1,
     }  # fmt: skip
     # The a is still in N1; a forecast of 0 is not above the threshold of 0.
-    assert stream.forecasts("chain", lookahead=1) == []
+    assert stream.forecasts("trained_chain", lookahead=1) == []
     for lookahead, probability in ((2, 0.2), (3, 26 / 75), (4, 526 / 1125)):
-        (row,) = stream.forecasts("chain", lookahead=lookahead)
+        (row,) = stream.forecasts("trained_chain", lookahead=lookahead)
         assert (row["state"], row["trained_on"], row["is_best"]) == ("N1", 5, True)
         assert row["probability"] == pytest.approx(probability)
         assert row["bindings"] == {"a": [1], "b": [], "c": []}
@@ -110,46 +110,46 @@ def test_a_subscription_with_joins_comes_as_another_one_goes(lake: SketchLake) -
 
 
 def test_a_setting_of_forecasts_changes_without_new_counts(lake: SketchLake) -> None:
-    stream = MachineStream(lake, "m_settings", {"ab": {"query": "a ; b", "lookahead": 1}})
+    stream = MachineStream(lake, "m_settings", {"settings_ab": {"query": "a ; b", "lookahead": 1}})
     stream.deliver(letters("abaxxx"))
-    assert [row["probability"] for row in stream.forecasts("ab")] == [pytest.approx(1 / 5)]
-    stream.queries["ab"] |= {"lookahead": 2}
+    assert [row["probability"] for row in stream.forecasts("settings_ab")] == [pytest.approx(1 / 5)]
+    stream.queries["settings_ab"] |= {"lookahead": 2}
     stream.predict()
-    assert [row["probability"] for row in stream.forecasts("ab")] == [pytest.approx(1 / 5 + 4 / 25)]
-    stream.queries["ab"] |= {"threshold": 0.9}
+    assert [row["probability"] for row in stream.forecasts("settings_ab")] == [pytest.approx(1 / 5 + 4 / 25)]
+    stream.queries["settings_ab"] |= {"threshold": 0.9}
     stream.predict()
-    assert stream.forecasts("ab") == []
-    assert len(stream.forecasts("ab", threshold=0)) == 1
+    assert stream.forecasts("settings_ab") == []
+    assert len(stream.forecasts("settings_ab", threshold=0)) == 1
 
 
 def test_events_above_the_watermark_wait(lake: SketchLake) -> None:
-    stream = MachineStream(lake, "m_late", {"ab": "a ; b"}, allowed_lateness="5 seconds")
+    stream = MachineStream(lake, "m_late", {"late_ab": "a ; b"}, allowed_lateness="5 seconds")
     stream.deliver([E(0, "a"), E(4000, "b"), E(6000, "x")])
-    assert stream.matches("ab") == set()
+    assert stream.matches("late_ab") == set()
     # The b at 2 s comes late, and is taken before the one at 4 s.
     stream.deliver([E(2000, "b"), E(20000, "x")])
-    assert stream.matches("ab") == rows((None, 4, "a=1 b=4"), (None, 2, "a=1 b=2"))
+    assert stream.matches("late_ab") == rows((None, 4, "a=1 b=4"), (None, 2, "a=1 b=2"))
 
 
 def test_counts_lose_a_share_a_day(lake: SketchLake) -> None:
     day = 86_400_000
-    stream = MachineStream(lake, "m_decay", {"ab": {"query": "a ; b", "decay": 0.5}})
+    stream = MachineStream(lake, "m_decay", {"decay_ab": {"query": "a ; b", "decay": 0.5}})
     stream.deliver([E(0, "a"), E(day, "x")], [E(2 * day, "b")])
     # The a is two days old, the x one, the b none.
-    assert stream.moves("ab") == {("N0", "N1"): 0.25, ("N0", "N0"): 1.5, ("N1", "N1"): 0.5, ("N1", "N2"): 1}
+    assert stream.moves("decay_ab") == {("N0", "N1"): 0.25, ("N0", "N0"): 1.5, ("N1", "N1"): 0.5, ("N1", "N2"): 1}
 
 
 def test_a_forecast_knows_how_much_of_a_deadline_is_left(lake: SketchLake) -> None:
-    stream = MachineStream(lake, "m_deadline", {"ab": "a ; b @(t(b) - t(a) < 3 SEC)"})
+    stream = MachineStream(lake, "m_deadline", {"deadline_ab": "a ; b @(t(b) - t(a) < 3 SEC)"})
     # Of three a's b came to one in the next second, and to another one in the one after that; the fourth is live.
     stream.deliver(letters("abxxaxbxxaxxxa"))
-    (row,) = stream.forecasts("ab", lookahead=1)
+    (row,) = stream.forecasts("deadline_ab", lookahead=1)
     assert (row["bindings"]["a"], row["probability"]) == ([14], pytest.approx(1 / 3))
-    (row,) = stream.forecasts("ab", lookahead=2)
+    (row,) = stream.forecasts("deadline_ab", lookahead=2)
     # The a that has a b waits for another one: of three a's in their second second one got its b.
     assert row["probability"] == pytest.approx(1 / 3 + 2 / 3 * 1 / 3)
     stream.deliver(letters("x", begin=14))
-    assert [row["probability"] for row in stream.forecasts("ab", lookahead=5)] == [pytest.approx(1 / 3)]
+    assert [row["probability"] for row in stream.forecasts("deadline_ab", lookahead=5)] == [pytest.approx(1 / 3)]
 
 
 def test_a_quiet_partition_forecasts_until_its_deadline_lies_below_the_watermark(lake: SketchLake) -> None:
@@ -178,7 +178,7 @@ def test_an_alternative_that_is_gone_is_not_forecast(lake: SketchLake) -> None:
 
 
 def test_the_best_of_a_key_is_marked(lake: SketchLake) -> None:
-    stream = MachineStream(lake, "m_best", {"abc": "a ; b ; c PARTITION BY key"})
+    stream = MachineStream(lake, "m_best", {"best_abc": "a ; b ; c PARTITION BY key"})
     stream.deliver(
         [
             E(t * 1000, name, key)
@@ -187,11 +187,11 @@ def test_the_best_of_a_key_is_marked(lake: SketchLake) -> None:
             )
         ]
     )
-    found = stream.forecasts("abc", lookahead=3, threshold=0)
+    found = stream.forecasts("best_abc", lookahead=3, threshold=0)
     assert {(row["key"], row["state"], row["is_best"]) for row in found} == {
         ("k", "N1", False), ("k", "N2", True), ("l", "N1", True), (None, "N1", True),
     }  # fmt: skip
-    assert {row["key"] for row in stream.forecasts("abc", lookahead=3, threshold=0, key="l")} == {"l"}
+    assert {row["key"] for row in stream.forecasts("best_abc", lookahead=3, threshold=0, key="l")} == {"l"}
 
 
 def test_alternatives_that_were_not_taken_have_no_events(lake: SketchLake) -> None:

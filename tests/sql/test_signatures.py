@@ -115,7 +115,7 @@ MATCH_SUBSCRIPTION = [
 ]
 PREDICT_MATCH = [
     ("subscription", "STRING", REQUIRED),
-    ("lookahead", "INT", "NULL"),
+    ("lookahead", "STRING", "NULL"),
     ("threshold", "DOUBLE", "NULL"),
     ("key", "STRING", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),

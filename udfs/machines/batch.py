@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.machines.events import EVENT_COLUMNS, Events, stream_of
+from patternlake.udfs.machines.forecasts.waiting_times import Waits, together
+from patternlake.udfs.machines.forecasts.waiting_times import counted as counted_waits
 from patternlake.udfs.machines.from_config import Group, columns_read
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Held, Machines
 from patternlake.udfs.machines.kernels.tables import BoolArray, IntArray
-from patternlake.udfs.machines.state import INSTANCE_COLUMNS, InstanceRows, counted, instances, matches
+from patternlake.udfs.machines.state import INSTANCE_COLUMNS, InstanceRows, counted, instances, matches, waited
 from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import columns_of, tables
 
@@ -45,6 +47,7 @@ class Batches:
         self.codes = [Codes() for _ in groups]
         self.rows_of = [InstanceRows(group.compiled, codes) for group, codes in zip(groups, self.codes, strict=True)]
         self.wanted = columns_read(groups)
+        self.waits: Waits = {}
 
     def rows(self, given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What new events amount to.
@@ -88,6 +91,7 @@ class Batches:
         if carried:
             yield from self._remembered(carried, pa.array([last], pa.list_(pa.string())))
             yield from (counted(number, run.totals) for number, run in enumerate(self.runs))
+            yield waited(self.waits)
 
     def _taken(
         self, rows: pa.Table, first: IntArray, is_event: BoolArray, carried: Sequence[Held], parts: pa.Array
@@ -104,6 +108,10 @@ class Batches:
             held = self.rows_of[number].held(held_rows, part[~is_event], len(first))
             if carried:
                 held = _begun_by(carried[number], held)
+            if number == 0:
+                # All groups have taken, and take, the same events.
+                waits = counted_waits(stream.times, event_at, held.last, held.taken)
+                self.waits = together([self.waits, waits])
             taken, after = run.take(held, event_at, stream_of(stream, group, self.codes[number], self.now))
             kept.append(after)
             if len(taken.event):

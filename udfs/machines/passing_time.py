@@ -26,6 +26,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 COLUMNS = ("part", "state_id", "operands", "times", "joins")
+LAST_TIME = "last_time"
+"""Read as well of a lookahead in time: of the root's rows, too."""
 RANK_COLUMNS = ("first_rank", "taken")
 """Read as well where a group is `ranked`: of the root's rows, too, which say how many events a partition has taken."""
 
@@ -34,16 +36,19 @@ _MISSING = np.iinfo(np.int64).max
 _NULL = -1
 
 
-def rows_read(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def rows_read(text: str, *, timed: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """More columns, and ids of more states, than rows of an answer are made of, whose rows `completable_rows` takes.
 
     Parameters
     ----------
     text
         Of the question, as `request.check_request` gives it.
+    timed
+        It looks ahead in time.
     """
     group = group_of(text)
-    return (RANK_COLUMNS, (group.compiled.graph.ids[0],)) if ranked(group) else ((), ())
+    columns = (*(RANK_COLUMNS if ranked(group) else ()), *((LAST_TIME,) if timed else ()))
+    return columns, (group.compiled.graph.ids[0],) if columns else ()
 
 
 def completable_rows(text: str, instances: Mapping[str, pa.Array], now: int | None) -> dict[str, pa.Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,9 +13,20 @@ import numpy as np
 
 from patternlake.udfs.arguments import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.language import durations
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
-from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Forecaster, any_of, nearest, telling
-from patternlake.udfs.machines.from_config import Group, groups_of, types_of
+from patternlake.udfs.machines.forecasts.passage import (
+    DEAD,
+    Cell,
+    Counts,
+    FloatArray,
+    Forecaster,
+    any_of,
+    nearest,
+    telling,
+)
+from patternlake.udfs.machines.forecasts.waiting_times import Steps, from_document
+from patternlake.udfs.machines.from_config import Group, groups_of, subscription_of, types_of
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
@@ -27,6 +39,9 @@ MOVE_NAMES = {
 }
 """Column of `machine_transitions` to what `forecast` calls it."""
 _SHOWN_NAMES = 20
+MOST_TRUNCATED = 1e-3
+"""The probability that a lookahead in time brings more than `MOST_LOOKAHEAD` events is this at the most."""
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
 COUNTING = 2
 """What moves are, as `machine_transitions` counts them; subscriptions of which others were counted begin anew."""
 DEAD_NAME = "dead"
@@ -51,7 +66,7 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
     ``text``: for `forecast`; ``number``: of the stream; ``base``, ``batch``: of its state; ``operands``: names, in text
     order; ``threshold``: that holds, None where a precision is wanted; ``wanted``: then, what
     `wanted_precision.threshold_for` takes; ``stream``: its name; ``now``: microseconds, the watermark up to which
-    events were taken.
+    events were taken; ``steps``: of a lookahead in time how many events it brings, else None.
 
     Raises
     ------
@@ -62,9 +77,8 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
     if name is None:
         raise ArgumentError("subscription is NULL; give the name of a subscription")
     check_bounds(arguments, ("from_time", "to_time"))
-    lookahead, threshold = arguments.get("lookahead"), arguments.get("threshold")
-    if lookahead is not None and not 1 <= lookahead <= MOST_LOOKAHEAD:
-        raise ArgumentError(f"lookahead => {lookahead} is out of range; 1 to {MOST_LOOKAHEAD:,} events would be right")
+    lookahead, time = _lookahead(arguments.get("lookahead"))
+    threshold = arguments.get("threshold")
     if threshold is not None and not 0 <= threshold <= 1:
         raise ArgumentError(f"threshold => {threshold} is out of range; from 0 to 1 would be right")
     published_stream = _published_stream(name, arguments.get("as_of"), published)
@@ -76,7 +90,15 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
         )
     entry = configuration["subscriptions"][name]
     chosen = given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD))
-    entry = {**entry, "lookahead": given(arguments, "lookahead", entry.get("lookahead", DEFAULT_LOOKAHEAD))}
+    steps = None if time is None else _steps(name, entry, published_stream["at"], configuration, arguments)
+    if steps is not None:
+        lookahead = steps.steps
+        if isinstance(chosen, Mapping):
+            raise ArgumentError(
+                f"the subscription {name!r} wants the threshold of precision {chosen['precision']:g}, which is "
+                "evaluated of numbers of events, not of a time; call with a threshold of your own"
+            )
+    entry = {**entry, "lookahead": lookahead or entry.get("lookahead", DEFAULT_LOOKAHEAD)}
     text = text_of(name, entry, configuration["stream"])
     (subscription,) = group_of(text).compiled.subscriptions
     if arguments.get("key") is not None and not subscription.partition:
@@ -96,7 +118,53 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
         else None,
         "stream": published_stream["at"]["object"],
         "now": published_stream["at"]["watermark"],
+        "steps": steps,
     }
+
+
+def _lookahead(text: str | None) -> tuple[int | None, int | None]:
+    """A lookahead as a number of events, or as microseconds."""
+    if text is None:
+        return None, None
+    right = f"1 to {MOST_LOOKAHEAD:,} events would be right"
+    if _WHOLE.fullmatch(text):
+        if not 1 <= int(text) <= MOST_LOOKAHEAD:
+            raise ArgumentError(f"lookahead => {text} is out of range; {right}")
+        return int(text), None
+    time = durations.read(text)
+    if time is None or time <= 0:
+        raise ArgumentError(
+            f"lookahead => {text!r} is neither a number of events nor a time to come; {right}, or a time such as "
+            "'2 HOURS'"
+        )
+    return None, time
+
+
+def _steps(
+    name: str,
+    entry: Mapping[str, Any],
+    at: Mapping[str, Any],
+    configuration: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+) -> Steps:
+    """How many events of a partition come within a lookahead in time."""
+    asked = f"lookahead => {arguments['lookahead']!r}"
+    one = subscription_of(entry, configuration["stream"])
+    waits = from_document(json.loads(at["state"]).get("waits", {}).get(",".join(one.partition), []))
+    if not waits:
+        raise ArgumentError(
+            f"{asked}: no time between two events of one partition of {name!r} was counted by then, which would tell "
+            "how many events come in a time; run `predict`, or look a number of events ahead"
+        )
+    _, time = _lookahead(arguments["lookahead"])
+    assert time is not None
+    steps = Steps.of(waits, time, MOST_LOOKAHEAD)
+    if steps.truncated > MOST_TRUNCATED:
+        raise ArgumentError(
+            f"{asked}: more than {MOST_LOOKAHEAD:,} events of a partition of {name!r} come in that time with "
+            f"probability {steps.truncated:.3g}, and no more are looked ahead; give a shorter time"
+        )
+    return steps
 
 
 def text_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> str:
@@ -235,6 +303,11 @@ def row_forecast(ages: Sequence[int], trained: Sequence[int], hazards: Sequence[
     -------
     ``alpha``: matched at exactly the last event; ``probability``: within all.
     """
-    known = np.array(trained, np.int64)
-    within = any_of(np.array([hazards[nearest(known, age)] for age in telling(ages)]))
+    within = row_within(ages, trained, hazards)
     return {"alpha": float(within[-1] - within[-2]), "probability": min(1.0, float(within[-1]))}
+
+
+def row_within(ages: Sequence[int], trained: Sequence[int], hazards: Sequence[Sequence[float]]) -> FloatArray:
+    """What such a row forecasts to be matched within n events, for each n from 0: float64[lookahead + 1]."""
+    known = np.array(trained, np.int64)
+    return any_of(np.array([hazards[nearest(known, age)] for age in telling(ages)]))

@@ -7,6 +7,7 @@ is shown by the smallest of them: operands in text order by (time, position), th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.machines.forecasts.waiting_times import Steps
 from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
-from patternlake.udfs.machines.request import row_forecast
+from patternlake.udfs.machines.request import row_forecast, row_within
 from patternlake.udfs.partitions import partitions
 
 IntArray = NDArray[np.int64]
@@ -33,6 +35,27 @@ ROWS = pa.schema(
 )
 INSTANCE_COLUMNS = ("part", "state_id", "operands", "positions", "times", "joins", "age")
 
+_MOST_QUIETS, _TOGETHER = 4_096, 4_096
+"""How long partitions have been quiet is rounded where there are more different times; so many rows are worked on at
+once."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A lookahead in time.
+
+    Attributes
+    ----------
+    steps
+        How many events it brings.
+    now
+        Microseconds: the watermark, from which it is counted.
+    """
+
+    steps: Steps
+    now: int
+
+
 _NONE = np.iinfo(np.int64).max
 """Stands for the time and the position of an operand that is not bound."""
 
@@ -43,6 +66,7 @@ def live_rows(
     operands: Sequence[str],
     threshold: float,
     carried: Sequence[str] = (),
+    ahead: Ahead | None = None,
 ) -> pa.Table:
     """The rows of some partitions, best first in each.
 
@@ -58,6 +82,9 @@ def live_rows(
         Only rows with a greater probability.
     carried
         Columns of the instances that all instances of a row agree in.
+    ahead
+        Of a lookahead in time: how many events it brings. Then the instances have ``last_time``, which rows of the
+        root tell of partitions, and alpha is NULL.
 
     Returns
     -------
@@ -77,9 +104,14 @@ def live_rows(
     first = smallest_of_groups(group, time, position, int(group.max(initial=-1)) + 1)
     place = [column for operand in range(width) for column in (time[:, operand], position[:, operand])]
     ages = pc.fill_null(rows["age"], 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    alpha, probability = _forecast(forecasts, state[first], group, ages)
+    if ahead is None:
+        alpha, probability = _forecast(forecasts, state[first], group, ages)
+    else:
+        quiet = _quiet(instances, ahead.now)[kept.to_numpy()][first]
+        alpha, probability = None, _in_time(forecasts, state[first], group, ages, quiet, ahead.steps)
     ranked = np.lexsort([*(column[first] for column in reversed(place)), -probability, part[first]])
-    first, alpha, probability = first[ranked], alpha[ranked], probability[ranked]
+    first, probability = first[ranked], probability[ranked]
+    alpha = None if alpha is None else alpha[ranked]
     best = np.diff(part[first], prepend=-1) != 0
     chosen = probability > threshold
     found = _table(
@@ -88,7 +120,7 @@ def live_rows(
         shown,
         state,
         position,
-        (alpha[chosen], probability[chosen], best[chosen]),
+        (None if alpha is None else alpha[chosen], probability[chosen], best[chosen]),
         forecasts,
         operands,
     )
@@ -149,23 +181,55 @@ def _forecast(
     forecasts: Sequence[Mapping[str, Any]], state: IntArray, group: IntArray, ages: IntArray
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """float64[groups] each, α and β: most groups share their state and ages with others."""
+    of, kinds = _kinds(state, group, ages)
+    rows = [row_forecast(told, forecasts[one]["ages"], forecasts[one]["hazards"]) for one, told in kinds]
+    alpha = np.array([row["alpha"] for row in rows], np.float64)
+    return alpha[of], np.array([row["probability"] for row in rows], np.float64)[of]
+
+
+def _in_time(
+    forecasts: Sequence[Mapping[str, Any]], state: IntArray, group: IntArray, ages: IntArray, quiet: IntArray,
+    steps: Steps,
+) -> NDArray[np.float64]:  # fmt: skip
+    """float64[groups]: matched within a time, of groups whose partitions have been quiet for so many microseconds."""
+    of, kinds = _kinds(state, group, ages)
+    within = [row_within(told, forecasts[one]["ages"], forecasts[one]["hazards"]) for one, told in kinds]
+    alpha = np.diff(np.array(within, np.float64).reshape(len(kinds), -1), axis=1)
+    found = np.zeros(len(of))
+    if len(np.unique(quiet)) > _MOST_QUIETS:
+        quiet = (np.round(quiet / steps.slot) * steps.slot).astype(np.int64)
+    order = np.argsort(quiet, kind="stable")
+    for begin in range(0, len(order), _TOGETHER):
+        some = order[begin : begin + _TOGETHER]
+        values, place = np.unique(quiet[some], return_inverse=True)
+        found[some] = (alpha[of[some]] * steps.reached(values)[place]).sum(axis=1)
+    return np.clip(found, 0.0, 1.0)
+
+
+def _quiet(instances: Mapping[str, pa.Array], now: int) -> IntArray:
+    """int64[n]: for how many microseconds the partition of each instance has had no event."""
+    part, shown = partitions(instances["part"], _width(instances["part"]))
+    root = pc.is_valid(instances["last_time"])
+    last = np.full(len(shown), now, np.int64)
+    times = instances["last_time"].filter(root).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    last[part[root.to_numpy(zero_copy_only=False)]] = times
+    return np.maximum(now - last, 0)[part]
+
+
+def _kinds(state: IntArray, group: IntArray, ages: IntArray) -> tuple[IntArray, list[tuple[int, list[int]]]]:
+    """int64[groups]: which of some (state, ages of its instances) each group is; and those."""
     width = int(ages.max(initial=0)) + 1
     pairs = np.sort(group * width + ages)
     pairs = pairs[np.diff(pairs, prepend=-1) != 0]
     offsets = np.searchsorted(pairs, np.arange(len(state) + 1) * width)
     told = pairs % width
-    alpha, probability = np.zeros(len(state)), np.zeros(len(state))
+    found, kinds = np.zeros(len(state), np.int64), list[tuple[int, list[int]]]()
 
     def fill(groups: IntArray, codes: IntArray) -> None:
         """Groups whose `codes` are equal have the same state and ages."""
         _, first, of = np.unique(codes, return_index=True, return_inverse=True)
-        made = []
-        for at in groups[first].tolist():
-            one = forecasts[int(state[at])]
-            row = row_forecast(told[offsets[at] : offsets[at + 1]].tolist(), one["ages"], one["hazards"])
-            made.append((row["alpha"], row["probability"]))
-        figures = np.array(made).reshape(-1, 2)[of]
-        alpha[groups], probability[groups] = figures[:, 0], figures[:, 1]
+        found[groups] = len(kinds) + of
+        kinds.extend((int(state[at]), told[offsets[at] : offsets[at + 1]].tolist()) for at in groups[first].tolist())
 
     sizes = np.diff(offsets)
     single, several = np.flatnonzero(sizes == 1), np.flatnonzero(sizes > 1)
@@ -173,7 +237,7 @@ def _forecast(
     texts = [(int(state[at]), told[offsets[at] : offsets[at + 1]].tobytes()) for at in several.tolist()]
     number = {text: code for code, text in enumerate(dict.fromkeys(texts))}
     fill(several, np.array([number[text] for text in texts], np.int64))
-    return alpha, probability
+    return found, kinds
 
 
 def _table(
@@ -182,7 +246,7 @@ def _table(
     shown: Sequence[str | None],
     state: IntArray,
     position: IntArray,
-    figures: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]],
+    figures: tuple[NDArray[np.float64] | None, NDArray[np.float64], NDArray[np.bool_]],
     forecasts: Sequence[Mapping[str, Any]],
     operands: Sequence[str],
 ) -> pa.Table:
@@ -203,7 +267,7 @@ def _table(
         pa.array(shown, pa.string()).take(pa.array(part[instance])),
         pa.array([one["state"] for one in forecasts], pa.string()).take(number),
         bindings,
-        pa.array(alpha),
+        pa.nulls(count, pa.float64()) if alpha is None else pa.array(alpha),
         pa.array(probability),
         pa.array([one["trained_on"] for one in forecasts], pa.int64()).take(number),
         pa.array(best),

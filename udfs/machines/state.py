@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.machines.forecasts.totals import Totals
+from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document, from_document
 from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Found, Held
@@ -19,7 +20,7 @@ from patternlake.udfs.machines.kernels.workspace import NONE
 PART = pa.list_(pa.string())
 _MOMENT = pa.timestamp("us", "UTC")
 _BINDINGS = pa.map_(pa.string(), pa.list_(pa.int64()))
-MATCH, INSTANCE, COUNTS = "match", "instance", "counts"
+MATCH, INSTANCE, COUNTS, WAITS = "match", "instance", "counts", "waits"
 BATCH_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
@@ -44,7 +45,7 @@ BATCH_SCHEMA = pa.schema(
         ("weights", pa.list_(pa.float64())),
     ]
 )
-"""Matches, instances, and for each task and group `Machines.totals`."""
+"""Matches, instances, for each task and group `Machines.totals`, and for each task how long its partitions waited."""
 TOTALS_COLUMNS = ("totals", "keys", "weights")
 """Columns in which `Totals` stand."""
 
@@ -249,6 +250,17 @@ def _bindings(compiled: Compiled, subscription: IntArray, bound: BoolArray, posi
 def counted(number: int, totals: Totals) -> pa.RecordBatch:
     """The row of a group's counts."""
     return _batch(COUNTS, 1, {"group": pa.array([number], pa.int32()), **totals_columns(totals)})
+
+
+def waited(waits: Waits) -> pa.RecordBatch:
+    """The row of the times between events of the partitions of all groups."""
+    flat = [number for row in as_document(waits) for number in row]
+    return _batch(WAITS, 1, {"group": pa.array([0], pa.int32()), "keys": pa.array([flat], pa.list_(pa.int64()))})
+
+
+def waits_of(keys: Sequence[int]) -> Waits:
+    """The counts of a row."""
+    return from_document(np.array(keys, np.int64).reshape(-1, 3).tolist())
 
 
 def totals_columns(totals: Totals) -> dict[str, pa.Array]:

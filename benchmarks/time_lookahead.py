@@ -1,0 +1,159 @@
+"""Forecasts within a time beside what comes true, on partitions whose events are generated.
+
+    python -m benchmarks.time_lookahead [--partitions N] [--quick]
+
+Each source has N partitions of independent letters, one a second in the mean; what differs is how long a partition
+waits for its next event. Up to a moment all events train, and all partial matches that are live then forecast: what
+`predict_match` shows of `lookahead => '… SEC'`. Beside the mean forecast stands the share of them that is completed in
+that time, by the events that follow. Partitions have been quiet for different times at that moment, so it is shown by
+the third of the quietest ones as well.
+
+- **renewal** sources keep the assumption: independent waiting times, regular, exponential, or of a heavy tail.
+- **moods**: a partition changes between busy and idle hours, so that short waits follow short ones.
+- **letters**: a b follows soon, other letters later: a wait that depends on what comes.
+- **kinds**: half of the partitions have ten times as many events as the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.table import Table
+
+from benchmarks.known_sources import LETTERS, SECOND, Source, asked, made_of, run
+from benchmarks.tables import console
+from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
+from patternlake.udfs.machines.forecasts.passage import Forecaster, any_of
+from patternlake.udfs.machines.forecasts.totals import counts_of
+from patternlake.udfs.machines.forecasts.waiting_times import Steps, counted
+from patternlake.udfs.machines.graph.composite_states import CompositeState
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Gaps = Callable[[np.random.Generator, IntArray], FloatArray]
+"""Waiting times in seconds before events, by their letters: float64[n]."""
+
+MOMENT, AHEAD = 60, (1, 3, 10)
+"""Seconds: when is forecast, and how far."""
+QUERIES = (("a ; b", "ab"), ("a ; b ; c", "abc"))
+
+
+def moods(rng: np.random.Generator, letters: IntArray) -> FloatArray:
+    """Busy and idle by turns, for 20 events in the mean."""
+    changes = np.cumsum(rng.random(len(letters)) < 0.05) + rng.integers(2)
+    return rng.exponential(np.where(changes % 2 == 0, 0.2, 1.8))
+
+
+def letters_tell(rng: np.random.Generator, letters: IntArray) -> FloatArray:
+    """A b comes after a fifth of the time that others take."""
+    return rng.exponential(np.where(letters == LETTERS.index("b"), 0.24, 1.19))
+
+
+def kinds(rng: np.random.Generator, letters: IntArray) -> FloatArray:
+    """A partition is fast or slow."""
+    return rng.exponential(rng.choice([0.55, 5.5]), len(letters))
+
+
+SOURCES: dict[str, Gaps] = {
+    "renewal, regular": lambda rng, letters: np.ones(len(letters)),
+    "renewal, exponential": lambda rng, letters: rng.exponential(1.0, len(letters)),
+    "renewal, heavy tail": lambda rng, letters: rng.lognormal(-1.125, 1.5, len(letters)),
+    "moods": moods,
+    "letters": letters_tell,
+    "kinds": kinds,
+}
+
+
+def partitions(count: int, gaps: Gaps, seed: int) -> list[tuple[IntArray, IntArray]]:
+    """Letters and times of the events of each, to the end of what is looked ahead."""
+    rng = np.random.default_rng(seed)
+    end, most_late = (MOMENT + max(AHEAD)) * SECOND, 10 * SECOND
+    found = []
+    for _ in range(count):
+        size = 64
+        while True:
+            letters = rng.integers(len(LETTERS), size=size)
+            times = np.cumsum(gaps(rng, letters) * SECOND).astype(np.int64)
+            if times[-1] > end + most_late:
+                break
+            size *= 2
+        # Nobody began when we began to look.
+        times = times - rng.integers(most_late)
+        inside = (times >= 0) & (times <= end)
+        found.append((letters[inside], times[inside]))
+    return found
+
+
+def follow(word: str, letters: IntArray) -> list[int]:
+    """The place of each letter of a word in some events, each the first one behind that before; as far as they come."""
+    found: list[int] = []
+    for letter in word:
+        rest = np.flatnonzero(letters[found[-1] + 1 if found else 0 :] == LETTERS.index(letter))
+        if not len(rest):
+            break
+        found.append(int(rest[0]) + (found[-1] + 1 if found else 0))
+    return found
+
+
+def judged(
+    query: str, word: str, some: list[tuple[IntArray, IntArray]], ahead: int
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Of each live partial match at the moment the forecast, whether it came true, and how long it was quiet."""
+    known = [(letters[times <= MOMENT * SECOND], times[times <= MOMENT * SECOND]) for letters, times in some]
+    known_times = np.concatenate([times for _, times in known])
+    event_at = np.concatenate([[0], np.cumsum([len(times) for _, times in known])]).astype(np.int64)
+    new = np.zeros(len(known), np.int64)
+    steps = Steps.of(counted(known_times, event_at, new, new), ahead * SECOND, MOST_LOOKAHEAD)
+    source = Source(
+        np.concatenate([letters for letters, _ in known]), known_times, LETTERS, tuple(event_at[:-1].tolist())
+    )
+    made = made_of(asked(query))
+    forecaster = Forecaster(made.subscriptions[0], counts_of(made, run(made, source).totals, 0), steps.steps)
+    alpha = [np.diff(any_of(forecaster.hazard(CompositeState(done))[None, :])) for done in range(1, len(word))]
+    rows = []
+    for (letters, times), (past, past_times) in zip(some, known, strict=True):
+        inside = (times > MOMENT * SECOND) & (times <= (MOMENT + ahead) * SECOND)
+        for done in range(1, len(word)):
+            # A live row has all its letters in order; the first that have them are as good as any.
+            if len(follow(word[:done], past)) == done:
+                hit = len(follow(word[done:], letters[inside])) == len(word) - done
+                rows.append((done, MOMENT * SECOND - int(past_times[-1]), hit))
+    quiet = np.array([each for _, each, _ in rows], np.int64)
+    reached = steps.reached(quiet)
+    told = np.array([float(alpha[done - 1] @ reached[at]) for at, (done, _, _) in enumerate(rows)])
+    return told, np.array([hit for _, _, hit in rows], np.float64), quiet
+
+
+def main(
+    partitions_: Annotated[int, typer.Option("--partitions", help="of each source")] = 20_000,
+    quick: Annotated[bool, typer.Option("--quick", help="1,000 partitions")] = False,
+) -> None:
+    """Print what is forecast beside what comes true."""
+    count = 1_000 if quick else partitions_
+    table = Table(title=f"{count:,} partitions a source: forecast / came true, of the quietest third in parentheses")
+    table.add_column("source")
+    table.add_column("subscription")
+    for ahead in AHEAD:
+        table.add_column(f"within {ahead} s", justify="right")
+    table.add_column("apart", justify="right")
+    for title, gaps in SOURCES.items():
+        some = partitions(count, gaps, 7)
+        for query, word in QUERIES:
+            cells, apart = [], 0.0
+            for ahead in AHEAD:
+                told, true, quiet = judged(query, word, some, ahead)
+                last = quiet >= np.quantile(quiet, 2 / 3)
+                apart = max(apart, abs(float(told.mean() - true.mean())))
+                cells.append(
+                    f"{told.mean():.3f} / {true.mean():.3f} ({told[last].mean():.3f} / {true[last].mean():.3f})"
+                )
+            table.add_row(title, query, *cells, f"{apart:.3f}")
+    console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)
