@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help check demo tour test test-all bench bench-large lint clean
+.PHONY: help check demo tour docs test test-all bench bench-large lint clean
 
 help:
 	@echo "make demo      install into .venv, take real flights through the jobs, ask fourteen questions"
 	@echo "make tour      the same in twelve deliveries, with maintenance and the seconds of warm questions"
 	@echo "make test      lint, types and the fast tests"
 	@echo "make test-all  all tests, the slow ones too"
+	@echo "make docs      the site of the pages, in build/site"
 	@echo "make bench     measurements, each beside its baseline"
 
 check:
@@ -42,6 +43,13 @@ demo: $(VENV)/.jars $(VENV)/.warm
 tour: $(VENV)/.jars $(VENV)/.warm
 	$(BIN)/python demo/flights.py --tour
 
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -50,7 +58,7 @@ lint: $(VENV)/.installed
 test: lint $(VENV)/.jars
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
 
-test-all: lint $(VENV)/.jars
+test-all: lint $(VENV)/.jars $(VENV)/.docs
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/.jars

@@ -78,12 +78,16 @@ def plain(stream: StreamConfiguration) -> bool:
     )
 
 
-def publish(db: Database, name: str, stream: StreamConfiguration, events: Sequence[E]) -> Publication:
+def publish(
+    db: Database, name: str, stream: StreamConfiguration, events: Sequence[E], *, evaluated: bool = False
+) -> Publication:
     """Publish events as the next batch of a stream.
 
     Events of one time, name and key keep the order in which they are given; `ingest` would order them by a hash.
+    `evaluated`: they are what the expressions of the stream make of its source, whatever these are.
     """
     assert events
+    assert evaluated or plain(stream), "this stream has expressions of its own: let it be ingested"
     state = load_object_state(db, JOB, name, name)
     before = state.latest
     ordered = sorted(events, key=lambda event: (event.time, event.name, event.key is not None, event.key or ""))
@@ -122,7 +126,6 @@ def publish(db: Database, name: str, stream: StreamConfiguration, events: Sequen
 
 def _check(stream: StreamConfiguration, events: Sequence[E], at: Sequence[int], before: Publication | None) -> None:
     """Refuse what `ingest` would turn down."""
-    assert plain(stream), "this stream has expressions of its own: let it be ingested"
     assert all(event.name for event in events), "an event without a name goes to quarantine: let it be ingested"
     if before is not None and before.watermark is not None and stream.allowed_lateness is not None:
         late = [event for event, each in zip(events, at, strict=True) if each < timestamps.to_micros(before.watermark)]

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from sql.empty_database import lay
+from sql.recipe_lake import ingested_recipes, recipe_lake
 
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 DATABASE = "docs"
+RECIPES = ("recipes.md", "coming_from.md")
+"""Pages whose examples ask the lake of the recipes."""
 GENERATING = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -190,15 +193,22 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def answers(letters: SparkSession) -> dict[str, Answer]:
+def recipes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """Another session, over the lake of the recipes."""
+    return recipe_lake(spark.newSession(), tmp_path_factory.mktemp("recipes"), PAGES["recipes.md"])
+
+
+@pytest.fixture(scope="module")
+def answers(letters: SparkSession, recipes: SparkSession) -> dict[str, Answer]:
     """What each example gives, asked a few at a time, by code that Spark generates, as it does for users."""
     interpreted = {name: letters.conf.get(name) for name in GENERATING}
     for name, value in GENERATING.items():
         letters.conf.set(name, value)
+        recipes.conf.set(name, value)
 
     def ask(example: Example) -> Answer:
         try:
-            frame = letters.sql(example.text)
+            frame = (recipes if example.page in RECIPES else letters).sql(example.text)
             return frame.columns, [[_shown(value) for value in row] for row in frame.collect()]
         except PySparkException as error:
             return error
@@ -215,6 +225,13 @@ def answers(letters: SparkSession) -> dict[str, Answer]:
 def test_an_example_gives_the_rows_that_the_page_shows(answers: dict[str, Answer], example: Example) -> None:
     heading, *expected = [re.split(r" {2,}", line.strip()) for line in example.answer.splitlines()]
     assert answers[str(example)] == (heading, expected)
+
+
+@pytest.mark.slow
+def test_the_jobs_make_the_events_of_the_recipes(spark: SparkSession, recipes: SparkSession, tmp_path: Path) -> None:
+    ingested = ingested_recipes(spark.newSession(), tmp_path, PAGES["recipes.md"])
+    text = "SELECT stream, position, time, name, key, step, probability, attributes FROM {}.events ORDER BY 1, 2"
+    assert ingested.sql(text.format("ingested")).collect() == recipes.sql(text.format("recipes")).collect()
 
 
 @pytest.mark.parametrize("example", examples("python", "text"), ids=str)
