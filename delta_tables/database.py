@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables.commit_lock import CommitLock, lock_of
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import own_session
@@ -74,6 +75,12 @@ class Database:
         if self.folder_on_disk is None or not table.direct:
             return None
         return f"{self.folder_on_disk}/{table.log}"
+
+    def lock(self, table: str) -> CommitLock | None:
+        """What keeps commits to a table through Spark and without it apart; None where Spark makes all of them."""
+        if self.folder_on_disk is None:
+            return None
+        return lock_of(self.folder_on_disk, log_name(table))
 
     def folder(self, *parts: str) -> str:
         """Return a path under the location."""
