@@ -18,6 +18,10 @@ from patternlake.delta_tables.table import Table, log_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+WRITER_VERSION = 2
+"""The version of Delta's protocol that says no more than which tables are for appends only, and which values are
+allowed: what is written without Spark heeds no more."""
+
 
 @dataclass(frozen=True)
 class Database:
@@ -78,7 +82,7 @@ class Database:
 
     def lock(self, table: str) -> CommitLock | None:
         """What keeps commits to a table through Spark and without it apart; None where Spark makes all of them."""
-        if self.folder_on_disk is None:
+        if self.folder_on_disk is None or self.direct is None or self.direct.writer_version(table) > WRITER_VERSION:
             return None
         return lock_of(self.folder_on_disk, log_name(table))
 
