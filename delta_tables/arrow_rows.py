@@ -1,8 +1,10 @@
-"""The few rows of a data frame as Arrow."""
+"""Few rows, as a data frame and as Arrow."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -12,7 +14,27 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from patternlake.delta_tables.quoting import identifier
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """Rows that the driver holds, for a table; written without Spark where it may be.
+
+    Attributes
+    ----------
+    rows
+        All columns of the table, in its types.
+    spark
+        The session that writes them where Spark has to.
+    """
+
+    rows: pa.Table
+    spark: SparkSession
+
+    def frame(self) -> DataFrame:
+        """The rows for Spark."""
+        return self.spark.createDataFrame(self.rows)
 
 
 def arrow_rows(rows: DataFrame) -> pa.Table:
@@ -37,3 +59,10 @@ def arrow_rows(rows: DataFrame) -> pa.Table:
 def _plain(field: T.StructField) -> Column:
     column = F.col(identifier(field.name))
     return F.unix_micros(column).alias(field.name) if isinstance(field.dataType, T.TimestampType) else column
+
+
+def of_tuples(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """Rows given as tuples, as Arrow."""
+    columns = zip(*rows, strict=True) if rows else [() for _ in schema]
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)

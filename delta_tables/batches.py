@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 from delta.exceptions import ConcurrentTransactionException
+from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from patternlake.delta_tables import documents, phases, timestamps, writes
+from patternlake.delta_tables import direct_writer, documents, phases, timestamps, writes
+from patternlake.delta_tables.arrow_rows import FewRows
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.object_state import ObjectState, load_object_state
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.resume import resolve, wrote_nothing
 from patternlake.delta_tables.sessions import temporary_settings
+from patternlake.delta_tables.spark_reader import all_of
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.stream_names import check_name
 from patternlake.delta_tables.tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
@@ -28,6 +35,9 @@ from patternlake.udfs.errors import ConcurrentRunError, StateError
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
+
+FEW_BYTES = 64 << 20
+"""Files of up to so many bytes are read and written anew in the driver's process; of more, Spark's tasks do it."""
 
 
 @dataclass
@@ -190,7 +200,24 @@ class Batch:
         kinds = {column.name: column.type for column in TABLES[table].columns}
         return [F.lit(value).cast(kinds[name]).alias(name) for name, value in values.items() if name]
 
-    def append(self, table: str, rows: DataFrame, part: str = "") -> None:
+    def marked(self, table: str, rows: pa.Table) -> pa.Table:
+        """Few rows as rows of this batch in a table: its marks added, and NULL for columns that are not there."""
+        values: dict[str, int | None] = {
+            TABLES[table].object_column: self.object_id,
+            "stream_id": self.stream_id,
+            "from_batch": self.batch_id,
+            "batch_id": self.batch_id,
+        }
+        columns = {}
+        for column in self._schema(table):
+            if column.name in rows.column_names:
+                columns[column.name] = rows[column.name].cast(column.type)
+            else:
+                value = pa.scalar(values.get(column.name), column.type)
+                columns[column.name] = pa.chunked_array([pa.repeat(value, rows.num_rows)])
+        return pa.table(columns)
+
+    def append(self, table: str, rows: DataFrame | pa.Table, part: str = "") -> None:
         """Append rows of this batch, once: a replay writes nothing.
 
         Parameters
@@ -198,7 +225,8 @@ class Batch:
         table
             Plain name.
         rows
-            All columns of the table by name, with this batch's number in batch_id or from_batch.
+            All columns of the table by name, with this batch's number in batch_id or from_batch; few rows, which the
+            driver holds, as `marked` gives them.
         part
             Tells several appends to one table apart. Delta remembers every (job, object, table, part), so parts come
             from a small fixed set.
@@ -214,8 +242,14 @@ class Batch:
         name = self.database.log(table)
         application = _application(table, self.job, self.object, part)
         try:
-            with temporary_settings(rows.sparkSession, TABLES[table].writing):
-                writes.append(name, self._ordered(table, rows), application=application, version=self.batch_id)
+            writes.append(
+                name,
+                self._few(table, rows) if isinstance(rows, pa.Table) else self._ordered(table, rows),
+                application=application,
+                version=self.batch_id,
+                lock=self.database.lock(table),
+                settings=TABLES[table].writing,
+            )
         except ConcurrentTransactionException as conflict:
             raise ConcurrentRunError(
                 f"another run is writing the rows of batch {self.batch_id} of {self.job} of '{self.object}' to {table} "
@@ -232,27 +266,48 @@ class Batch:
         phases.at(f"writing {table}")
         condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
         with temporary_settings(rows.sparkSession, TABLES[table].writing):
-            writes.replace(self.database.log(table), self._ordered(table, rows), condition)
+            ordered, lock = self._ordered(table, rows), self.database.lock(table)
+            writes.replace(self.database.log(table), ordered, condition, lock=lock)
 
-    def close_rows(self, table: str, condition: Column | str) -> None:
+    def close_rows(self, table: str, *any_of: Column | str | Sequence[Condition]) -> None:
         """End the rows of earlier batches that satisfy a condition: from this batch on they are not seen.
 
         Parameters
         ----------
         table
             Plain name of a table with from_batch and to_batch.
-        condition
-            Column or SQL over the table's columns; rows of other objects are left alone.
+        any_of
+            The rows: those that satisfy one of these. Column or SQL over the table's columns, or conditions that hold
+            all together, which are looked for without Spark where few rows may satisfy them. Rows of other objects are
+            left alone.
         """
         self._check_open()
         phases.at(f"closing rows of {table}")
-        wanted = F.expr(condition) if isinstance(condition, str) else condition
+        wanted = F.lit(False)
+        for each in any_of:
+            if isinstance(each, Column | str):
+                wanted = wanted | (F.expr(each) if isinstance(each, str) else each)
+            else:
+                wanted = wanted | all_of(each, TABLES[table].moments)
         older = F.col("to_batch").isNull() & (F.col("from_batch") < self.batch_id)
         mine = of_object(TABLES[table], self.stream_id, self.object_id)
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
-        writes.update(self.database.spark, self.database.log(table), mine & older & wanted, values)
+        listed = [each for each in any_of if not isinstance(each, Column | str)]
+        writes.update(
+            self.database.spark,
+            self.database.log(table),
+            mine & older & wanted,
+            values,
+            lock=self.database.lock(table),
+            directly=self._closing(table, listed) if len(listed) == len(any_of) else None,
+        )
 
-    def close_partitions(self, table: str, parts: DataFrame, condition: str = "true") -> None:
+    def close_partitions(
+        self,
+        table: str,
+        parts: DataFrame | pa.Array,
+        where: str | Sequence[Condition] = (),
+    ) -> None:
         """End the rows of earlier batches in some partitions: from this batch on they are not seen.
 
         Parameters
@@ -260,9 +315,9 @@ class Batch:
         table
             Plain name of a table with from_batch, to_batch and part.
         parts
-            A column ``part``, distinct.
-        condition
-            SQL text over the table's columns, called ``t``; other rows are left alone.
+            A column ``part``, distinct; of few, their values.
+        where
+            The rows that are meant: conditions that hold all together, or SQL over the table's columns, called ``t``.
         """
         self._check_open()
         phases.at(f"closing rows of {table}")
@@ -271,13 +326,48 @@ class Batch:
             mine += f" AND t.{TABLES[table].object_column} = {self.object_id}"
         older = f"t.to_batch IS NULL AND t.from_batch < {self.batch_id}"
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
+        further = F.expr(where) if isinstance(where, str) else all_of(where, TABLES[table].moments, "t")
+        directly = None
+        if isinstance(parts, pa.Array) and not isinstance(where, str):
+            directly = self._closing(table, [where], _in_partitions(parts))
+
+        def frame() -> DataFrame:
+            if isinstance(parts, pa.Array):
+                return self.database.spark.createDataFrame(pa.table({"part": parts})).distinct()
+            return parts.select("part")
+
         writes.update_matching(
             self.database.spark,
             self.database.log(table),
-            parts.select("part"),
-            f"{mine} AND {older} AND ({condition}) AND t.part <=> k.part",
+            frame,
+            F.expr(f"{mine} AND {older} AND t.part <=> k.part") & further,
             values,
+            lock=self.database.lock(table),
+            directly=directly,
         )
+
+    def _closing(
+        self,
+        table: str,
+        any_of: Sequence[Sequence[Condition]],
+        only: Callable[[pa.Table], NDArray[np.bool_]] | None = None,
+    ) -> Callable[[str], bool]:
+        """Ends rows of earlier batches without Spark, given a table's folder; tells whether they were few enough."""
+        mine = [Condition("stream_id", "=", self.stream_id), Condition("from_batch", "<=", self.batch_id - 1)]
+        if TABLES[table].object_column:
+            mine.append(Condition(TABLES[table].object_column, "=", self.object_id))
+
+        def still_open(rows: pa.Table) -> NDArray[np.bool_]:
+            found: NDArray[np.bool_] = rows["to_batch"].is_null().to_numpy()
+            return found if only is None else found & only(rows)
+
+        def close(folder: str) -> bool:
+            wanted = [[*mine, *where] for where in any_of]
+            values = {"to_batch": self.batch_id}
+            packed = TABLES[table].packed
+            return direct_writer.update(folder, wanted, values, only=still_open, most_bytes=FEW_BYTES, packed=packed)
+
+        return close
 
     def discard(self, table: str, condition: Column | str) -> None:
         """Delete rows of this batch that a part wrote and that a later part writes anew.
@@ -288,7 +378,8 @@ class Batch:
         self._check_open()
         phases.at(f"discarding rows of {table}")
         wanted = F.expr(condition) if isinstance(condition, str) else condition
-        writes.delete(self.database.spark, self.database.log(table), self._own(table) & wanted)
+        own, lock = self._own(table) & wanted, self.database.lock(table)
+        writes.delete(self.database.spark, self.database.log(table), own, lock=lock)
 
     def written(self, table: str) -> DataFrame:
         """Return the rows that this batch has written to a table so far, published or not."""
@@ -365,6 +456,17 @@ class Batch:
         written = F.col("from_batch" if TABLES[table].changing else "batch_id")
         return of_object(TABLES[table], self.stream_id, self.object_id) & (written == self.batch_id)
 
+    def _schema(self, table: str) -> pa.Schema:
+        """Columns of a table in their order there, and their types."""
+        direct = self.database.direct
+        if direct is not None:
+            return direct.schema(table)
+        return to_arrow_schema(self.database.table(table).schema, timezone="UTC")
+
+    def _few(self, table: str, rows: pa.Table) -> FewRows:
+        self._check_open()
+        return FewRows(rows, self.database.spark)
+
     def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
         self._check_open()
         wanted = TABLES[table].column_names
@@ -414,6 +516,16 @@ def numbers(
     number = given.give(STREAM, stream)
     numbered = any(table.job == job and table.object_column for table in TABLES.values())
     return number, given.give(job, object) if numbered else number
+
+
+def _in_partitions(parts: pa.Array) -> Callable[[pa.Table], NDArray[np.bool_]]:
+    """Which rows belong to one of some partitions; NULL is a value like any other."""
+    wanted = {tuple(part) for part in parts.to_pylist()}
+
+    def belong(rows: pa.Table) -> NDArray[np.bool_]:
+        return np.array([tuple(part) in wanted for part in rows["part"].to_pylist()], np.bool_)
+
+    return belong
 
 
 def _application(table: str, job: str, object: str, part: str = "") -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables.commit_lock import CommitLock, lock_of
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import own_session
@@ -16,6 +17,10 @@ from patternlake.delta_tables.table import Table, log_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+WRITER_VERSION = 2
+"""The version of Delta's protocol that says no more than which tables are for appends only, and which values are
+allowed: what is written without Spark heeds no more."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,12 @@ class Database:
         if self.folder_on_disk is None or not table.direct:
             return None
         return f"{self.folder_on_disk}/{table.log}"
+
+    def lock(self, table: str) -> CommitLock | None:
+        """What keeps commits to a table through Spark and without it apart; None where Spark makes all of them."""
+        if self.folder_on_disk is None or self.direct is None or self.direct.writer_version(table) > WRITER_VERSION:
+            return None
+        return lock_of(self.folder_on_disk, log_name(table))
 
     def folder(self, *parts: str) -> str:
         """Return a path under the location."""

@@ -110,6 +110,12 @@ class DirectReader:
         """Return the version of Delta's protocol that writers of a table must know."""
         return int(self._current(table).table.protocol().min_writer_version)
 
+    def schema(self, table: str) -> pa.Schema:
+        """Return the columns of a table and their types."""
+        schema = self._current(table).schema
+        assert schema is not None
+        return schema
+
     def files(self, table: str, where: Sequence[Condition] = ()) -> pa.Table:
         """Return the files that may hold rows which satisfy all conditions: a row each, as delta-rs flattens them."""
         return chosen(self._files(table), where)

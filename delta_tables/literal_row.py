@@ -1,4 +1,4 @@
-"""One row of a state table as a data frame that the driver holds: no Spark job, no Python worker, no pasted text."""
+"""One row of a state table, which the driver holds: no Spark job, no Python worker, no pasted text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.arrow_rows import FewRows
 from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _TYPES = {
     "STRING": pa.string(),
@@ -24,8 +25,8 @@ _TYPES = {
 }
 
 
-def literal_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) -> DataFrame:
-    """Build a data frame of one row, typed as the table is.
+def literal_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) -> FewRows:
+    """Build one row, typed as the table is.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ def literal_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) ->
         One value per column of the table: None, texts, numbers, moments, and mappings of texts.
     """
     columns = {column.name: _value(values[column.name], _TYPES[column.type]) for column in table.columns}
-    return spark.createDataFrame(pa.table(columns))
+    return FewRows(pa.table(columns), spark)
 
 
 def _value(value: Any, type_: pa.DataType) -> pa.Array:

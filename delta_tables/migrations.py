@@ -7,10 +7,15 @@ again after a crash, and never changes what an answer says.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.commit_lock import lock_of
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.udfs.errors import StateError
 
@@ -144,9 +149,21 @@ def migrate(database: Database, version: int) -> None:
 
     All tables of this code are there; those that the older version had are as it left them.
     """
-    for target in range(version + 1, SCHEMA_VERSION + 1):
-        logger.info("migrating database %s to schema version %d", database.name, target)
-        MIGRATIONS[target](database)
-        database.spark.sql(
-            f"ALTER TABLE {database.log(CARRIER)} SET TBLPROPERTIES ({literal(PROPERTY)} = {literal(str(target))})"
-        )
+    with _no_direct_commits(database):
+        for target in range(version + 1, SCHEMA_VERSION + 1):
+            logger.info("migrating database %s to schema version %d", database.name, target)
+            MIGRATIONS[target](database)
+            database.spark.sql(
+                f"ALTER TABLE {database.log(CARRIER)} SET TBLPROPERTIES ({literal(PROPERTY)} = {literal(str(target))})"
+            )
+
+
+@contextmanager
+def _no_direct_commits(database: Database) -> Iterator[None]:
+    """Keep commits without Spark away from all tables for the length of a block."""
+    folder = database.location.removeprefix("file:")
+    with ExitStack() as held:
+        if os.path.isdir(f"{folder}/{log_name(CARRIER)}"):
+            for table in TABLES:
+                held.enter_context(lock_of(folder, log_name(table)).together())
+        yield

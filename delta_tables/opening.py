@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from patternlake.delta_tables import direct_writer, migrations
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.database import WRITER_VERSION, Database
 from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.preparing import prepare
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CACHE = TableCache(64 << 20)
-# The version of the protocol that says no more than which tables are for appends only, and which values are allowed.
-_WRITER_VERSION = 2
 
 
 def open_database(spark: SparkSession, name: str = "patternlake", location: str | None = None) -> Database:
@@ -110,7 +108,7 @@ def _directly(folder: str) -> DirectReader | None:
     except UnreadableError as error:
         logger.info("%s; Spark reads and writes", error)
         return None
-    return reader if all(versions[name] <= _WRITER_VERSION for name in TABLES if TABLES[name].direct) else None
+    return reader if all(versions[name] <= WRITER_VERSION for name in TABLES if TABLES[name].direct) else None
 
 
 def _plain(location: str) -> str:

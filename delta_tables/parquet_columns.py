@@ -1,4 +1,4 @@
-"""Columns of one Parquet file, and what they take in it."""
+"""Columns of one Parquet file, what they take in it, and files that are written in the driver's process."""
 
 from __future__ import annotations
 
@@ -42,6 +42,23 @@ def sizes_of_columns(source: pa.NativeFile) -> pa.Table:
     metadata = pq.read_metadata(source)
     names = sorted({column.name.split(".")[0] for column in _chunks(metadata)})
     return pa.table({"name": names, "bytes": [_stored_bytes(metadata, [name]) for name in names]})
+
+
+def write_file(rows: pa.Table, place: str, *, packed: bool) -> None:
+    """Write a file; packed, whole numbers and moments as differences from their neighbours, as by Spark."""
+    if not packed:
+        pq.write_table(rows, place)
+        return
+    numbers = [
+        field.name for field in rows.schema if pa.types.is_integer(field.type) or pa.types.is_timestamp(field.type)
+    ]
+    blank = pa.BufferOutputStream()
+    pq.write_table(rows.slice(0, 0), blank)
+    leaves = pq.read_metadata(pa.BufferReader(blank.getvalue())).schema
+    paths = [leaves.column(place).path for place in range(len(leaves))]
+    others = [path for path in paths if path not in numbers]
+    encoded = dict.fromkeys(numbers, "DELTA_BINARY_PACKED")
+    pq.write_table(rows, place, use_dictionary=others or False, column_encoding=encoded, data_page_version="2.0")
 
 
 @dataclass

@@ -74,7 +74,7 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
         if not _may_hold(database, table, needed):
             continue
         mine = of_object(table, needed.stream_id, needed.object_id)
-        writes.delete(database.spark, database.log(table.name), mine & unneeded)
+        writes.delete(database.spark, database.log(table.name), mine & unneeded, lock=database.lock(table.name))
     return latest
 
 

@@ -41,7 +41,12 @@ def segment_ends(database: Database, publication: Publication) -> list[tuple[int
 
 def drop_segments(database: Database, publication: Publication, begin: int, end: int) -> None:
     """Delete all nodes of the segments from `begin` to `end`, exclusive."""
-    writes.delete(database.spark, database.log(TABLE.name), _segments(publication, begin, end))
+    writes.delete(
+        database.spark,
+        database.log(TABLE.name),
+        _segments(publication, begin, end),
+        lock=database.lock(TABLE.name),
+    )
 
 
 def keep_topmost(database: Database, publication: Publication, begin: int, end: int, level: int) -> None:
@@ -50,16 +55,16 @@ def keep_topmost(database: Database, publication: Publication, begin: int, end: 
     In `leveled` that is all of them. In `uniform` a node without a parent stays: nothing above would answer for it.
     """
     below = _segments(publication, begin, end) & (F.col("level") < level)
-    name = database.log(TABLE.name)
+    name, lock = database.log(TABLE.name), database.lock(TABLE.name)
     has_topmost = F.exists("topmost", lambda topmost: topmost)
-    writes.delete(database.spark, name, below & ~has_topmost)
+    writes.delete(database.spark, name, below & ~has_topmost, lock=lock)
     partly = below & has_topmost & F.exists("topmost", lambda topmost: ~topmost)
     values = {column: F.expr(f"transform({_KEPT}, i -> {column}[i])") for column in _PER_NODE}
     width = "m DIV 8"
     values["bits"] = F.expr(
         f"unhex(array_join(transform({_KEPT}, i -> hex(substring(bits, i * ({width}) + 1, {width}))), ''))"
     )
-    writes.update(database.spark, name, partly, values)
+    writes.update(database.spark, name, partly, values, lock=lock)
 
 
 def _segments(publication: Publication, begin: int, end: int) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, TimestampType
+from pyspark.sql.types import TimestampType
 
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import LogName
@@ -50,15 +50,31 @@ class SparkReader:
 
 def chosen(rows: DataFrame, where: Sequence[Condition]) -> DataFrame:
     """The rows of a table that satisfy all conditions."""
-    holding = [_column(condition, rows.schema[condition.column].dataType) for condition in where]
-    return rows.where(reduce(Column.__and__, holding)) if holding else rows
+    moments = {field.name for field in rows.schema if isinstance(field.dataType, TimestampType)}
+    return rows.where(all_of(where, moments)) if where else rows
 
 
-def _column(condition: Condition, type_: DataType) -> Column:
-    column = F.col(condition.column)
+def all_of(where: Sequence[Condition], moments: Collection[str], rows: str = "") -> Column:
+    """The condition that all conditions hold.
+
+    Parameters
+    ----------
+    where
+        The conditions.
+    moments
+        Names of the columns that hold moments.
+    rows
+        Alias of the table, if it has one.
+    """
+    prefix = f"{rows}." if rows else ""
+    holding = [_column(F.col(prefix + each.column), each, each.column in moments) for each in where]
+    return reduce(Column.__and__, holding, F.lit(True))
+
+
+def _column(column: Column, condition: Condition, moment: bool) -> Column:
     if condition.operator == "in":
         return column.isin(*condition.value) if condition.value else F.lit(False)
-    value = F.timestamp_micros(F.lit(condition.value)) if isinstance(type_, TimestampType) else F.lit(condition.value)
+    value = F.timestamp_micros(F.lit(condition.value)) if moment else F.lit(condition.value)
     if condition.operator == "=":
         return column == value
     if condition.operator == ">=":

@@ -88,6 +88,16 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     @property
+    def packed(self) -> bool:
+        """Whether whole numbers and moments lie in its files as differences from their neighbours."""
+        return self.writing.get("parquet.writer.version") == "v2"
+
+    @property
+    def moments(self) -> frozenset[str]:
+        """Names of the columns that hold a moment."""
+        return frozenset(column.name for column in self.columns if column.type == "TIMESTAMP")
+
+    @property
     def changing(self) -> bool:
         """Whether rows are closed (from_batch, to_batch) instead of written once (batch_id)."""
         return "to_batch" in self.column_names

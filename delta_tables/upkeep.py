@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from patternlake.delta_tables import phases, timestamps, writes
+from patternlake.delta_tables import direct_writer, phases, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
@@ -31,6 +32,9 @@ would write a partition again for each of its batches."""
 
 _SMALL = 512 << 20
 """Bytes of a file that Delta would merge with others of its kind: two of them fit into its largest one."""
+
+_FEW_BYTES = 64 << 20
+"""Small files of a partition that take no more are merged in the driver's process."""
 
 RETENTION = timedelta(days=7)
 """Delta's own: how long a file that is no longer needed stays."""
@@ -61,17 +65,22 @@ def tidy(database: Database, streams: Collection[int]) -> None:
         unneeded = old and database.direct.unneeded(table.name)
         if crowded or unneeded:
             logger.info("table %s: crowded partitions %s, files to remove: %s", table.log, crowded, unneeded)
-        folder = database.direct_folder(table)
+        folder, lock = database.direct_folder(table), database.lock(table.name)
         if folder is not None:
             writes.tidy_directly(folder, merging=bool(crowded), removing=unneeded)
             continue
         if crowded:
             conditions = " OR ".join(map(_condition, crowded)) if table.partitions else None
             phases.at(f"merging files of {table.name}")
-            writes.compact(database.spark, database.log(table.name), conditions, table.writing)
+            merge = partial(
+                direct_writer.merge, partitions=crowded, packed=table.packed, largest=_SMALL, most_bytes=_FEW_BYTES
+            )
+            writes.compact(
+                database.spark, database.log(table.name), conditions, table.writing, lock=lock, directly=merge
+            )
         if unneeded:
             phases.at(f"removing files of {table.name}")
-            writes.vacuum(database.spark, database.log(table.name))
+            writes.vacuum(database.spark, database.log(table.name), lock=lock)
 
 
 def _through_spark(database: Database, table: Table, streams: Collection[int]) -> None:
@@ -82,11 +91,11 @@ def _through_spark(database: Database, table: Table, streams: Collection[int]) -
         partitions = " OR ".join(f"stream_id = {number}" for number in sorted(streams))
         conditions = partitions if "stream_id" in table.partitions else None
         phases.at(f"merging files of {table.name}")
-        writes.compact(database.spark, name, conditions, table.writing)
+        writes.compact(database.spark, name, conditions, table.writing, lock=database.lock(table.name))
     # Spark hands moments on in the process's own zone, without it.
     if detail["createdAt"].astimezone() < timestamps.now() - RETENTION:
         phases.at(f"removing files of {table.name}")
-        writes.vacuum(database.spark, name)
+        writes.vacuum(database.spark, name, lock=database.lock(table.name))
 
 
 def _crowded(table: Table, files: pa.Table) -> list[dict[str, Any]]:

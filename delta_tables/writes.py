@@ -1,7 +1,8 @@
 """The only module that writes to Delta: append, replace, update, delete.
 
 Each is idempotent, and each is tried again when Delta says that a concurrent commit got in the way: the operation
-reads the table anew, so that a retry works on what is there now.
+reads the table anew, so that a retry works on what is there now. Where a table has a `CommitLock`, few rows are written
+without Spark, and what Spark writes holds the lock meanwhile.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from delta.exceptions import (
@@ -25,11 +26,13 @@ from delta.exceptions import (
 from delta.tables import DeltaTable
 
 from patternlake.delta_tables import direct_writer
-from patternlake.delta_tables.arrow_rows import arrow_rows
+from patternlake.delta_tables.arrow_rows import FewRows, arrow_rows
 from patternlake.delta_tables.sessions import temporary_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from patternlake.delta_tables.commit_lock import CommitLock
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +54,16 @@ _SOLVABLE = (
 )
 
 
-def append(table: str, rows: DataFrame, *, application: str, version: int, folder: str | None = None) -> bool:
+def append(
+    table: str,
+    rows: DataFrame | FewRows,
+    *,
+    application: str,
+    version: int,
+    folder: str | None = None,
+    lock: CommitLock | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> bool:
     """Append rows once, however often it is called with this application and version.
 
     To Delta a repeated call is a success that writes nothing, whoever made the first one.
@@ -67,6 +79,10 @@ def append(table: str, rows: DataFrame, *, application: str, version: int, folde
     folder
         Folder of a table to which no commit is made through Spark, for the few rows that it takes at once; see
         `Database.direct_folder`.
+    lock
+        Of the table, where it has one.
+    settings
+        Of Spark, under which it writes the files.
 
     Returns
     -------
@@ -80,18 +96,33 @@ def append(table: str, rows: DataFrame, *, application: str, version: int, folde
         A rival committed the same application while this call was writing.
     """
     if folder is not None:
-        return direct_writer.append(folder, arrow_rows(rows), application=application, version=version)
-    settings = rows.sparkSession.conf
+        few = rows.rows if isinstance(rows, FewRows) else arrow_rows(rows)
+        return direct_writer.append(folder, few, application=application, version=version)
+    if isinstance(rows, FewRows):
+        if lock is not None:
+            with lock.alone() as held:
+                if held:
+                    return direct_writer.append(lock.folder, rows.rows, application=application, version=version)
+        rows = rows.frame()
+    frame, session = rows, rows.sparkSession
 
     def write() -> None:
-        settings.unset(_LAST_COMMIT)
-        rows.writeTo(table).option("txnAppId", application).option("txnVersion", str(version)).append()
+        session.conf.unset(_LAST_COMMIT)
+        frame.writeTo(table).option("txnAppId", application).option("txnVersion", str(version)).append()
 
-    _retrying(f"append to {table}", write)
-    return settings.get(_LAST_COMMIT, None) is not None
+    with temporary_settings(session, settings or {}):
+        _retrying(f"append to {table}", write, lock)
+    return session.conf.get(_LAST_COMMIT, None) is not None
 
 
-def replace(table: str, rows: DataFrame, condition: str) -> None:
+def replace(
+    table: str,
+    rows: DataFrame | FewRows,
+    condition: str,
+    *,
+    lock: CommitLock | None = None,
+    directly: Callable[[str], bool] | None = None,
+) -> None:
     """Replace the rows that satisfy a condition by these, which must satisfy it, in one commit.
 
     Parameters
@@ -102,21 +133,57 @@ def replace(table: str, rows: DataFrame, condition: str) -> None:
         All columns of the table.
     condition
         SQL over the table's columns, made of numbers and quoted names only.
+    lock, directly
+        As for `update`.
     """
+    if _directly(lock, directly):
+        return
+    frame = rows.frame() if isinstance(rows, FewRows) else rows
 
     def write() -> None:
-        rows.write.format("delta").mode("overwrite").option("replaceWhere", condition).saveAsTable(table)
+        frame.write.format("delta").mode("overwrite").option("replaceWhere", condition).saveAsTable(table)
 
-    _retrying(f"replace in {table}", write)
+    _retrying(f"replace in {table}", write, lock)
 
 
-def update(spark: SparkSession, table: str, condition: Column, values: Mapping[str, Column]) -> None:
-    """Set columns of the rows that satisfy a condition."""
-    _retrying(f"update of {table}", lambda: DeltaTable.forName(spark, table).update(condition, dict(values)))
+def update(
+    spark: SparkSession,
+    table: str,
+    condition: Column,
+    values: Mapping[str, Column],
+    *,
+    lock: CommitLock | None = None,
+    directly: Callable[[str], bool] | None = None,
+) -> None:
+    """Set columns of the rows that satisfy a condition.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    table
+        Quoted name of the Delta table.
+    condition, values
+        The rows, and the columns to set.
+    lock
+        Of the table, where it has one.
+    directly
+        Does the same without Spark, given the table's folder; tells whether it has.
+    """
+    if _directly(lock, directly):
+        return
+    _retrying(f"update of {table}", lambda: DeltaTable.forName(spark, table).update(condition, dict(values)), lock)
 
 
 def update_matching(
-    spark: SparkSession, table: str, rows: DataFrame, condition: str, values: Mapping[str, Column]
+    spark: SparkSession,
+    table: str,
+    rows: Callable[[], DataFrame],
+    condition: Column,
+    values: Mapping[str, Column],
+    *,
+    lock: CommitLock | None = None,
+    directly: Callable[[str], bool] | None = None,
 ) -> None:
     """Set columns of the rows that belong to one of some given rows.
 
@@ -127,31 +194,44 @@ def update_matching(
     table
         Quoted name of the Delta table, ``t`` in the condition.
     rows
-        The given rows, ``k`` in the condition; no two of them may belong to one row of the table.
+        Makes the given rows, ``k`` in the condition; no two of them may belong to one row of the table.
     condition
-        SQL text.
+        Of the rows of both.
     values
         The columns to set.
+    lock, directly
+        As for `update`.
     """
+    if _directly(lock, directly):
+        return
 
     def write() -> None:
-        merge = DeltaTable.forName(spark, table).alias("t").merge(rows.alias("k"), condition)
+        merge = DeltaTable.forName(spark, table).alias("t").merge(rows().alias("k"), condition)
         merge.whenMatchedUpdate(set=dict(values)).execute()
 
-    _retrying(f"update of {table}", write)
+    _retrying(f"update of {table}", write, lock)
 
 
-def delete(spark: SparkSession, table: str, condition: Column) -> None:
+def delete(spark: SparkSession, table: str, condition: Column, *, lock: CommitLock | None = None) -> None:
     """Delete the rows that satisfy a condition."""
-    _retrying(f"delete from {table}", lambda: DeltaTable.forName(spark, table).delete(condition))
+    _retrying(f"delete from {table}", lambda: DeltaTable.forName(spark, table).delete(condition), lock)
 
 
-def _retrying(what: str, write: Callable[[], object]) -> None:
+def _directly(lock: CommitLock | None, write: Callable[[str], bool] | None) -> bool:
+    """Write without Spark where the table's lock is to be had for that; whether it is done."""
+    if lock is None or write is None:
+        return False
+    with lock.alone() as held:
+        return held and write(lock.folder)
+
+
+def _retrying(what: str, write: Callable[[], object], lock: CommitLock | None = None) -> None:
     """Run a write; on a conflict that another try can solve, run it again after a pause that doubles."""
     pause = _FIRST_PAUSE
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            write()
+            with nullcontext() if lock is None else lock.together():
+                write()
             return
         except _SOLVABLE as conflict:
             if attempt == ATTEMPTS:
@@ -170,21 +250,34 @@ def tidy_directly(folder: str, *, merging: bool, removing: bool) -> None:
         direct_writer.vacuum(folder)
 
 
-def compact(spark: SparkSession, table: str, partitions: str | None, settings: Mapping[str, str]) -> None:
-    """Merge a table's small files under some settings, in all partitions or those that a SQL condition names."""
+def compact(
+    spark: SparkSession,
+    table: str,
+    partitions: str | None,
+    settings: Mapping[str, str],
+    *,
+    lock: CommitLock | None = None,
+    directly: Callable[[str], bool] | None = None,
+) -> None:
+    """Merge a table's small files under some settings, in all partitions or those that a SQL condition names.
+
+    The lock, and what does the same without Spark, are as for `update`.
+    """
+    if _directly(lock, directly):
+        return
     optimize = DeltaTable.forName(spark, table).optimize()
     chosen = optimize if partitions is None else optimize.where(partitions)
     with temporary_settings(spark, settings):
-        _retrying(f"compaction of {table}", chosen.executeCompaction)
+        _retrying(f"compaction of {table}", chosen.executeCompaction, lock)
 
 
-def vacuum(spark: SparkSession, table: str) -> None:
+def vacuum(spark: SparkSession, table: str, *, lock: CommitLock | None = None) -> None:
     """Remove files that no version within Delta's own retention needs."""
     before = str(spark.conf.get(_LISTING_TASKS, str(_MOST_LISTING_TASKS)))
     spark.conf.set(_LISTING_TASKS, str(min(int(before), _MOST_LISTING_TASKS)))
     try:
         with _console_of_scala_closed(spark):
-            _retrying(f"vacuum of {table}", DeltaTable.forName(spark, table).vacuum)
+            _retrying(f"vacuum of {table}", DeltaTable.forName(spark, table).vacuum, lock)
     finally:
         spark.conf.set(_LISTING_TASKS, before)
 

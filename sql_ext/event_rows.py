@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition, among, between, written_in
+from patternlake.udfs.partition_values import CAST, TEXTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 PART = "part"
 """The values that partition an event, as a list of texts."""
-_TEXTS = ("key", "name")
-_CAST = ("time", "position", "step", "probability")
 _MOST_NAMES = 1000
 """So many names are looked for in the files; of more, all events are read."""
 
@@ -50,37 +49,14 @@ def partitioned(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _sql_value(column: str) -> str:
-    if column in _TEXTS:
+    if column in TEXTS:
         return column
-    return f"CAST({column} AS STRING)" if column in _CAST else f"try_element_at(attributes, {literal(column)})"
+    return f"CAST({column} AS STRING)" if column in CAST else f"try_element_at(attributes, {literal(column)})"
 
 
 def with_key(frame: DataFrame, key: str) -> DataFrame:
     """The events of a partition that is shown as this key."""
     return frame.where(F.expr(shown_text(PART)) == F.lit(key))
-
-
-def fit_here(columns: Sequence[str]) -> bool:
-    """Whether `parts` can tell the values of these columns: texts, not what Spark would have to write as text."""
-    return not set(columns) & set(_CAST)
-
-
-def parts(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """`PART` of events that are here already, by columns that `fit_here`."""
-    count, width = rows.num_rows, len(columns)
-    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width))
-    texts = [_whole(rows[column] if column in _TEXTS else _attribute(rows, column)) for column in columns]
-    flat = pa.concat_arrays([pa.array([], pa.string()), *texts])
-    place = np.arange(count * width).reshape(width, count).T.ravel()
-    return pa.ListArray.from_arrays(offsets, flat.take(pa.array(place)))
-
-
-def _attribute(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    return pc.map_lookup(rows["attributes"], name, "first")
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks().cast(pa.string())
 
 
 def of_key(part: pa.Array, width: int, key: str) -> pa.Array:

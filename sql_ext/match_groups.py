@@ -24,6 +24,7 @@ from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.groups.request import GroupsRequest, check_request, parse_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
+from patternlake.udfs.partition_values import fit_here, parts
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ def answered(
     text, columns, key = request["text"], request["partition"], arguments["key"]
     attributes = ("attributes",) if (parse_request(text).groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
     where = event_rows.of_stream(request["number"], request["base"], request["batch"])
-    if lake.small("events", where) and event_rows.fit_here(columns):
+    if lake.small("events", where) and fit_here(columns):
         rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
-        rows = rows.append_column(PART, event_rows.parts(rows, columns))
+        rows = rows.append_column(PART, parts(rows, columns))
         if key is not None:
             rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
         return work(parse_request(text), columns_of(rows))

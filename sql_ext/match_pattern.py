@@ -27,6 +27,7 @@ from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
+from patternlake.udfs.partition_values import fit_here, parts
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     compiled = parse_request(request["text"])
     told = tell_unseen(compiled.pattern.asked_names, facts.counts)
     columns = _columns(compiled, arguments["key"])
-    if lake.small("events", where) and event_rows.fit_here(request["partition"]):
+    if lake.small("events", where) and fit_here(request["partition"]):
         rows = _here(lake.reader.rows("events", columns, where), request, arguments["key"])
         if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
             return Answer(pa.concat_tables(match_partitions(compiled, 0, rows)), lasting=not told)
@@ -76,7 +77,7 @@ def _here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> dict[s
     columns = request["partition"]
     if key is not None and not columns:
         rows = rows.filter(pc.equal(rows["key"], key))
-    rows = rows.append_column(PART, event_rows.parts(rows, columns))
+    rows = rows.append_column(PART, parts(rows, columns))
     if key is not None and columns:
         rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
     return columns_of(rows)

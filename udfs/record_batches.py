@@ -21,6 +21,11 @@ def columns_of(table: pa.Table) -> dict[str, pa.Array]:
     return {name: table[name].combine_chunks() for name in table.column_names}
 
 
+def batches_of(table: pa.Table) -> list[pa.RecordBatch]:
+    """A table as the batches in which Spark hands rows to Python, columns in one piece."""
+    return list(table.combine_chunks().to_batches(max_chunksize=ROWS_AT_ONCE))
+
+
 def tables(given: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Some batches at a time, empty ones left out."""
     held: list[pa.RecordBatch] = []

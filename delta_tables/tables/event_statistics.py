@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import writes
+from patternlake.delta_tables import direct_writer, writes
+from patternlake.delta_tables.arrow_rows import FewRows
 from patternlake.delta_tables.state_reader import Condition, written_in
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from patternlake.delta_tables.tables.publications import Publication
 
 
+_FEW_BYTES = 16 << 20
 ATTRIBUTES = (
     "ARRAY<STRUCT<attribute: STRING, events: BIGINT, known: BIGINT, distinct: BIGINT, quantiles: ARRAY<DOUBLE>>>"
 )
@@ -83,8 +88,39 @@ class EventStatisticsWriter:
             nothing.alias("last_time"),
             F.col("attributes").cast(ATTRIBUTES).alias("attributes"),
         )
-        mine = f"stream_id = {publication.stream_id} AND batch_id = {publication.batch_id} AND attributes IS NOT NULL"
-        writes.replace(self._database.log(TABLE.name), rows, mine)
+        writes.replace(self._database.log(TABLE.name), rows, _told(publication), lock=self._database.lock(TABLE.name))
+
+    def describe_few(self, publication: Publication, attributes: pa.Table) -> None:
+        """As `describe`, of rows that the driver holds; only where tables are read directly."""
+        assert self._database.direct is not None
+        schema = self._database.direct.schema(TABLE.name)
+        same = {"stream_id": publication.stream_id, "batch_id": publication.batch_id, "events": 0}
+        columns = {
+            field.name: (
+                attributes[field.name].cast(field.type)
+                if field.name in attributes.column_names
+                else pa.chunked_array([pa.repeat(pa.scalar(same.get(field.name), field.type), attributes.num_rows)])
+            )
+            for field in schema
+        }
+        rows = FewRows(pa.table(columns), self._database.spark)
+        where = [Condition("stream_id", "=", publication.stream_id), Condition("batch_id", "=", publication.batch_id)]
+
+        def replace(folder: str) -> bool:
+            return direct_writer.replace(folder, where, rows.rows, only=_telling, most_bytes=_FEW_BYTES)
+
+        lock = self._database.lock(TABLE.name)
+        writes.replace(self._database.log(TABLE.name), rows, _told(publication), lock=lock, directly=replace)
+
+
+def _telling(rows: pa.Table) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = rows["attributes"].is_valid().to_numpy()
+    return found
+
+
+def _told(publication: Publication) -> str:
+    """The rows that tell of attributes as of a publication."""
+    return f"stream_id = {publication.stream_id} AND batch_id = {publication.batch_id} AND attributes IS NOT NULL"
 
 
 class EventStatisticsReader:

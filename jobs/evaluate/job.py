@@ -18,25 +18,41 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.arrow_rows import of_tuples
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.state_reader import between
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs import few
 from patternlake.jobs.configuration.file import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.machines.events import EVENT_COLUMNS
 from patternlake.udfs.machines.forecasts.trials import BINS, TRIAL_SCHEMA, Trials, told_by, verdicts
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.state import totals_of
+from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
 
 JOB = "evaluate"
 TABLE = "forecast_evaluation"
-_COLUMNS = (
-    "subscription string, lookahead int, kind string, low double, high double, forecasts bigint, hits bigint, "
-    "all_hits bigint, mean_probability double, brier double"
+_SCHEMA = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("lookahead", pa.int32()),
+        ("kind", pa.string()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("forecasts", pa.int64()),
+        ("hits", pa.int64()),
+        ("all_hits", pa.int64()),
+        ("mean_probability", pa.float64()),
+        ("brier", pa.float64()),
+    ]
 )
 
 
@@ -138,17 +154,42 @@ class _Judge:
             shaped = (np.zeros(shape) if judged is None else judged.counted).reshape(shape)
             for name, own in zip(group.names, shaped, strict=True):
                 rows += [(name, *astuple(verdict)) for verdict in verdicts(own, lookaheads, thresholds)]
-        made = self.db.spark.createDataFrame(rows, _COLUMNS)
-        batch.append(TABLE, made.select("*", *batch.marks(TABLE)))
+        batch.append(TABLE, batch.marked(TABLE, of_tuples(rows, _SCHEMA)))
         if self.last is not None:
-            batch.close_rows(TABLE, F.lit(True))
+            batch.close_rows(TABLE, [])
         return batch.publish(
             rows_in=batch.source_to - batch.source_from, rows_out=len(rows), watermark=self.stream.watermark
         )
 
+    def _few(self, begin: int, end: int) -> pa.Table | None:
+        """The settled events of a range, where the driver takes them in for itself."""
+        reader, watermark = self.db.direct, self.stream.watermark
+        columns = {name for group in self.groups for name in group.partition}
+        if reader is None or watermark is None or not fit_here(sorted(columns)):
+            return None
+        last = min(end - 1, timestamps.to_micros(watermark))
+        where = [*few.of_stream(self.stream, 1, self.stream.source_to), *between("time", begin, last)]
+        count, _, _ = reader.bounds("events", "position", where)
+        return reader.rows("events", EVENT_COLUMNS, where) if few.few_events(self.db, count) else None
+
+    def _totals_here(self, events: pa.Table, trials: Callable[[Sequence[Group], int], Trials]) -> list[Any]:
+        """As `_totals`, in the driver's process."""
+        totals: list[Any] = [None] * len(self.groups)
+        offset = 0
+        for columns, groups in by_partition(self.groups).items():
+            dealt = events.append_column("part", parts(events, columns))
+            rows = batches_of(few.in_partition_order(dealt, None, ("time", "position")))
+            for row in few.table_of(trials(groups, offset).rows(rows), TRIAL_SCHEMA).to_pylist():
+                totals[offset + row["group"]] = totals_of(row)
+            offset += len(groups)
+        return totals
+
     def _totals(self, bounds: Sequence[str], trials: Callable[[Sequence[Group], int], Trials]) -> list[Any]:
         """What `Trials` makes of a range of events, of all tasks together."""
         begin, end = (timestamps.to_micros(datetime.fromisoformat(moment)) for moment in bounds)
+        few_rows = self._few(begin, end)
+        if few_rows is not None:
+            return self._totals_here(few_rows, trials)
         time = F.unix_micros("time")
         settled = F.lit(None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark))
         events = EventsReader(self.db).published(self.stream)

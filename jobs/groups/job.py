@@ -6,18 +6,21 @@ Partitions go on from what is remembered of them; those without new events are l
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.state_reader import Condition, shown_at
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.group_state import GroupStateReader
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.jobs import few
 from patternlake.jobs.configuration.file import GroupConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
@@ -28,12 +31,15 @@ from patternlake.udfs.groups.events import COLUMNS
 from patternlake.udfs.groups.from_config import query_of, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.language.query.names import key_word
+from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
 
 JOB = "groups"
 STATES, MATCHES = "group_state", "group_matches"
 
+_OPEN = (Condition("closed", "=", False),)
 _TASK_EVENTS = 500_000
 """Events that one task takes in, about; a partition is never divided, but streams through its task."""
 
@@ -102,20 +108,67 @@ class _Builder:
         """Write groups and states, close those that they replace, publish."""
         batch = self.batch
         phases.at("finding groups")
+        few_found = self._found_here()
+        if few_found is not None:
+            return self._publish_few(few_found)
         with kept(self._found()) as found:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             batch.append(MATCHES, self._matches(found))
             batch.append(STATES, self._states(found))
         if self.last is not None:
             advanced = batch.written(STATES).select("part")
-            batch.close_partitions(MATCHES, advanced, "NOT t.closed")
+            batch.close_partitions(MATCHES, advanced, _OPEN)
             batch.close_partitions(STATES, advanced)
+        return self._publish(counts)
+
+    def _publish_few(self, found: pa.Table) -> Publication:
+        """As `build`, of rows that the driver holds."""
+        batch = self.batch
+        remembered = pc.equal(found["kind"], REMEMBERED)
+        groups, states = found.filter(pc.invert(remembered)), found.filter(remembered)
+        closed = pc.equal(groups["kind"], CLOSED)
+        batch.append(MATCHES, batch.marked(MATCHES, groups.append_column("closed", closed)))
+        batch.append(STATES, batch.marked(STATES, states))
+        if self.last is not None:
+            advanced = states["part"].combine_chunks()
+            batch.close_partitions(MATCHES, advanced, _OPEN)
+            batch.close_partitions(STATES, advanced)
+        counted = found["kind"].value_counts().to_pylist()
+        return self._publish({row["values"]: row["counts"] for row in counted})
+
+    def _publish(self, counts: Mapping[str, int]) -> Publication:
+        batch = self.batch
         return batch.publish(
             rows_in=batch.source_to - batch.source_from,
             rows_out=counts.get(CLOSED, 0) + counts.get(OPEN, 0),
             watermark=self.stream.watermark,
             state={"partitions": counts.get(REMEMBERED, 0)},
         )
+
+    def _found_here(self) -> pa.Table | None:
+        """As `_found`, made in the driver's process; None where there is too much."""
+        batch, db, reader = self.batch, self.db, self.db.direct
+        columns = self.query.partition or ("key",)
+        if reader is None or not few.few_events(db, batch.source_to - batch.source_from) or not fit_here(columns):
+            return None
+        states = None
+        if self.last is not None:
+            last = self.last
+            where = [
+                Condition("group_id", "=", last.object_id),
+                Condition("stream_id", "=", last.stream_id),
+                *shown_at(last.base_batch, last.batch_id),
+            ]
+            if not few.few_bytes(db, STATES, where):
+                return None
+            states = reader.rows(STATES, ("part", STATE), where)
+        events = reader.rows("events", COLUMNS, few.of_stream(self.stream, batch.source_from + 1, batch.source_to))
+        events = events.append_column("part", parts(events, columns))
+        rows = few.in_partition_order(events, states, ("step", "position"))
+        if STATE not in rows.column_names:
+            rows = rows.append_column(STATE, pa.nulls(rows.num_rows, pa.binary()))
+        engine = Batches(Groups(self.query), types_of(dict(batch.configuration["stream"])))
+        return few.table_of(engine.rows(batches_of(rows)), BATCH_SCHEMA)
 
     def _found(self) -> DataFrame:
         """What `Batches` makes of new events and of what is remembered of their partitions."""

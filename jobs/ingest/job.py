@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
 from delta.exceptions import ConcurrentTransactionException
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -27,11 +32,13 @@ from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.registration import register
 from patternlake.delta_tables.sessions import made_within
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.jobs import few
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration
 from patternlake.jobs.contexts import in_background, kept
-from patternlake.jobs.ingest import ordering, repeats, steps
+from patternlake.jobs.ingest import few_rows, ordering, repeats, steps
 from patternlake.jobs.ingest.batch_counts import Total, by_range, counted, quarantine, statistics, warning
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
@@ -54,6 +61,10 @@ JOB = "ingest"
 
 # Rows per task of the aggregates; a batch's own partitions would be too many for few rows and too few for many.
 _SHUFFLED_ROWS = 1_000_000
+
+_COMPRESSED = (".gz", ".gzip", ".bz2", ".zst", ".zstd", ".lz4", ".snappy", ".deflate", ".xz", ".lzo", ".br")
+_FEW_BYTES = 16 << 20
+"""Bytes of text, at most, whose rows the driver takes in for itself."""
 
 
 def ingest(
@@ -263,23 +274,10 @@ class _Run:
             if batch.published is not None:
                 raise _rival(self.name)
             self._check_adopted(batch, epoch, first + good.rows)
-            accepted = prepared.where(F.col("reason").isNull())
-            phases.at("counting")
-            cut = ordering.ranges(accepted, good.rows, good.quantiles, parallelism=parallelism)
-            with kept(counted(accepted, cut)) as counts:
-                sizes = by_range(counts) if len(cut) > 1 else {}
-
-                def small_writes() -> None:
-                    register(batch, types=self.stream.types, timezone=self.stream.timezone)
-                    if good.rows:
-                        batch.append("event_statistics", statistics(counts, batch))
-                    if refused:
-                        batch.append("quarantine", quarantine(prepared, bad_files, batch))
-
-                with in_background(session, small_writes):
-                    if good.rows:
-                        numbered = ordering.number(accepted, cut, sizes, first + 1)
-                        batch.append("events", self.columns.events(numbered, batch.stream_id, batch_id))
+            if evaluated.few is not None:
+                self._write_few(batch, evaluated.few, bad_files, first)
+            else:
+                self._write(batch, prepared, bad_files, good, refused, parallelism)
         last = _later(good.greatest, None if before is None else before.state.get("max_time"))
         publication = batch.publish(
             rows_in=rows_in,
@@ -299,6 +297,53 @@ class _Run:
         self.published.append(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, rows_in, refused)
 
+    def _write(
+        self,
+        batch: Batch,
+        prepared: DataFrame,
+        bad_files: Mapping[str, str],
+        good: Total,
+        refused: int,
+        parallelism: int,
+    ) -> None:
+        """Write the rows of all tables by tasks of Spark."""
+        session = prepared.sparkSession
+        accepted = prepared.where(F.col("reason").isNull())
+        phases.at("counting")
+        cut = ordering.ranges(accepted, good.rows, good.quantiles, parallelism=parallelism)
+        with kept(counted(accepted, cut)) as counts:
+            sizes = by_range(counts) if len(cut) > 1 else {}
+
+            def small_writes() -> None:
+                register(batch, types=self.stream.types, timezone=self.stream.timezone)
+                if good.rows:
+                    batch.append("event_statistics", statistics(counts, batch))
+                if refused:
+                    batch.append("quarantine", quarantine(prepared, bad_files, batch))
+
+            with in_background(session, small_writes):
+                if good.rows:
+                    numbered = ordering.number(accepted, cut, sizes, batch.source_from + 1)
+                    batch.append("events", self.columns.events(numbered, batch.stream_id, batch.batch_id))
+
+    def _write_few(self, batch: Batch, prepared: pa.Table, bad_files: Mapping[str, str], first: int) -> None:
+        """Write the same of rows that the driver holds."""
+        register(batch, types=self.stream.types, timezone=self.stream.timezone)
+        accepted = few_rows.accepted(prepared, first + 1)
+        if accepted.num_rows:
+            batch.append("events", batch.marked("events", few_rows.events(accepted, self.columns)))
+            batch.append("event_statistics", batch.marked("event_statistics", few_rows.statistics(accepted)))
+        refused = few_rows.quarantine(prepared, bad_files)
+        if refused.num_rows:
+            batch.append("quarantine", batch.marked("quarantine", refused))
+
+    def _few(self, files: Sequence[str]) -> bool:
+        """Whether the rows of a batch's files are few enough for the driver's process, by what the files take."""
+        if self.db.direct is None or self.source.kind not in ("csv", "json") or not files:
+            return False
+        sizes = [_bytes_of(file) for file in files]
+        return None not in sizes and sum(size for size in sizes if size is not None) <= _FEW_BYTES
+
     def _evaluated(self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack) -> EvaluatedRows:
         """The rows of a batch; one that was begun leaves out the files that it left out then."""
         batch_id = self.base + epoch
@@ -306,19 +351,45 @@ class _Run:
         bad: dict[str, str] = {} if begun is None else dict(begun.source.get("bad_files", {}))
         files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
         evaluation = Evaluation(self.source, self.schema, self.columns)
-        return evaluation.rows(rows, files, lambda read: self._judged(evaluation, read, before), stack, bad=bad)
+        judge = partial(self._judged, evaluation, before=before)
+        return evaluation.rows(rows, files, judge, stack, bad=bad, few=self._few(files))
 
     def _judged(self, evaluation: Evaluation, rows: DataFrame, before: Publication | None) -> DataFrame:
         if before is None:
             return evaluation.judged(rows)
-        stream, events = self.stream, self._events(before, rows.sparkSession)
+        stream, session = self.stream, rows.sparkSession
         mark = None if stream.allowed_lateness is None else before.watermark
+        ids = None
+        if stream.event_id is not None:
+            ids = repeats.unsettled_ids(self._identified(before, mark, session), mark)
         return evaluation.judged(
             rows,
             watermark=None if mark is None else timestamps.to_micros(mark),
-            known_ids=None if stream.event_id is None else repeats.unsettled_ids(events, mark),
-            last_steps=steps.last_steps(events) if stream.probabilistic else None,
+            known_ids=ids,
+            last_steps=steps.last_steps(self._stepped(before, session)) if stream.probabilistic else None,
         )
+
+    def _identified(self, before: Publication, mark: datetime | None, session: SparkSession) -> DataFrame:
+        """The published events whose ids matter; see `repeats.unsettled_ids`."""
+        where = [] if mark is None else [Condition("time", ">=", timestamps.to_micros(mark))]
+        found = self._few_published(before, ("time", "event_id"), where)
+        return self._events(before, session) if found is None else session.createDataFrame(found)
+
+    def _stepped(self, before: Publication, session: SparkSession) -> DataFrame:
+        """The published events whose steps matter; see `steps.last_steps`."""
+        found = self._few_published(before, ("key", "step", "probability"))
+        if found is None:
+            return self._events(before, session)
+        return session.createDataFrame(steps.of_last_steps(found))
+
+    def _few_published(
+        self, before: Publication, columns: Sequence[str], where: Sequence[Condition] = ()
+    ) -> pa.Table | None:
+        """Columns of the published events, read without Spark; None where they take too much."""
+        conditions = [*few.of_stream(before, 1, before.source_to), *where]
+        if self.db.direct is None or not few.few_bytes(self.db, "events", conditions, columns):
+            return None
+        return self.db.direct.rows("events", columns, conditions)
 
     def _events(self, before: Publication, session: SparkSession) -> DataFrame:
         """The published events, in the session of the batch: Spark joins no frames of two sessions."""
@@ -368,6 +439,14 @@ class _Run:
                 "or run with --rebuild, which reads all files anew"
             )
         return bool(found)
+
+
+def _bytes_of(file: str) -> int | None:
+    """The bytes of a file on a local disk; None of another one, and of one that may hold many times as much."""
+    path = unquote(urlsplit(file).path) if file.startswith("file:") else ""
+    if not path or path.lower().endswith(_COMPRESSED) or not os.path.isfile(path):
+        return None
+    return os.path.getsize(path)
 
 
 def _later(one: int | None, other: Any) -> int | None:

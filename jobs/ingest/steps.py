@@ -10,6 +10,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
@@ -32,6 +34,16 @@ def last_steps(events: DataFrame) -> DataFrame:
         .select("key", "last.step", "last.total")
         .toDF("key", "last_step", "last_sum")
     )
+
+
+def of_last_steps(events: pa.Table) -> pa.Table:
+    """Of published events, those that `last_steps` needs: of each key, the ones of its greatest step."""
+    words = events["key"].combine_chunks().dictionary_encode()
+    key = words.indices.fill_null(len(words.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
+    step = events["step"].to_numpy()
+    last = np.full(len(words.dictionary) + 1, np.iinfo(np.int64).min)
+    np.maximum.at(last, key, step)
+    return events.filter(pa.array(step == last[key]))
 
 
 def judged(rows: DataFrame, last: DataFrame | None, tolerance: float) -> DataFrame:

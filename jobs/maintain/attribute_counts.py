@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.tables.event_statistics import EventStatisticsReader, EventStatisticsWriter
 from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.jobs import few
+from patternlake.jobs.maintain import few_attributes
 from patternlake.udfs.language.predicate.columns import value_type
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ STEPS = 20
 """Quantiles are this many equal steps apart."""
 GROWTH = 1.1
 """A stream is described anew once it has so many times the events that it had."""
+_FEW_EVENTS = 500_000
+"""Events that the driver counts for itself, at most."""
 ACCURACY = 1000
 """The rank of a quantile errs by one part in so many."""
 
@@ -46,8 +50,13 @@ def describe(db: Database, publication: Publication, types: Mapping[str, str]) -
     known = EventStatisticsReader(db).described(publication)
     if publication.source_to <= known * GROWTH:
         return
-    events = EventsReader(db).published(publication)
-    EventStatisticsWriter(db).describe(publication, counted(events, types))
+    where = few.of_stream(publication, 1, publication.source_to)
+    columns = ("name", "key", "attributes")
+    writer = EventStatisticsWriter(db)
+    if publication.source_to <= _FEW_EVENTS and db.direct is not None and few.few_bytes(db, "events", where, columns):
+        writer.describe_few(publication, few_attributes.counted(db.direct.rows("events", columns, where), types, STEPS))
+        return
+    writer.describe(publication, counted(EventsReader(db).published(publication), types))
 
 
 def counted(events: DataFrame, types: Mapping[str, str]) -> DataFrame:

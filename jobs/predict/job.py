@@ -14,46 +14,50 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.state_reader import Condition, among, shown_at
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.machine_instances import MachineInstancesReader
-from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS, MachineTransitionsReader
+from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs import few
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.forecasts import KEPT, forecast_rows
 from patternlake.jobs.forecasts import TABLE as FORECASTS
+from patternlake.jobs.predict.found import INSTANCES, FewFound, Found, KeptFound
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.machines.batch import Batches
+from patternlake.udfs.machines.events import EVENT_COLUMNS
 from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document, from_document, together
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.request import COUNTING
 from patternlake.udfs.machines.state import (
     BATCH_SCHEMA,
-    COUNTS,
     INSTANCE,
     INSTANCE_COLUMNS,
     MATCH,
-    TOTALS_COLUMNS,
-    WAITS,
     totals_of,
     waits_of,
 )
+from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
 
 JOB = "predict"
 SUBSCRIPTIONS, STATES, MOVES = "subscriptions", "machine_states", "machine_transitions"
-INSTANCES, MATCHES = "machine_instances", "subscription_matches"
+MATCHES = "subscription_matches"
 
 _TASK_EVENTS = 500_000
 """Events that one task takes in, about; a partition is never divided, but streams through its task."""
@@ -153,28 +157,35 @@ class _Builder:
 
     def build(self) -> Publication:
         """Write what new events amount to, the catalogue, close what that replaces, publish."""
-        batch, spark = self.batch, self.db.spark
         phases.at("running machines")
+        here = self._found_here()
+        if here is not None:
+            return self._written(FewFound(self.batch, here))
         with kept(self._found()) as found:
-            counted = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
-            phases.at("training machines")
-            totals = self._totals(found)
-            waits = self._waits(found)
-            # Made before the first write: values that no table takes leave nothing behind.
-            moves = move_rows(spark, self._former_moves(), self.groups, totals)
-            changed = [name for name in self.now if self.before.get(name) != self.now[name]]
-            catalogue = subscription_rows(spark, {name: self.now[name] for name in changed}, self.groups)
-            if counted.get(MATCH):
-                batch.append(MATCHES, self._matches(found))
-            batch.append(INSTANCES, self._instances(found))
-        batch.append(MOVES, moves.select("*", *batch.marks(MOVES)))
+            return self._written(KeptFound(self.batch, found))
+
+    def _written(self, found: Found) -> Publication:
+        batch = self.batch
+        counted = found.counts()
+        phases.at("training machines")
+        totals = self._totals(found)
+        waits = self._waits(found)
+        # Made before the first write: values that no table takes leave nothing behind.
+        moves = batch.marked(MOVES, move_rows(self._former_moves(), self.groups, totals))
+        changed = [name for name in self.now if self.before.get(name) != self.now[name]]
+        entries = {name: self.now[name] for name in changed}
+        catalogue = batch.marked(SUBSCRIPTIONS, subscription_rows(entries, self.groups))
+        if counted.get(MATCH):
+            batch.append(MATCHES, found.matches())
+        batch.append(INSTANCES, found.instances())
+        batch.append(MOVES, moves)
         new = self.passes[1].groups
         if changed:
-            batch.append(SUBSCRIPTIONS, catalogue.select("*", *batch.marks(SUBSCRIPTIONS)))
+            batch.append(SUBSCRIPTIONS, catalogue)
         if new:
-            batch.append(STATES, state_rows(spark, new).select("*", *batch.marks(STATES)))
+            batch.append(STATES, batch.marked(STATES, state_rows(new)))
         if self.last is not None:
-            self._close(changed)
+            self._close(found, changed)
         phases.at("forecasting")
         forecasts = forecast_rows(batch, self.watermark)
         if forecasts is not None:
@@ -191,23 +202,77 @@ class _Builder:
             },
         )
 
-    def _close(self, changed: Sequence[str]) -> None:
+    def _close(self, found: Found, changed: Sequence[str]) -> None:
         batch = self.batch
         for columns, groups in by_partition(self.passes[0].groups).items():
             roots = [group.compiled.graph.ids[0] for group in groups]
-            advanced = batch.written(INSTANCES).where(F.col("state_id").isin(roots)).select("part").distinct()
-            batch.close_partitions(INSTANCES, advanced, f"t.partitioned_by = {literal(_joined(columns))}")
-        batch.close_rows(MOVES, F.lit(True))
+            mine = [Condition("partitioned_by", "=", _joined(columns))]
+            batch.close_partitions(INSTANCES, found.advanced(roots), mine)
+        batch.close_rows(MOVES, [])
         gone = sorted(self.before.keys() - set(self.same))
         if gone:
             former = groups_of({name: self.before[name] for name in self.before}, self.batch.configuration["stream"])
             states = {state for group in former for state in group.compiled.graph.ids}
-            batch.close_rows(INSTANCES, F.col("state_id").isin(sorted(states - self.known)))
-            batch.close_rows(MATCHES, F.col("subscription").isin(gone))
-            batch.close_rows(STATES, F.col("subscription").isin(gone))
+            batch.close_rows(INSTANCES, [among("state_id", sorted(states - self.known))])
+            batch.close_rows(MATCHES, [among("subscription", gone)])
+            batch.close_rows(STATES, [among("subscription", gone)])
         outdated = sorted({*gone, *changed} & self.before.keys())
         if outdated:
-            batch.close_rows(SUBSCRIPTIONS, F.col("subscription").isin(outdated))
+            batch.close_rows(SUBSCRIPTIONS, [among("subscription", outdated)])
+
+    def _found_here(self) -> pa.Table | None:
+        """As `_found`, made in the driver's process; None where there is too much."""
+        reader, now = self.db.direct, self.watermark
+        if reader is None or now is None:
+            return None
+        made = [BATCH_SCHEMA.append(pa.field("partitioned_by", pa.string())).empty_table()]
+        number = 0
+        for each in self.passes:
+            for columns, groups in by_partition(each.groups).items():
+                rows = self._rows_here(reader, each, columns, now)
+                if rows is None:
+                    return None
+                engine = Batches(groups, self.types, now, each.known)
+                found = few.table_of(engine.rows(batches_of(rows)), BATCH_SCHEMA)
+                place = BATCH_SCHEMA.get_field_index("group")
+                group = pc.add(found["group"], pa.scalar(number, pa.int32()))
+                found = found.set_column(place, BATCH_SCHEMA.field(place), group)
+                partitioned_by = pa.repeat(pa.scalar(_joined(columns)), found.num_rows)
+                made.append(found.append_column("partitioned_by", partitioned_by))
+                number += len(groups)
+        return pa.concat_tables(made)
+
+    def _rows_here(self, reader: DirectReader, each: Pass, columns: tuple[str, ...], now: int) -> pa.Table | None:
+        """The events of a pass and what is remembered of their partitions; None where there is too much."""
+        last = self.last if each.begun else None
+        known = 0 if last is None else last.source_to
+        if not fit_here(columns) or not few.few_events(self.db, self.batch.source_to - known):
+            return None
+        settled = Condition("time", "<=", now)
+        asked = [[*few.of_stream(self.stream, known + 1, self.batch.source_to), settled]]
+        instances = None
+        if last is not None:
+            late = [] if last.watermark is None else [Condition("time", ">=", timestamps.to_micros(last.watermark) + 1)]
+            unsettled = [*few.of_stream(self.stream, 1, known), settled, *late]
+            count, _, _ = reader.bounds("events", "position", unsettled)
+            if not few.few_events(self.db, count):
+                return None
+            asked.append(unsettled)
+            where = [
+                Condition("stream_id", "=", last.stream_id),
+                Condition("partitioned_by", "=", _joined(columns)),
+                *shown_at(last.base_batch, last.batch_id),
+            ]
+            if not few.few_bytes(self.db, INSTANCES, where):
+                return None
+            instances = reader.rows(INSTANCES, ("part", *INSTANCE_COLUMNS), where)
+        events = pa.concat_tables([reader.rows("events", EVENT_COLUMNS, where) for where in asked])
+        events = events.append_column("part", parts(events, columns))
+        rows = few.in_partition_order(events, instances, ("time", "position"))
+        missing = [name for name in INSTANCE_COLUMNS if name not in rows.column_names]
+        for name in missing:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, BATCH_SCHEMA.field(name).type))
+        return rows
 
     def _found(self) -> DataFrame:
         """What `Batches` makes of the events of both passes."""
@@ -255,19 +320,19 @@ class _Builder:
         )
         return ordered.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
 
-    def _totals(self, found: DataFrame) -> list[Any]:
+    def _totals(self, found: Found) -> list[Any]:
         """`Machines.totals` of every group, of all tasks together."""
         totals: list[Any] = [None] * len(self.groups)
-        for row in found.where(F.col("kind") == COUNTS).select("group", *TOTALS_COLUMNS).toLocalIterator():
-            own = totals_of(row.asDict())
+        for row in found.totals():
+            own = totals_of(row)
             totals[row["group"]] = own if totals[row["group"]] is None else totals[row["group"]] + own
         return totals
 
-    def _waits(self, found: DataFrame) -> dict[str, Waits]:
+    def _waits(self, found: Found) -> dict[str, Waits]:
         """By columns of PARTITION BY, how long partitions have waited for their events."""
         former = {} if self.last is None else self.last.state.get("waits", {})
         counted: dict[int, list[Waits]] = {}
-        for row in found.where(F.col("kind") == WAITS).select("group", "keys").toLocalIterator():
+        for row in found.waits():
             counted.setdefault(row["group"], []).append(waits_of(row["keys"]))
         waits: dict[str, Waits] = {}
         number = 0
@@ -283,23 +348,22 @@ class _Builder:
         """The counts so far of the subscriptions that go on, as old as they are now."""
         if self.last is None or not self.same:
             return {}
-        rows = MachineTransitionsReader(self.db).moves(self.last).where(F.col("subscription").isin(self.same))
+        where = [
+            Condition("stream_id", "=", self.last.stream_id),
+            *shown_at(self.last.base_batch, self.last.batch_id),
+            among("subscription", self.same),
+        ]
+        rows = self.db.state.rows(MOVES, ("subscription", *MOVE_COLUMNS, "moves"), where)
         days = 0.0
         if self.last.watermark is not None and self.stream.watermark is not None:
             days = (self.stream.watermark - self.last.watermark).total_seconds() / 86_400
         lasting = {name: (1.0 - self.now[name]["decay"]) ** days for name in self.same}
         return {
-            (row.subscription, *(row[column] for column in MOVE_COLUMNS)): row.moves * lasting[row.subscription]
-            for row in rows.collect()
+            (row["subscription"], *(row[column] for column in MOVE_COLUMNS)): row["moves"]
+            * lasting[row["subscription"]]
+            for row in rows.to_pylist()
+            if row["left_state"] is not None
         }
-
-    def _matches(self, found: DataFrame) -> DataFrame:
-        columns = ("subscription", "last_time", "first_position", "last_position", "first_time", "part", "bindings")
-        return found.where(F.col("kind") == MATCH).select(*columns, *self.batch.marks(MATCHES))
-
-    def _instances(self, found: DataFrame) -> DataFrame:
-        rows = found.where(F.col("kind") == INSTANCE).select("partitioned_by", "part", *INSTANCE_COLUMNS, "age")
-        return rows.select("*", *self.batch.marks(INSTANCES))
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

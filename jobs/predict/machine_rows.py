@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
 
+from patternlake.delta_tables.arrow_rows import of_tuples
 from patternlake.udfs.machines.forecasts.passage import DEAD
 from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.from_config import Group
@@ -17,7 +18,43 @@ MoveKey = tuple[str, str, int, str, int]
 """Subscription, state, age, next state, its age."""
 
 
-def subscription_rows(spark: SparkSession, entries: Mapping[str, Any], groups: Sequence[Group]) -> DataFrame:
+_TEXTS = pa.list_(pa.string())
+_SUBSCRIPTIONS = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("lookahead", pa.int32()),
+        ("threshold", pa.float64()),
+        ("smoothing", pa.float64()),
+        ("decay", pa.float64()),
+        ("operands", _TEXTS),
+        ("partitioned_by", _TEXTS),
+        ("query", pa.string()),
+        ("params", pa.map_(pa.string(), pa.string())),
+    ]
+)
+_STATES = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("state_id", pa.string()),
+        ("state", pa.string()),
+        ("waits", pa.bool_()),
+        ("completes", pa.bool_()),
+        ("operands", _TEXTS),
+    ]
+)
+_MOVES = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("left_state", pa.string()),
+        ("age", pa.int32()),
+        ("following_state", pa.string()),
+        ("following_age", pa.int32()),
+        ("moves", pa.float64()),
+    ]
+)
+
+
+def subscription_rows(entries: Mapping[str, Any], groups: Sequence[Group]) -> pa.Table:
     """Rows of `subscriptions`, without marks."""
     made = {name: one for group in groups for name, one in zip(group.names, group.compiled.subscriptions, strict=True)}
     rows = [
@@ -30,18 +67,14 @@ def subscription_rows(spark: SparkSession, entries: Mapping[str, Any], groups: S
             [primitive.name for primitive in made[name].primitives],
             list(made[name].partition),
             entry["query"],
-            dict(entry["params"]),
+            list(dict(entry["params"]).items()),
         )
         for name, entry in entries.items()
     ]
-    columns = (
-        "subscription string, lookahead int, threshold double, smoothing double, decay double, "
-        "operands array<string>, partitioned_by array<string>, query string, params map<string,string>"
-    )
-    return spark.createDataFrame(rows, columns)
+    return of_tuples(rows, _SUBSCRIPTIONS)
 
 
-def state_rows(spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
+def state_rows(groups: Sequence[Group]) -> pa.Table:
     """Rows of `machine_states`, without marks."""
     rows = []
     for group in groups:
@@ -53,21 +86,14 @@ def state_rows(spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
                 rows.append(
                     (name, graph.ids[state], state_name(one.master, composite_state), graph.waits[state], ends, bound)
                 )
-    columns = (
-        "subscription string, state_id string, state string, waits boolean, completes boolean, operands array<string>"
-    )
-    return spark.createDataFrame(rows, columns)
+    return of_tuples(rows, _STATES)
 
 
-def move_rows(
-    spark: SparkSession, former: Mapping[MoveKey, float], groups: Sequence[Group], totals: Sequence[Any]
-) -> DataFrame:
+def move_rows(former: Mapping[MoveKey, float], groups: Sequence[Group], totals: Sequence[Any]) -> pa.Table:
     """Rows of `machine_transitions`, without marks.
 
     Parameters
     ----------
-    spark
-        The session.
     former
         The counts so far.
     groups
@@ -86,5 +112,4 @@ def move_rows(
                     following = DEAD_NAME if after == DEAD else state_name(chain, after[0])
                     key = name, state_name(chain, composite_state), age, following, after[1]
                     found[key] = found.get(key, 0.0) + count
-    columns = "subscription string, left_state string, age int, following_state string, following_age int, moves double"
-    return spark.createDataFrame([(*key, moves) for key, moves in found.items()], columns)
+    return of_tuples([(*key, moves) for key, moves in found.items()], _MOVES)

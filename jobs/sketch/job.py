@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.jobs import few
 from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
@@ -169,10 +173,18 @@ class _Builder:
         begin = self.first_segment
         while begin < self.segments:
             number = len(self.plans) - 1
-            self.batch.append(TABLE, self._rows(begin, number), part=str(number))
+            rows = self._few_rows(begin, number)
+            if rows is None:
+                self.batch.append(TABLE, self._rows(begin, number), part=str(number))
+            else:
+                self.batch.append(TABLE, self.batch.marked(TABLE, rows), part=str(number))
             phases.at("measuring sketch_nodes")
             sizings = [plan.sizing for plan in self.plans]
-            found, self.sparse = next_sizes(self._measured(number, begin, finished), sizings, self.sparse)
+            if rows is None:
+                measured = self._measured(number, begin, finished)
+            else:
+                measured = _measured_here(rows, finished)
+            found, self.sparse = next_sizes(measured, sizings, self.sparse)
             if found is None:
                 break
             segment, sizing = found
@@ -187,7 +199,7 @@ class _Builder:
             self.plans.append(Plan(segment + 1, sizing))
             begin = segment + 1
         if self.batch.base_batch != self.batch.batch_id:
-            self.batch.close_rows(TABLE, F.col("segment") >= self.first_segment)
+            self.batch.close_rows(TABLE, [Condition("segment", ">=", self.first_segment)])
         return {
             "events": self.total,
             "segments": self.segments,
@@ -196,18 +208,19 @@ class _Builder:
                 {"from_segment": plan.from_segment, "sizing": json.loads(plan.sizing.to_json())} for plan in self.plans
             ],
             "sparse": {"segments": self.sparse.segments, "most": list(self.sparse.most)},
-            "bytes": sum(self.plans[self._plan_of(segment)].sizing.segment_bytes for segment in range(self.segments)),
+            "bytes": self._bytes(),
         }
 
-    def _plan_of(self, segment: int) -> int:
-        return max(number for number, plan in enumerate(self.plans) if plan.from_segment <= segment)
+    def _bytes(self) -> int:
+        """What the filters of all segments take."""
+        begins = [plan.from_segment for plan in self.plans]
+        ends = [min(end, self.segments) for end in (*begins[1:], self.segments)]
+        counts = [max(0, end - begin) for begin, end in zip(begins, ends, strict=True)]
+        return sum(count * plan.sizing.segment_bytes for count, plan in zip(counts, self.plans, strict=True))
 
-    def _rows(self, begin: int, number: int) -> DataFrame:
-        """The node rows of all segments from `begin` on, built with plan `number`."""
-        sizing = self.plans[number].sizing
-        size = sizing.segment_events
-        plan = SegmentPlan(
-            sizing,
+    def _plan(self, number: int) -> SegmentPlan:
+        return SegmentPlan(
+            self.plans[number].sizing,
             self.configuration.seed,
             self.configuration.keyed,
             self.expressions,
@@ -215,6 +228,21 @@ class _Builder:
             self.stream.stream_id,
             self.batch.batch_id,
         )
+
+    def _few_rows(self, begin: int, number: int) -> pa.Table | None:
+        """As `_rows`, made in the driver's process; None where there are too many events."""
+        first = begin * self.plans[number].sizing.segment_events + 1
+        reader = self.batch.database.direct
+        if reader is None or not few.few_events(self.batch.database, self.total - first + 1):
+            return None
+        phases.at(f"writing {TABLE}")
+        events = _events_read(reader, few.of_stream(self.stream, first, self.total), self.configuration.keyed)
+        return few.table_of(segment_rows(events, self._plan(number)), ROW_SCHEMA)
+
+    def _rows(self, begin: int, number: int) -> DataFrame:
+        """The node rows of all segments from `begin` on, built with plan `number`."""
+        size = self.plans[number].sizing.segment_events
+        plan = self._plan(number)
         cores = self.events.sparkSession.sparkContext.defaultParallelism
         count = self.segments - begin
         per_task = max(1, min(_TASK_EVENTS // size, -(-count // cores)))
@@ -247,6 +275,28 @@ class _Builder:
         for row in rows:
             by_segment.setdefault(row["segment"], {})[row["level"]] = row["mean"]
         return sorted(by_segment.items())
+
+
+def _events_read(reader: StateReader, where: Sequence[Condition], keyed: bool) -> pa.Table:
+    """Events as `segment_rows` takes them."""
+    columns = ["position", "time", "tokens", "name", *(["key"] if keyed else [])]
+    events = reader.rows("events", columns, where)
+    names = events["name"].combine_chunks().cast(pa.string())
+    alone = pa.ListArray.from_arrays(pa.array(np.arange(len(names) + 1, dtype=np.int32)), names)
+    tokens = events["tokens"].combine_chunks()
+    whole = alone if tokens.null_count == len(tokens) else pc.coalesce(tokens, alone)
+    return events.set_column(columns.index("tokens"), "tokens", whole)
+
+
+def _measured_here(rows: pa.Table, finished: int) -> list[tuple[int, dict[int, float]]]:
+    """As `_Builder._measured`, of rows that the driver holds."""
+    by_segment: dict[int, dict[int, float]] = {}
+    for segment, level, distinct in zip(
+        *(rows[name].to_pylist() for name in ("segment", "level", "distinct")), strict=True
+    ):
+        if segment < finished and distinct:
+            by_segment.setdefault(segment, {})[level] = sum(map(float, distinct)) / len(distinct)
+    return sorted(by_segment.items())
 
 
 def _expressions(stream: Publication) -> int:

@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import phases
 from patternlake.jobs.contexts import kept
-from patternlake.jobs.ingest import repeats, steps
+from patternlake.jobs.ingest import few_rows, repeats, steps
 from patternlake.jobs.ingest.batch_counts import Total, totals
 from patternlake.jobs.sources.bad_files import broken, refuse
 from patternlake.jobs.sources.columns import EventColumns
@@ -42,11 +43,14 @@ class EvaluatedRows:
         What they amount to, by reason; None stands for the accepted rows.
     bad_files
         The files that were left out, and what is wrong with each.
+    few
+        The prepared rows in the driver's process, where they were few enough for it.
     """
 
     prepared: DataFrame
     totals: dict[str | None, Total]
     bad_files: dict[str, str]
+    few: pa.Table | None = None
 
     @property
     def refused(self) -> int:
@@ -78,6 +82,7 @@ class Evaluation:
         stack: ExitStack,
         *,
         bad: dict[str, str],
+        few: bool = False,
     ) -> EvaluatedRows:
         """Evaluate the rows of a batch.
 
@@ -93,6 +98,8 @@ class Evaluation:
             Keeps the evaluated rows until it is closed.
         bad
             Files that are known to be bad and left out.
+        few
+            Whether the rows are few enough for the driver's process.
 
         Raises
         ------
@@ -110,8 +117,12 @@ class Evaluation:
                 batch = source.again([file for file in files if file not in bad], schema)
             phases.reads(None)
             phases.at("reading", unit="files" if source.kind == "xes" else phases.ROWS)
-            prepared = stack.enter_context(kept(judge(source.expanded(batch, schema))))
+            judged = judge(source.expanded(batch, schema))
             try:
+                if few:
+                    here = judged.toArrow()
+                    return EvaluatedRows(judged, few_rows.totals(here), bad, here)
+                prepared = stack.enter_context(kept(judged))
                 return EvaluatedRows(prepared, totals(prepared), bad)
             except Exception as error:
                 known = source.explained(error, schema.fieldNames())

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -103,14 +104,15 @@ class _Builder:
         lowest = self._written_by_spark() if panes is None else self._written_by_panes(panes)
         first_pane = batch.source_from // self.windows.pane if self.windows.counted else None
         if last is not None and lowest is not None:
-            replaced = (F.col("kind") == ATTRIBUTE) & (F.col("pane") >= lowest)
+            from_lowest = Condition("pane", ">=", lowest)
+            replaced = [[Condition("kind", "=", ATTRIBUTE), from_lowest]]
             if first_pane is not None:
-                replaced = replaced | ((F.col("kind") == PANE) & (F.col("pane") >= first_pane))
+                replaced.append([Condition("kind", "=", PANE), Condition("pane", ">=", first_pane)])
             before = Condition("from_batch", "<=", batch.batch_id - 1)
-            if self._may_be(VERTICES, before, Condition("pane", ">=", lowest), among("kind", (ATTRIBUTE, PANE))):
-                batch.close_rows(VERTICES, replaced)
-            if self._may_be(EDGES, before, Condition("pane", ">=", lowest)):
-                batch.close_rows(EDGES, F.col("pane") >= lowest)
+            if self._may_be(VERTICES, before, from_lowest, among("kind", (ATTRIBUTE, PANE))):
+                batch.close_rows(VERTICES, *replaced)
+            if self._may_be(EDGES, before, from_lowest):
+                batch.close_rows(EDGES, [from_lowest])
         rows, least, greatest = self._written
         state: Mapping[str, Any] = _NOTHING if last is None else last.state
         return batch.publish(
@@ -130,8 +132,13 @@ class _Builder:
         self._append(rows, EVENT)
         for kind in (ATTRIBUTE, PANE) if self.batch.adopted else ():
             # An earlier run may have written its rows kind by kind, and these not.
-            self._append(rows.where(F.col("kind") == kind), kind)
-        self.batch.append(EDGES, panes.edges(self.db).select("*", *self.batch.marks(EDGES)))
+            few = isinstance(rows, pa.Table)
+            self._append(rows.filter(pc.field("kind") == kind) if few else rows.where(F.col("kind") == kind), kind)
+        edges = panes.edges(self.db)
+        if isinstance(edges, pa.Table):
+            self.batch.append(EDGES, self.batch.marked(EDGES, edges))
+        else:
+            self.batch.append(EDGES, edges.select("*", *self.batch.marks(EDGES)))
         return panes.lowest
 
     def _written_by_spark(self) -> int | None:
@@ -148,9 +155,12 @@ class _Builder:
             lowest = first_pane if lowest is None else lowest
         return lowest
 
-    def _append(self, rows: DataFrame, kind: str) -> None:
+    def _append(self, rows: DataFrame | pa.Table, kind: str) -> None:
         """Append rows of `trend_vertices`, of one kind or of this and others; not where they are there already."""
         if kind in self._there:
+            return
+        if isinstance(rows, pa.Table):
+            self.batch.append(VERTICES, self.batch.marked(VERTICES, rows), part=kind)
             return
         marked = rows.select("*", *self.batch.marks(VERTICES))
         missing = [column for column in TABLE.columns if column.name not in marked.columns]

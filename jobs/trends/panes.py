@@ -22,6 +22,7 @@ from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at, written_in
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
+from patternlake.jobs import few
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.record_batches import columns_of
@@ -138,19 +139,25 @@ class DealtPanes:
         Where it is read.
     ranges
         First and last pane of each task.
+    rows
+        New events and earlier vertices in all of them.
     """
 
     read: PanesRead
     place: Location
     ranges: Sequence[tuple[int, int]]
+    rows: int
 
     @property
     def lowest(self) -> int:
         """The first pane that holds new events."""
         return self.ranges[0][0]
 
-    def vertices(self, db: Database) -> DataFrame:
-        """Rows of `trend_vertices`: new event vertices, and of the panes their attribute vertices and bounds."""
+    def vertices(self, db: Database) -> DataFrame | pa.Table:
+        """Rows of `trend_vertices`: new event vertices, and of the panes their attribute vertices and bounds.
+
+        Of few rows what is made of them, else what makes it.
+        """
         read = self.read
 
         def rows(reader: StateReader, low: int, high: int) -> Iterator[pa.RecordBatch]:
@@ -159,21 +166,23 @@ class DealtPanes:
             if read.windows.counted:
                 yield from pane_rows(read.windows, *read.all_moments(reader, low, high))
 
-        return self._dealt(db, rows, VERTICES_SCHEMA)
+        return self._made(db, rows, VERTICES_SCHEMA)
 
-    def edges(self, db: Database) -> DataFrame:
-        """Rows of `trend_edges`."""
+    def edges(self, db: Database) -> DataFrame | pa.Table:
+        """Rows of `trend_edges`, as `vertices` gives those of vertices."""
         read = self.read
 
         def rows(reader: StateReader, low: int, high: int) -> Iterator[pa.RecordBatch]:
             yield from edge_rows_of_panes(read.layout, read.new(reader, low, high), read.vertices(reader, low, high))
 
-        return self._dealt(db, rows, EDGES_SCHEMA)
+        return self._made(db, rows, EDGES_SCHEMA)
 
-    def _dealt(
+    def _made(
         self, db: Database, rows: Callable[[StateReader, int, int], Iterator[pa.RecordBatch]], schema: pa.Schema
-    ) -> DataFrame:
+    ) -> DataFrame | pa.Table:
         ranges, place = list(self.ranges), self.place
+        if db.direct is not None and few.few_events(db, self.rows):
+            return few.table_of(rows(db.direct, ranges[0][0], ranges[-1][1]), schema)
 
         def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -227,7 +236,7 @@ def _dealt_out(read: PanesRead, reader: DirectReader, parallelism: int) -> Dealt
     ends = np.searchsorted(before, [high for _, high in equal_shares(int(rows.sum()), tasks)])
     begins = np.concatenate([[0], ends[:-1]])
     ranges = [(int(panes[begin]), int(panes[end - 1])) for begin, end in zip(begins, ends, strict=True) if begin < end]
-    return DealtPanes(read, location_of(*reader.place), ranges)
+    return DealtPanes(read, location_of(*reader.place), ranges, int(rows.sum()))
 
 
 def _former(last: Publication) -> tuple[Condition, ...]:

@@ -10,6 +10,8 @@ import pytest
 from rich.console import Console
 
 import patternlake
+from patternlake.jobs import few
+from patternlake.jobs.ingest import job as ingest_job
 from patternlake.jobs.progress import reporting
 from patternlake.jobs.progress.reporting import ShownProgress
 
@@ -53,6 +55,9 @@ def test_a_run_shows_its_phases_with_the_rows_of_each(
         begin(work, phase, unit)
 
     monkeypatch.setattr(reporting._Work, "at", at)
+    # Of few events the driver takes care: there would be no rows of tasks.
+    monkeypatch.setattr(few, "FEW_EVENTS", -1)
+    monkeypatch.setattr(ingest_job, "_FEW_BYTES", -1)
     before = spark.sparkContext.getJobTags()
     screen = Console(file=io.StringIO(), force_terminal=True, width=200)
     with ShownProgress(screen, spark) as shown:

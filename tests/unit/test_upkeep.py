@@ -33,7 +33,7 @@ class Files:
         self.database = Database(spark, "d", str(folder), folder_on_disk=str(folder), direct=reader)
         self.asked: list[tuple[Any, ...]] = []
         for name in ("compact", "vacuum"):
-            monkeypatch.setattr(writes, name, lambda spark, *given, name=name: self.asked.append((name, *given)))
+            monkeypatch.setattr(writes, name, lambda spark, *given, name=name, **how: self.asked.append((name, *given)))
 
     def write(self, table: str, files: int, **partition: Any) -> None:
         """Write some files of one row into a partition; none at all makes the table."""

@@ -1,0 +1,83 @@
+"""Batches of few events: read, worked on and written in the driver's process, which takes less than to plan tasks.
+
+What is made of the rows is what tasks make of them, by the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.state_reader import Condition, between, written_in
+from patternlake.delta_tables.tables.publications import Publication
+from patternlake.udfs.blocks import block_of
+from patternlake.udfs.partitions import partitions
+
+FEW_EVENTS = 250_000
+"""Events of a batch that the driver takes in for itself, at most."""
+FEW_BYTES = 16 << 20
+"""Bytes of files of remembered state that it reads for them, at most."""
+
+
+def few_events(db: Database, count: int) -> bool:
+    """Whether the driver takes in a batch of so many events for itself."""
+    return db.direct is not None and count <= FEW_EVENTS
+
+
+def few_bytes(db: Database, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+    """Whether the driver reads rows of a table, or some of their columns, for itself."""
+    return db.direct is not None and db.direct.size(table, where, columns) <= FEW_BYTES
+
+
+def of_stream(publication: Publication, first: int, last: int) -> list[Condition]:
+    """The conditions on the published events of a stream at the positions first to last, both included."""
+    mine = Condition("stream_id", "=", publication.stream_id)
+    written = written_in(publication.base_batch, publication.batch_id)
+    blocks = between("block", block_of(max(1, first)), block_of(max(1, last)))
+    return [mine, *written, *blocks, *between("position", first, last)]
+
+
+def in_partition_order(events: pa.Table, remembered: pa.Table | None, by: Sequence[str]) -> pa.Table:
+    """Events and what is remembered of their partitions, partition by partition.
+
+    Parameters
+    ----------
+    events
+        Rows with a column ``part``.
+    remembered
+        Rows with a column ``part``, other columns or both; those of partitions without events are left out.
+    by
+        Columns of whole numbers or moments by which the events of a partition are ordered, none of them NULL.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns of both, NULL where rows don't have them; of each partition first what is remembered.
+    """
+    count = events.num_rows
+    rows = events if remembered is None else pa.concat_tables([events, remembered], promote_options="default")
+    if not count:
+        return rows.slice(0, 0)
+    part = rows["part"].combine_chunks()
+    codes, _ = partitions(part, len(part[0]))
+    is_event = np.arange(rows.num_rows) < count
+    keys = [_numbers(rows[name]) for name in by]
+    order = np.lexsort((*reversed(keys), is_event, codes))
+    wanted = np.isin(codes, np.unique(codes[:count]))
+    return rows.take(pa.array(order[wanted[order]]))
+
+
+def table_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """What a task would give to Spark, as one table."""
+    return pa.Table.from_batches(list(batches), schema).combine_chunks()
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    plain = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+    found: NDArray[np.int64] = pc.fill_null(plain, 0).to_numpy()
+    return found

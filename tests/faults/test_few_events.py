@@ -1,0 +1,40 @@
+"""Batches of few events are worked on in the driver, others by tasks of Spark: the tables get the same rows."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from patternlake.jobs import few
+from patternlake.jobs.ingest import job as ingest
+from tests.faults.interrupted import Writes
+from tests.faults.lakes import STEPS, History
+
+pytestmark = pytest.mark.usefixtures("lakes_of_a_test")
+
+COMPARED = [
+    pytest.param(step, id=step, marks=[] if step == "ingest" else [pytest.mark.slow])
+    for step, given in STEPS.items()
+    if given.job != "alerts"
+]
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
+    return History(spark, tmp_path_factory.mktemp("few"))
+
+
+@pytest.mark.parametrize("step", COMPARED)
+def test_tasks_of_spark_write_what_the_driver_writes_of_few_events(
+    history: History, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = STEPS[step]
+    by_the_driver = history.after(step)
+    monkeypatch.setattr(few, "FEW_EVENTS", -1)
+    monkeypatch.setattr(ingest, "_FEW_BYTES", -1)
+    lake = history.copy(given.before)
+    lake.prepare(given)
+    with Writes().watched() as writes:
+        lake.run(given.job, given.object, rebuild=given.rebuild)
+    assert sorted(writes.done) == sorted(by_the_driver.writes)
+    assert lake.rows() == by_the_driver.rows
