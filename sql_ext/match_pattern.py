@@ -169,6 +169,7 @@ FUNCTION = TableFunction(
         "bindings": "MAP<STRING, ARRAY<BIGINT>>",
         "final": "BOOLEAN",
         "truncated": "BOOLEAN",
+        "values": "MAP<STRING, STRING>",
     },
     comment="Exact matches of a pattern in a stream",
     plan=_plan,
@@ -223,7 +224,7 @@ def match_pattern(
     -------
     DataFrame
         ``match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time
-        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN``.
+        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN, values MAP<STRING, STRING>``.
 
     Raises
     ------

@@ -191,6 +191,7 @@ RETURNS = {
         ("bindings", "map<string,array<bigint>>"),
         ("final", "boolean"),
         ("truncated", "boolean"),
+        ("values", "map<string,string>"),
     ],
     "explain_pattern('worked', 'A ; B')": [("line", "int"), ("plan", "string"), ("cost", "double"), ("rows", "double")],
 }

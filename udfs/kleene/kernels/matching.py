@@ -16,7 +16,7 @@ import numpy as np
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import BoolArray, Events, Stream, stream_of
-from patternlake.udfs.kleene.kernels import bindings, combining
+from patternlake.udfs.kleene.kernels import aggregates, bindings, combining
 from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.collecting import EVENTS_AT_ONCE, MOST_WAYS, Collected, Limits, collected, counted
 from patternlake.udfs.kleene.kernels.comparisons import Comparison
@@ -38,6 +38,8 @@ MOST_COUNTED = 1 << 40
 """Rows that can be counted where they must be listed for it: more than fit anywhere."""
 ROWS_AT_ONCE = 1 << 21
 """Partial matches that a join may give before the range is cut."""
+EVERY = Limits(MOST_COUNTED, enough=False, first=False, events=MOST_COUNTED)
+"""Of all matches none is left out."""
 
 
 @dataclass
@@ -146,11 +148,17 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
 class _PlannedLinearization:
     """A linearization, ready to be matched."""
 
+    pattern: KleenePattern
     layout: Layout
     plan: Plan
     picks: Mapping[int, int]
     begins: BoolArray | None
     compared: dict[int, Comparison | None] = field(default_factory=dict)
+
+    @property
+    def filtered(self) -> bool:
+        """Whether some of what is collected may be no match in the end."""
+        return bool(self.layout.linearization.gaps or self.pattern.aggregate_conditions)
 
 
 class _Keeper:
@@ -188,7 +196,7 @@ class _Keeper:
         One more than the rows asked for says that there are too many, and holds the first ones where matches are found
         in the order of the answer and none is taken away later.
         """
-        kept_all = not linearization.layout.linearization.gaps and linearization.begins is None
+        kept_all = not linearization.filtered and linearization.begins is None
         first = in_order and linearization.layout.total and not linearization.layout.pairs
         if kept_all and (first or not self.truncate):
             return Limits(self.most + 1, enough=True, first=self.truncate, events=bindings.MOST_BOUND)
@@ -216,7 +224,7 @@ def _linearizations(pattern: KleenePattern, plan: Plan | None, begins: BoolArray
         own = restricted(tree, frozenset(linearization.operands))
         assert own is not None
         picks = {slot: layout.slots[slot].count for slot in layout.of_kind("pick")}
-        found.append(_PlannedLinearization(layout, own, picks, begins))
+        found.append(_PlannedLinearization(pattern, layout, own, picks, begins))
     return found
 
 
@@ -345,13 +353,14 @@ def _matches_of(
     else:
         table = table.take(_in_range(joiner, table))
     for low, high in _shares(joiner, table):
-        for some in collected(joiner, table.take(slice(low, high)), limits):
-            found = some.take(free_of_negated(joiner, some)) if linearization.layout.linearization.gaps else some
-            yield (
-                found
-                if linearization.begins is None
-                else found.take(linearization.begins[stream.source[found.first()]])
-            )
+        for found in collected(joiner, table.take(slice(low, high)), limits):
+            if linearization.begins is not None:
+                found = found.take(linearization.begins[stream.source[found.first()]])
+            if linearization.layout.linearization.gaps:
+                found = found.take(free_of_negated(joiner, found))
+            if linearization.pattern.aggregate_conditions:
+                found = found.take(aggregates.holding(linearization.pattern, stream, linearization.layout, found))
+            yield found
 
 
 def _cut(
@@ -376,6 +385,9 @@ def _cut(
 
 def _counted(linearization: _PlannedLinearization, stream: Stream, begin: int, end: int) -> int:
     """How many rows a linearization has whose first event lies in a range."""
+    if linearization.pattern.aggregate_conditions:
+        listed = _matches_of(linearization, stream, begin, end, Work(), EVERY)
+        return sum(combining.total_of(found, linearization.picks) for found in listed)
     joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared)
     try:
         if isinstance(linearization.plan, Join):
@@ -395,11 +407,8 @@ def _counted(linearization: _PlannedLinearization, stream: Stream, begin: int, e
         found = counted(joiner, table.take(_in_range(joiner, table)))
         if found is not None:
             return found
-    every = Limits(MOST_COUNTED, enough=False, first=False, events=MOST_COUNTED)
-    return sum(
-        combining.total_of(found, linearization.picks)
-        for found in _matches_of(linearization, stream, begin, end, Work(), every)
-    )
+    listed = _matches_of(linearization, stream, begin, end, Work(), EVERY)
+    return sum(combining.total_of(found, linearization.picks) for found in listed)
 
 
 def _in_range(joiner: Joiner, table: Table) -> BoolArray:

@@ -147,6 +147,8 @@ def explained(pattern: KleenePattern, choice: Planned) -> list[PlanLine]:
             lines.append(PlanLine(f"  then {operand.text}: none in its gap{_tests(pattern, operand.name)}", None, None))
         elif operand.counted:
             lines.append(PlanLine(f"  last {operand.text}: its combinations", None, None))
+    for condition in pattern.aggregate_conditions:
+        lines.append(PlanLine(f"  last {condition.text}: of whole matches", None, None))
     for other in choice.alternatives:
         text = f"alternative {plan_text(pattern, other.plan)} ({other.name})"
         lines.append(PlanLine(text, other.cost, other.rows))
