@@ -19,10 +19,11 @@ from naive.kleene_random import TYPES, Pattern, random_events, random_plan
 
 from patternlake.udfs.errors import PatternError, PredicateError
 from patternlake.udfs.kleene.kernels.aggregates import values_of
-from patternlake.udfs.kleene.kernels.matching import Work, count_matches, match_events
+from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import explained, planned
 from patternlake.udfs.kleene.plans.trees import forced_plan
+from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.expressions import to_sql
 
 WORKED = [

@@ -6,6 +6,7 @@ Source: `aggregate_conditions`: judged of whole matches, beside ``!X``, never st
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import perf_counter
 
 import numpy as np
 
@@ -15,13 +16,16 @@ from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.work import Work, aggregate
 from patternlake.udfs.language.predicate.aggregates import aggregated
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Aggregate
 from patternlake.udfs.language.predicate.predicates import Reference, evaluate
 
 
-def holding(pattern: KleenePattern, stream: Stream, layout: Layout, matches: Collected) -> BoolArray:
+def holding(
+    pattern: KleenePattern, stream: Stream, layout: Layout, matches: Collected, work: Work | None = None
+) -> BoolArray:
     """bool[k]: the matches for which all conditions on aggregates hold.
 
     Parameters
@@ -30,10 +34,13 @@ def holding(pattern: KleenePattern, stream: Stream, layout: Layout, matches: Col
         What is matched.
     layout, matches
         Of one linearization; an operand with aggregates has no pick.
+    work
+        Is told how many matches are left at each condition.
     """
     holds = np.ones(len(matches), np.bool_)
     made: dict[Aggregate, Column] = {}
-    for condition in pattern.aggregate_conditions:
+    for number, condition in enumerate(pattern.aggregate_conditions):
+        begun = perf_counter()
         # The operands that it compares aggregates with take one event: all matches of a linearization have it, or none.
         if all(operand in layout.of_operand for operand in condition.operands.values()):
             columns: dict[Reference, Column] = {}
@@ -46,6 +53,8 @@ def holding(pattern: KleenePattern, stream: Stream, layout: Layout, matches: Col
                     made[one] = _aggregated(one, stream.columns, match, events, len(matches))
                 columns[reference] = made[one]
             holds &= evaluate(condition.predicate, columns.__getitem__).true
+        if work is not None:
+            work.add(aggregate(number), int(holds.sum()), perf_counter() - begun)
     return holds
 
 
