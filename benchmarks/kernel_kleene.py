@@ -28,11 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from patternlake.udfs.kleene.events import Events
-from patternlake.udfs.kleene.kernels.matching import Work, count_matches, match_events
+from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import planned
 from patternlake.udfs.kleene.plans.trees import NAMED, Plan, forced_plan, named_plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse

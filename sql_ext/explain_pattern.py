@@ -1,34 +1,86 @@
-"""The function `explain_pattern`: the plan that `match_pattern` would take, with what it is expected to cost."""
+"""The function `explain_pattern`: the plan that `match_pattern` would take, with what it is expected to cost.
+
+With ``analyze => true`` the events are matched along it as `match_pattern` would, and what each node gave and took
+stands beside; matches are counted and let go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.match_pattern import columns_read, conditions, events_here, portions, request_of
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.stream_facts import facts_of
+from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.kleene.request import explain
+from patternlake.udfs.kleene.request import explain, parse_request
+from patternlake.udfs.kleene.task import observe_partitions
+from patternlake.udfs.kleene.work import Work, work_of
+from patternlake.udfs.limits import WHOLE_EVENTS
+from patternlake.udfs.partition_values import fit_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_ROWS = pa.schema([("line", pa.int32()), ("plan", pa.string()), ("cost", pa.float64()), ("rows", pa.float64())])
+_ROWS = pa.schema(
+    [
+        ("line", pa.int32()),
+        ("plan", pa.string()),
+        ("cost", pa.float64()),
+        ("rows", pa.float64()),
+        ("actual_rows", pa.float64()),
+        ("actual_seconds", pa.float64()),
+    ]
+)
+_WORK = "key STRING, rows STRING, seconds DOUBLE"
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
-    lines = explain(arguments, facts.published, facts.known, facts.counts)
+    given = {name: value for name, value in arguments.items() if name != "analyze"}
+    # What is wrong with the call is said before anything is matched.
+    lines = explain(given, facts.published, facts.known, facts.counts)
+    if arguments["analyze"]:
+        work = _work(lake, {**given, "key": None, "from_time": None, "to_time": None}, facts)
+        lines = explain(given, facts.published, facts.known, facts.counts, work)
     rows = [
-        {"line": number, "plan": line.text, "cost": line.cost, "rows": line.rows}
+        {
+            "line": number,
+            "plan": line.text,
+            "cost": line.cost,
+            "rows": line.rows,
+            "actual_rows": None if line.done is None else float(line.done.rows),
+            "actual_seconds": None if line.done is None else line.done.seconds,
+        }
         for number, line in enumerate(lines, start=1)
     ]
     # What `maintain` tells of attributes changes costs, and is no publication.
     return Answer(pa.Table.from_pylist(rows, _ROWS), lasting=False)
+
+
+def _work(lake: Lake, arguments: dict[str, Any], facts: StreamFacts) -> Work:
+    """What matching does, here or in Spark's tasks, as `match_pattern` would choose."""
+    request = request_of(arguments, facts, whole=True)
+    where, compiled = conditions(request, arguments), parse_request(request["text"])
+    columns = columns_read(compiled, None)
+    if lake.small("events", where) and fit_here(request["partition"]):
+        rows = events_here(lake.reader.rows("events", columns, where), request, None)
+        if request["partition"] or len(rows[event_rows.PART]) <= WHOLE_EVENTS:
+            return work_of(observe_partitions(compiled, 0, rows))
+    request = request_of(arguments, facts, whole=False)
+    text, low = request["text"], request["low"]
+
+    def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        yield from observe_partitions(parse_request(text), portion + low, rows)
+
+    events = lake.apart().frame("events", where).select(*columns)
+    given = portions(events, request, arguments)
+    return work_of(iter([tasks.dealt(given, request["high"] - low + 1, task, _WORK).toArrow()]))
 
 
 FUNCTION = TableFunction(
@@ -39,8 +91,16 @@ FUNCTION = TableFunction(
         Parameter("params", "MAP<STRING, STRING>", None),
         Parameter("plan", "STRING", None),
         Parameter("as_of", "TIMESTAMP", None),
+        Parameter("analyze", "BOOLEAN", False),
     ),
-    columns={"line": "INT", "plan": "STRING", "cost": "DOUBLE", "rows": "DOUBLE"},
+    columns={
+        "line": "INT",
+        "plan": "STRING",
+        "cost": "DOUBLE",
+        "rows": "DOUBLE",
+        "actual_rows": "DOUBLE",
+        "actual_seconds": "DOUBLE",
+    },
     comment="The plan of a pattern, and its costs",
     plan=_plan,
 )
@@ -53,6 +113,7 @@ def explain_pattern(
     params: Mapping[str, object] | None = None,
     plan: str | None = None,
     as_of: datetime | str | None = None,
+    analyze: bool = False,
 ) -> DataFrame:
     """Show the plan that `match_pattern` would take.
 
@@ -70,15 +131,20 @@ def explain_pattern(
         A plan to take instead of the cheapest.
     as_of
         Moment whose state answers; without a zone it is in the session's.
+    analyze
+        Match the pattern along the plan, and say what each node gave and took.
 
     Returns
     -------
     DataFrame
-        ``line INT, plan STRING, cost DOUBLE, rows DOUBLE``.
+        ``line INT, plan STRING, cost DOUBLE, rows DOUBLE, actual_rows DOUBLE, actual_seconds DOUBLE``.
 
     Raises
     ------
     PatternLakeError
         What is wrong with the call.
     """
-    return call(FUNCTION, spark, {"stream": stream, "pattern": pattern, "params": params, "plan": plan, "as_of": as_of})
+    given = {
+        "stream": stream, "pattern": pattern, "params": params, "plan": plan, "as_of": as_of, "analyze": analyze
+    }  # fmt: skip
+    return call(FUNCTION, spark, given)

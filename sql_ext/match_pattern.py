@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
@@ -39,32 +40,37 @@ _RANK = "rank"
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
-    request = _request(arguments, facts, whole=True)
-    names = None if request["ranked"] else request["names"]
-    where = event_rows.of_stream(
-        request["number"],
-        request["base"],
-        request["batch"],
-        names=names,
-        from_time=arguments["from_time"],
-        to_time=arguments["to_time"],
-    )
+    request = request_of(arguments, facts, whole=True)
+    where = conditions(request, arguments)
     compiled = parse_request(request["text"])
     told = tell_unseen(compiled.pattern.asked_names, facts.counts)
-    columns = _columns(compiled, arguments["key"])
+    columns = columns_read(compiled, arguments["key"])
     if lake.small("events", where) and fit_here(request["partition"]):
-        rows = _here(lake.reader.rows("events", columns, where), request, arguments["key"])
+        rows = events_here(lake.reader.rows("events", columns, where), request, arguments["key"])
         if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
             return Answer(pa.concat_tables(match_partitions(compiled, 0, rows)), lasting=not told)
-    request = _request(arguments, facts, whole=False)
+    request = request_of(arguments, facts, whole=False)
     return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments), lasting=not told)
 
 
-def _request(arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool) -> dict[str, Any]:
+def request_of(arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool) -> dict[str, Any]:
+    """What `check_request` says of a call; `whole`: nothing is dealt out."""
     return check_request(arguments, facts.published, facts.known, facts.counts, whole=whole)
 
 
-def _columns(compiled: KleeneRequest, key: str | None) -> tuple[str, ...]:
+def conditions(request: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[Condition]:
+    """Which events are read."""
+    return event_rows.of_stream(
+        request["number"],
+        request["base"],
+        request["batch"],
+        names=None if request["ranked"] else request["names"],
+        from_time=arguments["from_time"],
+        to_time=arguments["to_time"],
+    )
+
+
+def columns_read(compiled: KleeneRequest, key: str | None) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
     pattern = compiled.pattern
     read = set(pattern.columns) | set(pattern.partition)
@@ -72,7 +78,7 @@ def _columns(compiled: KleeneRequest, key: str | None) -> tuple[str, ...]:
     return (*_ALWAYS, *built_in, *(("attributes",) if read - BUILT_IN.keys() else ()))
 
 
-def _here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> dict[str, pa.Array]:
+def events_here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> dict[str, pa.Array]:
     """Events that are here already, of the key that is asked for."""
     columns = request["partition"]
     if key is not None and not columns:
@@ -83,25 +89,28 @@ def _here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> dict[s
     return columns_of(rows)
 
 
-def _dealt(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:
-    """Events as portions, matched by Spark's tasks."""
-    text, columns, low, high = (request[name] for name in ("text", "partition", "low", "high"))
-    key = arguments["key"]
+def portions(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:
+    """Events with their `PORTION`."""
+    columns, key = request["partition"], arguments["key"]
     if key is not None and not columns:
         events = events.where(F.col("key") == F.lit(key))
     events = event_rows.partitioned(events, columns)
-    if columns:
-        if key is not None:
-            events = event_rows.with_key(events, key)
-        given = events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(high + 1)).cast("int"))
-    else:
-        given = _blocks(events, request)
+    if not columns:
+        return _blocks(events, request)
+    if key is not None:
+        events = event_rows.with_key(events, key)
+    return events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(request["high"] + 1)).cast("int"))
+
+
+def _dealt(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:
+    """Events as portions, matched by Spark's tasks."""
+    text, low, high = (request[name] for name in ("text", "low", "high"))
 
     def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         yield from match_partitions(parse_request(text), portion + low, rows)
 
-    found = tasks.dealt(given, high - low + 1, task, FUNCTION.schema)
-    return found if columns or request["width"] is None else _numbered(found, parse_request(text))
+    found = tasks.dealt(portions(events, request, arguments), high - low + 1, task, FUNCTION.schema)
+    return found if request["partition"] or request["width"] is None else _numbered(found, parse_request(text))
 
 
 def _blocks(events: DataFrame, request: Mapping[str, Any]) -> DataFrame:
@@ -170,6 +179,7 @@ FUNCTION = TableFunction(
         "bindings": "MAP<STRING, ARRAY<BIGINT>>",
         "final": "BOOLEAN",
         "truncated": "BOOLEAN",
+        "values": "MAP<STRING, STRING>",
     },
     comment="Exact matches of a pattern in a stream",
     plan=_plan,
@@ -224,7 +234,7 @@ def match_pattern(
     -------
     DataFrame
         ``match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time
-        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN``.
+        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN, values MAP<STRING, STRING>``.
 
     Raises
     ------

@@ -19,6 +19,9 @@ Readings chosen where SPEC 3 leaves room:
   ones is not taken; a kept one is never dropped again. A last ``+`` or ``*`` collects to the end of the window, under
   ``strict`` to the first event that does not qualify. Of several linearizations' matches with one start, the one with
   the least positions counts, the first in text order among equals.
+- A conjunct with aggregates, such as ``COUNT(b.x) > 2``, is asked of whole matches, as ``!X`` is: it says which count,
+  and never what is collected. An operand without events has a COUNT of 0, all else of it is NULL; a conjunct that names
+  another operand besides does not apply where that has no event.
 - ``after_match`` means nothing under ``skip_till_any``.
 - Rows are ordered by the positions of their events in the order of events, then by operand in text order.
 """
@@ -31,9 +34,10 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise, product
 from typing import Any
 
-from naive.predicates import call, judge
+from naive.aggregates import aggregate
+from naive.predicates import call, judge, value
 
-from patternlake.udfs.language.predicate.expressions import EqualAlong
+from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong, Expression, Field, to_sql
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, parse_predicate
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.query import operands as language_operands
@@ -106,9 +110,11 @@ class Asked:
         }
         conjuncts: tuple[Predicate, ...] = ()
         if query.where is not None:
-            conjuncts = bind(parse_predicate(query.where), replace(scope, operands=named.names)).conjuncts
+            read = parse_predicate(query.where)
+            conjuncts = bind(read, replace(scope, operands=named.names, aggregates=True)).conjuncts
         self.along = [part.root.attribute for part in conjuncts if isinstance(part.root, EqualAlong)]
-        self.conjuncts = [part for part in conjuncts if not isinstance(part.root, EqualAlong)]
+        self.totals = [part for part in conjuncts if aggregates_in(part.root)]
+        self.conjuncts = [p for p in conjuncts if not isinstance(p.root, EqualAlong) and p not in self.totals]
         self.linearizations = list(dict.fromkeys(self.linearizations_of(query.pattern)))
 
     def linearizations_of(self, node: tree.Node) -> list[Linearization]:
@@ -249,6 +255,31 @@ class Asked:
         equal = all(self.equal([number, other]) for other in everything)
         return equal and all(self.holds(part, {**kept, name: (number,)}) for part in conjuncts)
 
+    def aggregated(self, part: Aggregate, kept: Mapping[str, Sequence[int]]) -> Any:
+        """The value of an aggregate over the kept events of its operand."""
+        (name,) = Predicate(part).operands
+        rows = [{r: self.events[n].column(r.column) for r in Predicate(part).references} for n in kept.get(name, ())]
+        return aggregate(part.function, [value(part.argument, row) for row in rows])
+
+    def totalled(self, kept: Assignment) -> bool:
+        """Whether all conjuncts with aggregates hold for a whole match."""
+        for conjunct in self.totals:
+            others = bare_references(conjunct.root)
+            if any(not kept.get(reference.operand or "") for reference in others):
+                continue
+            row: dict[Any, Any] = {part: self.aggregated(part, kept) for part in aggregates_in(conjunct.root)}
+            row |= {r: self.events[kept[r.operand or ""][0]].column(r.column) for r in others}
+            if judge(conjunct.root, row) is not True:
+                return False
+        return True
+
+    def values(self, row: Row) -> dict[str, Any]:
+        """Each aggregate of the query for one answer, by its text."""
+        number = {event.position: n for n, event in enumerate(self.events)}
+        kept = {name: [number[position] for position in positions] for name, positions in row.items()}
+        parts = dict.fromkeys(part for conjunct in self.totals for part in aggregates_in(conjunct.root))
+        return {to_sql(part): self.aggregated(part, kept) for part in parts}
+
     def every(self) -> list[Assignment]:
         """skip_till_any."""
         found = []
@@ -257,7 +288,7 @@ class Asked:
                 whole = (
                     any(kept.values()) and self.valid(linearization, kept) and not self.can_grow(linearization, kept)
                 )
-                if whole and self.free(linearization, kept):
+                if whole and self.free(linearization, kept) and self.totalled(kept):
                     found.append(kept)
         return found
 
@@ -300,7 +331,7 @@ class Asked:
                 break
         if not any(kept.values()) or any(len(kept[name]) < self.operands[name].least for name in names):
             return None
-        return kept if self.free(linearization, kept) else None
+        return kept if self.free(linearization, kept) and self.totalled(kept) else None
 
     def per_start(self, strict: bool, past_last: bool) -> list[Assignment]:
         """skip_till_next and strict."""
@@ -343,6 +374,19 @@ def _operand(operand: language_operands.Operand) -> Operand:
     return Operand(operand.name, operand.event.name, least, most)
 
 
+def aggregates_in(root: Expression) -> list[Aggregate]:
+    """The aggregates of a tree, in text order."""
+    return [part for part in root.walk() if isinstance(part, Aggregate)]
+
+
+def bare_references(root: Expression) -> list[Reference]:
+    """What a tree refers to outside of its aggregates."""
+    if isinstance(root, Aggregate):
+        return []
+    own = [root.reference] if isinstance(root, Field) else []
+    return [*own, *(reference for part in root.children() for reference in bare_references(part))]
+
+
 def interleaved(linearizations: Sequence[Linearization]) -> list[Linearization]:
     """All merges of some linearizations that keep the order of each."""
     if not any(linearizations):
@@ -366,6 +410,24 @@ def matches(
 ) -> list[Row]:
     """All rows of one partition, in their order."""
     asked = Asked(text, events, types, parameters)
+    return answer(asked, policy, after_match)
+
+
+def answer(asked: Asked, policy: str, after_match: str) -> list[Row]:
+    """All rows of one partition, in their order."""
     if policy == "skip_till_any":
         return asked.rows(asked.every())
     return asked.rows(asked.per_start(policy == "strict", after_match == "past_last"))
+
+
+def valued(
+    text: str,
+    events: Sequence[Event],
+    types: Mapping[str, str] | None = None,
+    *,
+    policy: str = "skip_till_any",
+    after_match: str = "next",
+) -> list[tuple[Row, dict[str, Any]]]:
+    """As `matches`, each row with the values of the query's aggregates."""
+    asked = Asked(text, events, types)
+    return [(row, asked.values(row)) for row in answer(asked, policy, after_match)]

@@ -36,10 +36,19 @@ KEYWORDS = ("A", "network_partition", "where_events")
 class Pattern:
     """A random pattern as text.
 
-    `scan`: without ``&``, for the policies that scan.
+    `scan`: without ``&``, for the policies that scan. `aggregated`: how often a condition on an aggregate is drawn,
+    where an operand is repeated.
     """
 
-    def __init__(self, rng: random.Random, *, scan: bool = False, most: int = 4, names: Sequence[str] = "ABC") -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        *,
+        scan: bool = False,
+        most: int = 4,
+        names: Sequence[str] = "ABC",
+        aggregated: float = 0.2,
+    ) -> None:
         self.rng = rng
         self.taken = names
         self.scan = scan
@@ -53,6 +62,10 @@ class Pattern:
         where = [part for _ in range(rng.choice([0, 1, 1, 2, 3])) if (part := self.conjunct())]
         if rng.random() < 0.15:
             where.append(f"[{rng.choice(['s', 'n'])}]")
+        # Drawn apart, so that a seed gives the same pattern with and without.
+        own = random.Random(body)
+        while own.random() < aggregated and (part := self.aggregate(own)):
+            where.insert(own.randint(0, len(where)), part)
         text = body
         if define:
             text += " DEFINE " + ", ".join(define)
@@ -146,6 +159,31 @@ class Pattern:
         if index < 0.8:
             return "1 < 2"
         return f"{a}.{column} {sign} {b}.{column}"
+
+    def aggregate(self, rng: random.Random) -> str:
+        """A conjunct over aggregates, perhaps beside a plain operand; nothing where no operand is repeated."""
+        repeated = [name for name in self.names if self.repeated[name]]
+        if not repeated:
+            return ""
+        name, other = rng.choice(repeated), rng.choice(repeated)
+        plain = [each for each in self.names if not self.repeated[each]]
+        sign, column = rng.choice(SIGNS), rng.choice("xn")
+        function = rng.choice(["COUNT", "COUNT", "SUM", "SUM", "MIN", "MAX", "AVG", "FIRST", "LAST"])
+        one = f"{function}({name}.{column})"
+        kind = rng.random()
+        if kind < 0.35:
+            return f"{one} {sign} {rng.randint(0, 4)}"
+        if kind < 0.45 and plain:
+            return f"{one} {sign} 2 * {rng.choice(plain)}.n"
+        if kind < 0.6:
+            return f"{one} {sign} {rng.choice(['COUNT', 'MAX', 'LAST'])}({other}.n)"
+        if kind < 0.7:
+            return f"{rng.choice(['MIN', 'MAX', 'FIRST', 'LAST'])}({name}.s) {sign} 'b'"
+        if kind < 0.8:
+            return f"MAX(t({name})) - MIN(t({name})) {sign} 2 MILLISECOND"
+        if kind < 0.9:
+            return f"SUM({name}.n * {name}.n + 1) {sign} 4"
+        return f"(COUNT({name}.{column}) {sign} 1 OR {one} IS NULL)"
 
 
 def random_plan(rng: random.Random, names: Sequence[str]) -> str:

@@ -13,24 +13,26 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from patternlake.udfs.language.predicate.expressions import Call, Case, Cast, Expression, Field, Literal
-from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.language.predicate.expressions import Aggregate, Call, Case, Cast, Expression, Field, Literal
 
 EPOCH = dt.datetime(1970, 1, 1)
 
 
-def judge(expression: Expression, row: Mapping[Reference, Any]) -> bool | None:
+def judge(expression: Expression, row: Mapping[Any, Any]) -> bool | None:
     """TRUE, FALSE or NULL."""
     result = value(expression, row)
     assert result is None or isinstance(result, bool)
     return result
 
 
-def value(expression: Expression, row: Mapping[Reference, Any]) -> Any:
+def value(expression: Expression, row: Mapping[Any, Any]) -> Any:
+    """The value of a tree, from those of its references and of its aggregates."""
     if isinstance(expression, Literal):
         return literal(expression.type, expression.value)
     if isinstance(expression, Field):
         return row[expression.reference]
+    if isinstance(expression, Aggregate):
+        return row[expression]
     if isinstance(expression, Cast):
         return cast(value(expression.argument, row), expression.to)
     if isinstance(expression, Case):

@@ -13,7 +13,7 @@ from naive.kleene import Event, matches
 from naive.kleene_kernels import compiled
 from naive.kleene_random import KEYWORDS as WORDS
 from naive.kleene_random import TYPES, Pattern, random_events, random_plan
-from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, letters, moment, shared
+from sql.sketch_lake import DATABASE, E, SketchLake, Stream, by_tasks, call, letters, moment, shared
 
 from patternlake.udfs.errors import PatternError
 
@@ -104,6 +104,16 @@ KEYED = [
 
 def keyed(lake: SketchLake) -> Stream:
     return published(lake, "kleene keyed", KEYED, key="who", attributes={"x": "double", "s": "string"})
+
+
+def test_aggregates_say_which_matches_count_and_come_back_as_values(lake: SketchLake) -> None:
+    stream = keyed(lake)
+    text = "A+ ; B WHERE SUM(A.x) >= 1 AND COUNT(A.s) < 3 AND MIN(A.s) = 'u' PARTITION BY key"
+    rows, plain = lake.ask([pattern(stream, text), pattern(stream, "A ; B PARTITION BY key", key="É")])
+    expected = {"SUM(A.x)": "1.0", "COUNT(A.s)": "1", "MIN(A.s)": "u"}
+    told = [(row["key"], row["last_position"], row["values"]) for row in rows]
+    assert told == [(None, 4, {**expected, "SUM(A.x)": "2.0"}), ("k", 3, expected), ("k", 7, expected)]
+    assert [row["values"] for row in plain] == [{}]
 
 
 def test_partitions_are_matched_apart_and_null_is_one(lake: SketchLake) -> None:
@@ -320,6 +330,24 @@ def test_the_plan_is_shown_with_its_steps_and_never_changes_the_rows(lake: Sketc
     answers = bound(lake, [pattern(stream, text, plan=plan) for plan in plans])
     assert answers[0]
     assert all(answer == answers[0] for answer in answers)
+
+
+def test_a_plan_that_is_tried_says_what_it_gave(lake: SketchLake) -> None:
+    stream = published(lake, "kleene plans", letters("AAABAACBABC"))
+    text = "A ; B+ ; !A AS no ; C WHERE COUNT(B.position) > 1 WITHIN 9 EVENTS"
+    asked = f"SELECT * FROM {call('explain_pattern', stream.name, text, plan='left', analyze=True)}"
+    here = lake.rows(asked)
+    with by_tasks(lake.spark):
+        elsewhere = lake.rows(asked)
+    found = {row["plan"].strip(): row["actual_rows"] for row in here}
+    (matched,) = lake.ask([pattern(stream, text)])
+    # The last C is in reach of four A's, and two B's lie between it and three of them; the first C has one B before it.
+    assert found["plan ((A B) C) (forced)"] == found["then !no: none in its gap"] == len(matched) == 3
+    assert (found["A"], found["B+"], found["C"]) == (6, 3, 2)
+    assert {row["plan"].strip(): row["actual_rows"] for row in elsewhere} == found
+    assert all((row["actual_seconds"] is None) == (row["actual_rows"] is None) for row in (*here, *elsewhere))
+    plain = lake.rows(f"SELECT * FROM {call('explain_pattern', stream.name, text)}")
+    assert {(row["actual_rows"], row["actual_seconds"]) for row in plain} == {(None, None)}
 
 
 def test_conditions_are_estimated_from_what_maintain_found(lake: SketchLake) -> None:

@@ -75,6 +75,7 @@ EXPLAIN_PATTERN = [
     ("params", "MAP<STRING, STRING>", "NULL"),
     ("plan", "STRING", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
+    ("analyze", "BOOLEAN", "false"),
 ]
 MATCH_GROUPS = [
     ("stream", "STRING", REQUIRED),
@@ -191,8 +192,16 @@ RETURNS = {
         ("bindings", "map<string,array<bigint>>"),
         ("final", "boolean"),
         ("truncated", "boolean"),
+        ("values", "map<string,string>"),
     ],
-    "explain_pattern('worked', 'A ; B')": [("line", "int"), ("plan", "string"), ("cost", "double"), ("rows", "double")],
+    "explain_pattern('worked', 'A ; B')": [
+        ("line", "int"),
+        ("plan", "string"),
+        ("cost", "double"),
+        ("rows", "double"),
+        ("actual_rows", "double"),
+        ("actual_seconds", "double"),
+    ],
 }
 
 

@@ -8,7 +8,8 @@ its first or last event, or all of them, become slots of their own:
 - next to a ``+`` or ``*`` operand, or to another pick, the event at that side settles what those collect;
 - at an end of the linearization under WITHIN, it settles the window of a repeated operand at the other end;
 - next to ``!`` it settles where the negated event must not be;
-- a condition between neighbours, with another repeated operand or with a negated one needs all.
+- a condition between neighbours, with another repeated operand or with a negated one needs all, and so does an
+  aggregate.
 """
 
 from __future__ import annotations
@@ -96,6 +97,9 @@ class Layout:
         Conditions over two groups.
     negations
         Conditions over a negated operand.
+    needed
+        For a group or pick how many of the events that fit it there must be for a match: `Slot.count`, or more where a
+        COUNT must reach more. What a group keeps is among them.
     """
 
     linearization: Linearization
@@ -108,6 +112,7 @@ class Layout:
     chains: tuple[SlotCondition, ...]
     pairs: tuple[SlotCondition, ...]
     negations: tuple[Condition, ...]
+    needed: Mapping[int, int]
 
     @property
     def apart(self) -> bool:
@@ -181,6 +186,11 @@ def layout_of(pattern: KleenePattern, linearization: Linearization) -> Layout:
         chains=tuple(part for part in made if part.chain is not None),
         pairs=tuple(part for part, n in zip(made, groups, strict=True) if n == 2),
         negations=tuple(part for part in conditions if part.negated is not None),
+        needed={
+            number: pattern.needed[slot.operand] if slot.kind == "group" else slot.count
+            for number, slot in enumerate(slots)
+            if slot.kind != "one"
+        },
     )
 
 
@@ -190,6 +200,8 @@ def _split(
     """For ``[n]``: events with slots of their own at the front, picked ones, and such at the back."""
     (operand,) = linearization.stages[at]
     count = pattern.operands[operand].least
+    if operand in pattern.aggregates.values():
+        return count, 0, 0
     for condition in conditions:
         others = set(condition.operands) - {operand}
         if operand in condition.operands and (

@@ -6,17 +6,21 @@ belongs to one place:
 - over no operand: it holds for all rows or for none;
 - over one event of one operand: the operand's filter;
 - ``[attr]``: all events of a match agree, so each value is matched on its own;
+- with aggregates of repeated operands: an **aggregate condition**, judged last, of whole matches;
 - anything else: a **condition**, judged at the lowest node that has all its operands, for all kept events of the
   repeated ones; with ``b[i-1]``, for each kept event of b and the one kept before it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.kleene.aggregate_conditions import AggregateCondition, aggregate_condition
 from patternlake.udfs.kleene.linearizations import Linearization, linearizations_of
-from patternlake.udfs.language.predicate.expressions import EqualAlong
+from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
+from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong
 from patternlake.udfs.language.predicate.predicates import (
     Predicate,
     Scope,
@@ -119,6 +123,10 @@ class KleenePattern:
         Conjuncts over no operand.
     conditions
         Conjuncts over several operands or neighbours.
+    aggregates
+        Aggregates of the query and the operand of each, in text order, each once.
+    aggregate_conditions
+        Conjuncts with aggregates.
     along
         Columns of ``[attr]``.
     partition
@@ -135,6 +143,8 @@ class KleenePattern:
     linearizations: tuple[Linearization, ...]
     constants: tuple[Predicate, ...]
     conditions: tuple[Condition, ...]
+    aggregates: Mapping[Aggregate, int]
+    aggregate_conditions: tuple[AggregateCondition, ...]
     along: tuple[str, ...]
     partition: tuple[str, ...]
     within: Extent | None
@@ -145,6 +155,17 @@ class KleenePattern:
     def positive(self) -> tuple[int, ...]:
         """Numbers of the operands that take events, in text order."""
         return tuple(number for number, operand in enumerate(self.operands) if not operand.negated)
+
+    @property
+    def needed(self) -> Mapping[int, int]:
+        """For each operand the events that it needs at least, by `Operand.least` and by what its COUNTs must reach."""
+        found = {number: operand.least for number, operand in enumerate(self.operands)}
+        for condition in self.aggregate_conditions:
+            if condition.least is not None:
+                aggregate, count = condition.least
+                number = self.aggregates[aggregate]
+                found[number] = max(found[number], count)
+        return found
 
     @property
     def open_end(self) -> bool:
@@ -210,8 +231,9 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     PatternSyntaxError, PredicateError
         Two operands have one name; a predicate is not allowed or names what is not in scope; ``[i-1]`` of an operand
         that takes one event, of two operands in one conjunct or of a negated one; a conjunct over two negated operands,
-        over three that take any number of events, or over neighbours of one and all events of another such; a PARTITION
-        BY column that does not exist.
+        over three that take any number of events, or over neighbours of one and all events of another such; an
+        aggregate of an operand that takes one event or is negated, or beside one that takes several; a PARTITION BY
+        column that does not exist.
     """
     engines.check(query, "kleene")
     scope = scope or Scope()
@@ -240,6 +262,8 @@ class _Compiler:
         self.filters: dict[int, list[Predicate]] = {}
         self.constants: list[Predicate] = []
         self.conditions: list[Condition] = []
+        self.aggregates: dict[Aggregate, int] = {}
+        self.aggregate_conditions: list[AggregateCondition] = []
         self.along: list[str] = []
         self.defined = {
             part.name: bind(
@@ -255,7 +279,7 @@ class _Compiler:
             read = parse_predicate(
                 self.query.where, query_text=self.query.text or None, offset=self.query.where_span.start
             )
-            for conjunct in bind(read, replace(self.scope, operands=self.named.names)).conjuncts:
+            for conjunct in bind(read, replace(self.scope, operands=self.named.names, aggregates=True)).conjuncts:
                 self.place(conjunct)
         made = tuple(self.operand(operand) for operand in self.named)
         nodes = {id(operand.event): operand.number - 1 for operand in self.named}
@@ -266,6 +290,8 @@ class _Compiler:
             linearizations=linearizations_of(self.query, nodes, repeated),
             constants=tuple(self.constants),
             conditions=tuple(self.conditions),
+            aggregates=self.aggregates,
+            aggregate_conditions=tuple(self.aggregate_conditions),
             along=tuple(dict.fromkeys(self.along)),
             partition=partition,
             within=self.query.within,
@@ -298,6 +324,11 @@ class _Compiler:
             return
         if conjunct.variables:
             raise conjunct.error("join variables ($x) belong to subscriptions; compare operands, as in a.x = b.x")
+        if aggregates_in(conjunct):
+            condition = aggregate_condition(conjunct, self.named, self.most)
+            self.aggregate_conditions.append(condition)
+            self.aggregates |= {one: self.number_of[operand_of(one)] for one in condition.aggregates.values()}
+            return
         numbers = sorted(self.number_of[name] for name in conjunct.operands)
         before = {self.number_of[r.operand or ""] for r in conjunct.references if r.index == "i-1"}
         self.check(conjunct, numbers, before)
@@ -343,7 +374,9 @@ class _Compiler:
     def columns(self, made: tuple[Operand, ...], partition: tuple[str, ...]) -> frozenset[str]:
         predicates = [part for operand in made for part in (operand.filter, operand.define) if part is not None]
         predicates += [condition.predicate for condition in self.conditions]
+        predicates += [Predicate(aggregate) for aggregate in self.aggregates]
         read = {reference.column for predicate in predicates for reference in predicate.references}
+        read |= {reference.column for condition in self.aggregate_conditions for reference in condition.operands}
         if any(operand.define is None for operand in made):
             read.add("name")
         return frozenset(read | set(self.along) | set(partition)) - {"position", "time"}

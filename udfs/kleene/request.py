@@ -15,6 +15,7 @@ from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained,
 from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
 from patternlake.udfs.kleene.plans.trees import Plan, forced_plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
@@ -141,9 +142,15 @@ def check_request(
 
 
 def explain(
-    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], counts: Sequence[Mapping[str, Any]]
+    arguments: Mapping[str, Any],
+    publication: Mapping[str, Any],
+    known: list[str],
+    counts: Sequence[Mapping[str, Any]],
+    work: Work | None = None,
 ) -> list[PlanLine]:
     """The plan of a pattern as lines of text, with costs and rows; parameters as of `check_request`.
+
+    `work` is what matching along that plan did, where it was measured.
 
     A name of the pattern that never occurred has a line of its own behind the first.
 
@@ -153,7 +160,7 @@ def explain(
         What is wrong with the call.
     """
     check = _checked(arguments, publication, known)
-    head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts)))
+    head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts)), work)
     unseen = unseen_names(check.pattern.asked_names, [row["name"] for row in counts])
     return [head, *(PlanLine(f"  {unseen_text(name, nearest)}", None, None) for name, nearest in unseen), *steps]
 

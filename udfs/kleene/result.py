@@ -9,8 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.kleene.kernels.aggregates import values_of
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.request import KleeneRequest
+from patternlake.udfs.language.predicate.aggregates import written
+from patternlake.udfs.language.predicate.expressions import to_sql
 from patternlake.udfs.partitions import ranks
 
 ROWS = pa.schema(
@@ -24,6 +27,7 @@ ROWS = pa.schema(
         ("bindings", pa.map_(pa.string(), pa.list_(pa.int64()))),
         ("final", pa.bool_()),
         ("truncated", pa.bool_()),
+        ("values", pa.map_(pa.string(), pa.string())),
     ]
 )
 """Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition."""
@@ -64,8 +68,20 @@ def answer_rows(request: KleeneRequest, matches: Matches, events: Events, shown:
         bindings.cast(ROWS.field("bindings").type),
         pa.array(_final(request, matches, events)),
         pa.array(np.full(count, matches.truncated)),
+        _values(request, matches, events),
     ]
     return pa.Table.from_arrays(columns, schema=ROWS)
+
+
+def _values(request: KleeneRequest, matches: Matches, events: Events) -> pa.MapArray:
+    """map[r]: each aggregate of the query, by its canonical text."""
+    found = {to_sql(one): written(column) for one, column in values_of(request.pattern, events, matches).items()}
+    count, size = len(matches), len(found)
+    texts = [text for row in zip(*found.values(), strict=True) for text in row]
+    keys = pa.array(list(found), pa.string()).take(pa.array(np.tile(np.arange(size), count)))
+    return pa.MapArray.from_arrays(
+        pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(size)), keys, pa.array(texts, pa.string())
+    )
 
 
 def _final(request: KleeneRequest, matches: Matches, events: Events) -> NDArray[np.bool_]:

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.kleene.events import Events
-from patternlake.udfs.kleene.kernels.matching import match_events
+from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows
+from patternlake.udfs.kleene.work import work_rows
 from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.partitions import partitions
@@ -44,6 +45,30 @@ def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa
     PatternLakeError
         A partition, or a block, has more matches than are asked for; what matching itself raises.
     """
+    given = _portion(request, rows)
+    yield from by_partition(0, len(given.shown), lambda first, last: _matched(request, portion, given, first, last))
+
+
+def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+    """Match the events of one portion under ``skip_till_any``, and say what was done; parameters as above.
+
+    Returns
+    -------
+    Rows of `work.ROWS`.
+
+    Raises
+    ------
+    PatternLakeError
+        What matching itself raises.
+    """
+    given = _portion(request, rows)
+    events = given.events(request, 0, len(given.shown))
+    work = observed(request.pattern, events, plan=request.plan, begins=_may_begin(request, portion, events))
+    yield work_rows(work)
+
+
+def _portion(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> _Portion:
+    """The events of a portion by partition and in order, if they are not too many."""
     count = len(rows["position"])
     if request.width is None and not request.pattern.partition and count > WHOLE_EVENTS:
         raise too_many_events(count)
@@ -56,8 +81,7 @@ def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa
     taken = pa.array(order)
     sorted_rows = {name: column.take(taken) for name, column in rows.items()}
     offsets = np.searchsorted(codes[order], np.arange(len(shown) + 1))
-    given = _Portion(sorted_rows, codes[order], offsets, shown)
-    yield from by_partition(0, len(shown), lambda first, last: _matched(request, portion, given, first, last))
+    return _Portion(sorted_rows, codes[order], offsets, shown)
 
 
 @dataclass(frozen=True)

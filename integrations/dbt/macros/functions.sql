@@ -83,10 +83,10 @@
 {%- endmacro %}
 
 {% macro explain_pattern(
-    stream, pattern, params=none, plan=none, as_of=none
+    stream, pattern, params=none, plan=none, as_of=none, analyze=none
 ) -%}
   {{- patternlake.call('explain_pattern', {
-    'stream': stream, 'pattern': pattern, 'params': params, 'plan': plan, 'as_of': as_of
+    'stream': stream, 'pattern': pattern, 'params': params, 'plan': plan, 'as_of': as_of, 'analyze': analyze
   }) -}}
 {%- endmacro %}
 

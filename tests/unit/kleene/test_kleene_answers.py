@@ -15,8 +15,9 @@ from naive.kleene_random import Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
 from patternlake.udfs.kleene.kernels import bindings, joins, matching
-from patternlake.udfs.kleene.kernels.matching import Work, count_matches, match_events
+from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
+from patternlake.udfs.kleene.work import Work
 
 
 def test_an_answer_shows_ends_times_and_bindings() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from naive.kleene_random import TYPES, Pattern, random_events
 
 from patternlake.udfs.errors import PatternError
 from patternlake.udfs.kleene import request
+from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.task import match_partitions
 
 CONFIGURATION = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
@@ -54,14 +56,11 @@ def columns(rows: list[tuple[int, Event]]) -> dict[str, pa.Array]:
     }
 
 
-def answered(text: str, events: list[Event], policy: str) -> tuple[list[Row], int]:
-    """Rows of all portions, and how many portions there were."""
-    checked = request.check_request(
-        {"stream": "s", "pattern": text, "policy": policy}, publication(), ["s"], counts(events)
-    )
-    question = request.parse_request(checked["text"])
+def portions(
+    checked: Mapping[str, Any], question: KleeneRequest, events: list[Event]
+) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+    """The events of each portion, with its number."""
     ordered = sorted(events, key=lambda event: (event.time, event.position))
-    found = []
     for portion in range(checked["low"], checked["high"] + 1):
         rows = list(enumerate(ordered))
         if question.width is not None:
@@ -69,7 +68,18 @@ def answered(text: str, events: list[Event], policy: str) -> tuple[list[Row], in
             first, last = ((span + sign * checked["within"]) // question.width for sign in (-1, 1))
             low, high = np.clip(first, checked["low"], checked["high"]), np.clip(last, checked["low"], checked["high"])
             rows = [row for row, inside in zip(rows, (low <= portion) & (portion <= high), strict=True) if inside]
-        found += [row for table in match_partitions(question, portion, columns(rows)) for row in table.to_pylist()]
+        yield portion, columns(rows)
+
+
+def answered(text: str, events: list[Event], policy: str) -> tuple[list[Row], int]:
+    """Rows of all portions, and how many portions there were."""
+    checked = request.check_request(
+        {"stream": "s", "pattern": text, "policy": policy}, publication(), ["s"], counts(events)
+    )
+    question = request.parse_request(checked["text"])
+    found = []
+    for portion, rows in portions(checked, question, events):
+        found += [row for table in match_partitions(question, portion, rows) for row in table.to_pylist()]
     found.sort(key=lambda row: (row["first_position"], row["match_no"]))
     bound = [{name: tuple(positions) for name, positions in row["bindings"] if positions} for row in found]
     return bound, checked["high"] - checked["low"] + 1

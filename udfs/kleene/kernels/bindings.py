@@ -73,6 +73,8 @@ class Matches:
         int64[r·p + 1]: operand o of row i binds ``positions[offsets[i·p + o]:offsets[i·p + o + 1]]``.
     positions
         int64[b]: positions, each operand's in the order of events.
+    bound
+        int64[b]: the rows of `Events` behind `positions`.
     first_position, last_position
         int64[r]: of the first and of the last event, in the order of events.
     first_time, last_time
@@ -89,6 +91,7 @@ class Matches:
     key: IntArray
     offsets: IntArray
     positions: IntArray
+    bound: IntArray
     first_position: IntArray
     last_position: IntArray
     first_time: IntArray
@@ -183,6 +186,7 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
         key=events.keys[first].astype(np.int64),
         offsets=np.append(np.zeros(1, np.int64), np.cumsum(np.bincount(place, minlength=k * p))).astype(np.int64),
         positions=events.positions[bound],
+        bound=bound,
         first_position=events.positions[first],
         last_position=events.positions[last],
         first_time=events.times[first],

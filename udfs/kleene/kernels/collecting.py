@@ -115,7 +115,7 @@ def collected(joiner: Joiner, table: Table, limits: Limits) -> Iterator[Collecte
     lists = {slot: joiner.candidates(table, slot) for slot in (*groups, *picks)}
     enough = np.ones(len(table), np.bool_)
     for slot in (*groups, *picks):
-        enough &= np.diff(lists[slot][0]) >= layout.slots[slot].count
+        enough &= np.diff(lists[slot][0]) >= layout.needed[slot]
     rows = np.flatnonzero(enough)
     table = table.take(rows)
     lists = {slot: sliced(*found, rows) for slot, found in lists.items()}

@@ -7,6 +7,7 @@ X that satisfies its predicates for all kept events; tested last, never steering
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import perf_counter
 
 import numpy as np
 
@@ -15,13 +16,14 @@ from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.query import Condition
+from patternlake.udfs.kleene.work import Work, absence
 from patternlake.udfs.language.predicate.references import Reference
 
 NEVER = 1 << 62
 
 
-def free_of_negated(joiner: Joiner, matches: Collected) -> BoolArray:
-    """bool[k]: the matches in whose gaps no negated event lies."""
+def free_of_negated(joiner: Joiner, matches: Collected, work: Work | None = None) -> BoolArray:
+    """bool[k]: the matches in whose gaps no negated event lies; `work` is told how many are left at each."""
     free = np.ones(len(matches), np.bool_)
     for gap in joiner.layout.linearization.gaps:
         low = _extreme(joiner, matches, gap.left, last=True) + 1
@@ -29,20 +31,29 @@ def free_of_negated(joiner: Joiner, matches: Collected) -> BoolArray:
         # Where a side has no event there is no "between".
         bounded = (low > 0) & (high < NEVER)
         for negated in gap.negated:
-            rows = np.flatnonzero(free & bounded)
-            members = joiner.stream.members[negated]
-            first = np.searchsorted(members, low[rows])
-            last = np.searchsorted(members, high[rows])
-            conditions = [part for part in joiner.layout.negations if part.negated == negated]
-            if not conditions:
-                free[rows[last > first]] = False
-                continue
-            inside, at = expanded(first, last)
-            counts = np.ones(len(inside), np.bool_)
-            for condition in conditions:
-                counts &= _for_all_kept(joiner, matches, condition, rows[inside], members[at])
-            free[rows[inside[counts]]] = False
+            begun = perf_counter()
+            _rule_out(joiner, matches, negated, np.flatnonzero(free & bounded), low, high, free)
+            if work is not None:
+                work.add(absence(negated), int(free.sum()), perf_counter() - begun)
     return free
+
+
+def _rule_out(
+    joiner: Joiner, matches: Collected, negated: int, rows: IntArray, low: IntArray, high: IntArray, free: BoolArray
+) -> None:
+    """Mark those of some rows of `free` between whose bounds an event of a negated operand lies."""
+    members = joiner.stream.members[negated]
+    first = np.searchsorted(members, low[rows])
+    last = np.searchsorted(members, high[rows])
+    conditions = [part for part in joiner.layout.negations if part.negated == negated]
+    if not conditions:
+        free[rows[last > first]] = False
+        return
+    inside, at = expanded(first, last)
+    counts = np.ones(len(inside), np.bool_)
+    for condition in conditions:
+        counts &= _for_all_kept(joiner, matches, condition, rows[inside], members[at])
+    free[rows[inside[counts]]] = False
 
 
 def _extreme(joiner: Joiner, matches: Collected, operands: Iterable[int], *, last: bool) -> IntArray:

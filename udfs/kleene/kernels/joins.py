@@ -298,7 +298,7 @@ class Joiner:
 
     def with_enough(self, table: Table, slot: int) -> Table:
         """The rows within whose bounds a group or pick has as many events as it needs."""
-        needed = self.layout.slots[slot].count
+        needed = self.layout.needed[slot]
         if needed == 0:
             return table
         judged = any(slot in part.slots and part.slots <= {slot, *table.columns} for part in self.layout.candidates)

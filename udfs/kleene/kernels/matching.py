@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from time import perf_counter
 
 import numpy as np
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import BoolArray, Events, Stream, stream_of
-from patternlake.udfs.kleene.kernels import bindings, combining
+from patternlake.udfs.kleene.kernels import aggregates, bindings, combining
 from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.collecting import EVENTS_AT_ONCE, MOST_WAYS, Collected, Limits, collected, counted
 from patternlake.udfs.kleene.kernels.comparisons import Comparison
@@ -27,6 +28,7 @@ from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, layout_of
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.work import COLLECTED, MATCHES, Work
 from patternlake.udfs.limits import too_many
 from patternlake.udfs.policies import check_arguments
 
@@ -38,18 +40,8 @@ MOST_COUNTED = 1 << 40
 """Rows that can be counted where they must be listed for it: more than fit anywhere."""
 ROWS_AT_ONCE = 1 << 21
 """Partial matches that a join may give before the range is cut."""
-
-
-@dataclass
-class Work:
-    """What a run did: for each operand and join of the plan, as its text, how many partial matches it gave."""
-
-    rows: dict[tuple[int, ...], int] = field(default_factory=dict)
-
-    def add(self, plan: Plan, rows: int) -> None:
-        """Count the rows of a node."""
-        node = operands_in(plan)
-        self.rows[node] = self.rows.get(node, 0) + rows
+EVERY = Limits(MOST_COUNTED, enough=False, first=False, events=MOST_COUNTED)
+"""Of all matches none is left out."""
 
 
 def match_events(
@@ -104,13 +96,54 @@ def match_events(
     stream = stream_of(pattern, events)
     keeper = _Keeper(events, max_matches, truncate)
     if policy == "skip_till_any":
-        _every(pattern, stream, keeper, _linearizations(pattern, plan, begins), Work() if work is None else work)
+        _every(pattern, stream, keeper, _linearizations(pattern, plan, begins), work)
     else:
         rows = per_start(pattern, stream, strict=policy == "strict", past_last=after_match == "past_last")
         keeper.add(rows if begins is None else rows.take(np.flatnonzero(begins[rows.events[rows.offsets[:-1]]])))
     names = [pattern.operands[number].name for number in pattern.positive]
     rows, total = keeper.result()
     return bindings.answer(names, pattern.positive, rows, events, total)
+
+
+def observed(
+    pattern: KleenePattern, events: Events, *, plan: Plan | None = None, begins: BoolArray | None = None
+) -> Work:
+    """What `match_events` does under ``skip_till_any``, measured; its rows are counted and let go.
+
+    Parameters
+    ----------
+    pattern, events, plan, begins
+        As for `match_events`.
+
+    Notes
+    -----
+    Combinations of ``[n]`` are counted, not listed, but where `_may_repeat`.
+    """
+    work, begun = Work(), perf_counter()
+    stream = stream_of(pattern, events)
+    linearizations = _linearizations(pattern, plan, begins)
+    work.add(MATCHES, _total(pattern, events, stream, linearizations, work), 0.0)
+    work.add(MATCHES, 0, perf_counter() - begun)
+    return work
+
+
+def _total(
+    pattern: KleenePattern,
+    events: Events,
+    stream: Stream,
+    linearizations: list[_PlannedLinearization],
+    work: Work | None,
+) -> int:
+    """How many rows there are, by finding all of them."""
+    if _may_repeat(pattern):
+        everything = _Keeper(events, MOST_COUNTED, truncate=False)
+        return sum(len(rows) for rows in _listed_ranges(stream, linearizations, work, everything))
+    return sum(
+        combining.total_of(found, linearization.picks)
+        for linearization in linearizations
+        for begin, end in _ranges(stream)
+        for found in _matches_of(linearization, stream, begin, end, work, EVERY)
+    )
 
 
 def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None = None) -> int:
@@ -133,8 +166,7 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
     stream = stream_of(pattern, events)
     linearizations = _linearizations(pattern, plan, None)
     if _may_repeat(pattern):
-        everything = _Keeper(events, MOST_COUNTED, truncate=False)
-        return sum(len(rows) for rows in _listed_ranges(stream, linearizations, Work(), everything))
+        return _total(pattern, events, stream, linearizations, None)
     return sum(
         _counted(linearization, stream, begin, end)
         for linearization in linearizations
@@ -146,11 +178,18 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
 class _PlannedLinearization:
     """A linearization, ready to be matched."""
 
+    number: int
+    pattern: KleenePattern
     layout: Layout
     plan: Plan
     picks: Mapping[int, int]
     begins: BoolArray | None
     compared: dict[int, Comparison | None] = field(default_factory=dict)
+
+    @property
+    def filtered(self) -> bool:
+        """Whether some of what is collected may be no match in the end."""
+        return bool(self.layout.linearization.gaps or self.pattern.aggregate_conditions)
 
 
 class _Keeper:
@@ -188,7 +227,7 @@ class _Keeper:
         One more than the rows asked for says that there are too many, and holds the first ones where matches are found
         in the order of the answer and none is taken away later.
         """
-        kept_all = not linearization.layout.linearization.gaps and linearization.begins is None
+        kept_all = not linearization.filtered and linearization.begins is None
         first = in_order and linearization.layout.total and not linearization.layout.pairs
         if kept_all and (first or not self.truncate):
             return Limits(self.most + 1, enough=True, first=self.truncate, events=bindings.MOST_BOUND)
@@ -211,12 +250,12 @@ class _Keeper:
 def _linearizations(pattern: KleenePattern, plan: Plan | None, begins: BoolArray | None) -> list[_PlannedLinearization]:
     tree = left_deep(pattern.positive) if plan is None else plan
     found = []
-    for linearization in pattern.linearizations:
+    for number, linearization in enumerate(pattern.linearizations):
         layout = layout_of(pattern, linearization)
         own = restricted(tree, frozenset(linearization.operands))
         assert own is not None
         picks = {slot: layout.slots[slot].count for slot in layout.of_kind("pick")}
-        found.append(_PlannedLinearization(layout, own, picks, begins))
+        found.append(_PlannedLinearization(number, pattern, layout, own, picks, begins))
     return found
 
 
@@ -227,7 +266,11 @@ def _may_repeat(pattern: KleenePattern) -> bool:
 
 
 def _every(
-    pattern: KleenePattern, stream: Stream, keeper: _Keeper, linearizations: list[_PlannedLinearization], work: Work
+    pattern: KleenePattern,
+    stream: Stream,
+    keeper: _Keeper,
+    linearizations: list[_PlannedLinearization],
+    work: Work | None,
 ) -> None:
     """skip_till_any."""
     if _may_repeat(pattern):
@@ -289,7 +332,7 @@ def _combined(
 
 
 def _listed_ranges(
-    stream: Stream, linearizations: list[_PlannedLinearization], work: Work, keeper: _Keeper
+    stream: Stream, linearizations: list[_PlannedLinearization], work: Work | None, keeper: _Keeper
 ) -> Iterator[Rows]:
     """The distinct rows of all linearizations, a range of partitions at a time; no more than show that there are too
     many.
@@ -327,31 +370,38 @@ def _ranges(stream: Stream, begin: int = 0, end: int | None = None) -> Iterator[
 
 
 def _matches_of(
-    linearization: _PlannedLinearization, stream: Stream, begin: int, end: int, work: Work, limits: Limits
+    linearization: _PlannedLinearization, stream: Stream, begin: int, end: int, work: Work | None, limits: Limits
 ) -> Iterator[Collected]:
     """The matches of a linearization whose first plain event (without such: first event) lies in a range."""
     joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared)
+    counts = Work()
+    counting = None if work is None else _Counting(linearization, stream, counts)
     try:
-        counts = Work()
-        table = _joined(linearization.plan, joiner, counts)
+        table = _joined(linearization.plan, joiner, counting)
     except TooManyRowsError:
         for part, low, high in _cut(linearization, stream, begin, end):
             yield from _matches_of(part, stream, low, high, work, limits)
         return
-    for node, rows in counts.rows.items():
-        work.rows[node] = work.rows.get(node, 0) + rows
+    if work is not None:
+        work.take(counts)
     if table.rowless:
         table = joiner.base(table.waiting)
     else:
         table = table.take(_in_range(joiner, table))
     for low, high in _shares(joiner, table):
+        begun = perf_counter()
         for some in collected(joiner, table.take(slice(low, high)), limits):
-            found = some.take(free_of_negated(joiner, some)) if linearization.layout.linearization.gaps else some
-            yield (
-                found
-                if linearization.begins is None
-                else found.take(linearization.begins[stream.source[found.first()]])
-            )
+            found = some
+            if linearization.begins is not None:
+                found = some.take(linearization.begins[stream.source[some.first()]])
+            if work is not None:
+                work.add(COLLECTED, len(found), perf_counter() - begun)
+            if linearization.layout.linearization.gaps:
+                found = found.take(free_of_negated(joiner, found, work))
+            if linearization.pattern.aggregate_conditions:
+                found = found.take(aggregates.holding(linearization.pattern, stream, linearization.layout, found, work))
+            yield found
+            begun = perf_counter()
 
 
 def _cut(
@@ -376,30 +426,30 @@ def _cut(
 
 def _counted(linearization: _PlannedLinearization, stream: Stream, begin: int, end: int) -> int:
     """How many rows a linearization has whose first event lies in a range."""
+    if linearization.pattern.aggregate_conditions:
+        listed = _matches_of(linearization, stream, begin, end, None, EVERY)
+        return sum(combining.total_of(found, linearization.picks) for found in listed)
     joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared)
     try:
         if isinstance(linearization.plan, Join):
             left, right = (
-                _joined(linearization.plan.left, joiner, Work()),
-                _joined(linearization.plan.right, joiner, Work()),
+                _joined(linearization.plan.left, joiner),
+                _joined(linearization.plan.right, joiner),
             )
             total = joiner.counted(left.take(_in_range(joiner, left)), right)
             if total is not None:
                 return total
             table = joiner.join(left, right)
         else:
-            table = _joined(linearization.plan, joiner, Work())
+            table = _joined(linearization.plan, joiner)
     except TooManyRowsError:
         return sum(_counted(part, stream, low, high) for part, low, high in _cut(linearization, stream, begin, end))
     if not table.rowless:
         found = counted(joiner, table.take(_in_range(joiner, table)))
         if found is not None:
             return found
-    every = Limits(MOST_COUNTED, enough=False, first=False, events=MOST_COUNTED)
-    return sum(
-        combining.total_of(found, linearization.picks)
-        for found in _matches_of(linearization, stream, begin, end, Work(), every)
-    )
+    listed = _matches_of(linearization, stream, begin, end, None, EVERY)
+    return sum(combining.total_of(found, linearization.picks) for found in listed)
 
 
 def _in_range(joiner: Joiner, table: Table) -> BoolArray:
@@ -426,22 +476,39 @@ def _shares(joiner: Joiner, table: Table) -> Iterator[tuple[int, int]]:
     yield from pairwise(cuts)
 
 
-def _joined(plan: Plan, joiner: Joiner, work: Work) -> Table:
+@dataclass(frozen=True)
+class _Counting:
+    """Where the nodes of a linearization's plan are counted."""
+
+    linearization: _PlannedLinearization
+    stream: Stream
+    work: Work
+
+    def add(self, plan: Plan, joiner: Joiner, table: Table, seconds: float) -> None:
+        """Count the rows of a node that begin in the joiner's range; without rows the events there that wait."""
+        if table.rowless:
+            operands = {joiner.layout.slots[slot].operand for slot in table.waiting}
+            firsts = [self.stream.members[operand] for operand in operands]
+        else:
+            firsts = [table.low]
+        rows = 0
+        for first in firsts:
+            inside = first[(first >= joiner.begin) & (first < joiner.end)]
+            begins = self.linearization.begins
+            rows += len(inside) if begins is None else int(begins[self.stream.source[inside]].sum())
+        self.work.add((self.linearization.number, *operands_in(plan)), rows, seconds)
+
+
+def _joined(plan: Plan, joiner: Joiner, counting: _Counting | None = None) -> Table:
     """The partial matches of a node of the plan."""
+    begun = perf_counter()
     if isinstance(plan, Join):
-        table = joiner.join(_joined(plan.left, joiner, work), _joined(plan.right, joiner, work))
+        table = joiner.join(_joined(plan.left, joiner, counting), _joined(plan.right, joiner, counting))
     else:
         slots = joiner.layout.of_operand[plan]
         table = joiner.leaf(slots[0])
         for slot in slots[1:]:
             table = joiner.join(table, joiner.leaf(slot))
-    work.add(plan, _size(joiner, table))
+    if counting is not None:
+        counting.add(plan, joiner, table, perf_counter() - begun)
     return table
-
-
-def _size(joiner: Joiner, table: Table) -> int:
-    """Partial matches of a node; of a node without plain operands the events that wait."""
-    if not table.rowless:
-        return len(table)
-    operands = {joiner.layout.slots[slot].operand for slot in table.waiting}
-    return sum(len(joiner.stream.members[operand]) for operand in operands)

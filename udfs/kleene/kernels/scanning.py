@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
-from patternlake.udfs.kleene.kernels import bindings, runs
+from patternlake.udfs.kleene.kernels import aggregates, bindings, runs
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
@@ -45,7 +45,8 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
     parts: list[Rows] = []
     linearizations: list[IntArray] = []
     # Where nothing else decides which matches count, the scan itself leaves out the starts inside a match.
-    apart = past_last and len(pattern.linearizations) == 1 and not pattern.linearizations[0].gaps and not pattern.along
+    filtered = bool(pattern.linearizations[0].gaps or pattern.aggregate_conditions)
+    apart = past_last and len(pattern.linearizations) == 1 and not filtered and not pattern.along
     for number, linearization in enumerate(pattern.linearizations):
         rows = _of_linearization(pattern, linearization, stream, strict, apart)
         parts.append(rows)
@@ -80,7 +81,7 @@ def _apart(first: IntArray, last: IntArray) -> BoolArray:
 def _of_linearization(
     pattern: KleenePattern, linearization: Linearization, stream: Stream, strict: bool, apart: bool
 ) -> Rows:
-    """The matches of a linearization, whose gaps are free."""
+    """The matches of a linearization, whose gaps are free and whose aggregates are as asked."""
     taken = [pattern.operands[number] for number in linearization.operands]
     conditions = [part for part in pattern.conditions if set(part.operands) <= set(linearization.operands)]
     judged = [part for part in conditions if part.negated is None]
@@ -104,6 +105,8 @@ def _of_linearization(
     rows = Rows(offsets, events, np.array(linearization.operands, np.int8)[places])
     if linearization.gaps and len(rows):
         rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))
+    if pattern.aggregate_conditions and len(rows):
+        rows = rows.take(np.flatnonzero(aggregates.holding(pattern, stream, layout, _collected(layout, stream, rows))))
     return rows
 
 
@@ -159,7 +162,7 @@ def _layout(linearization: Linearization, pattern: KleenePattern, conditions: li
     slots = tuple(Slot(n, "group" if pattern.operands[n].repeated else "one", 1) for n in linearization.operands)
     of_operand = {number: (slot,) for slot, number in enumerate(linearization.operands)}
     negations = tuple(part for part in conditions if part.negated is not None)
-    return Layout(linearization, slots, of_operand, (), frozenset(), (), (), (), (), negations)
+    return Layout(linearization, slots, of_operand, (), frozenset(), (), (), (), (), negations, {})
 
 
 def _collected(layout: Layout, stream: Stream, rows: Rows) -> Collected:

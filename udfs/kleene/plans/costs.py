@@ -132,14 +132,13 @@ class Model:
 
     def _enough(self, number: int, operands: frozenset[int], plain: int) -> float:
         """Probability that a repeated operand finds enough events around a row."""
-        operand = self.pattern.operands[number]
         expected = self.classes[number] / self.total * self.window / (plain + 1)
         for condition in self.pattern.conditions:
             own = set(condition.operands)
             if condition.negated is None and condition.before is None and number in own and own <= operands:
                 expected *= self.selectivity(condition.predicate)
         few, term = 0.0, math.exp(-min(expected, 700.0))
-        for count in range(min(operand.least, 1000)):
+        for count in range(min(self.pattern.needed[number], 1000)):
             few += term
             term *= expected / (count + 1)
         return max(0.0, 1.0 - few)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from patternlake.udfs.kleene.plans.costs import Model, Statistics
-from patternlake.udfs.kleene.plans.trees import NAMED, Join, Plan, named_plan, operands_in, plan_text
+from patternlake.udfs.kleene.plans.trees import NAMED, Join, Plan, named_plan, operands_in, plan_text, restricted
 from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.work import COLLECTED, MATCHES, Done, Key, Work, absence, aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,12 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """A line of `explained`; `cost` and `rows` are None where the line has none."""
+    """A line of `explained`; `cost` and `rows` are None where the line has none, `done` where nothing was measured."""
 
     text: str
     cost: float | None
     rows: float | None
+    done: Done | None = None
 
 
 def planned(pattern: KleenePattern, statistics: Statistics, forced: Plan | None = None) -> Planned:
@@ -129,28 +131,57 @@ def planned(pattern: KleenePattern, statistics: Statistics, forced: Plan | None 
     )
 
 
-def explained(pattern: KleenePattern, choice: Planned) -> list[PlanLine]:
+def explained(pattern: KleenePattern, choice: Planned, work: Work | None = None) -> list[PlanLine]:
     """A choice as text: the tree, what is tested at which node, what comes after the joins, and the alternatives.
+
+    Parameters
+    ----------
+    pattern, choice
+        The pattern, and its plan.
+    work
+        What matching along it did; its lines say so then.
 
     Returns
     -------
     list of PlanLine
         In the order in which they are shown.
     """
+
+    def done(*keys: Key) -> Done | None:
+        return None if work is None else work.of(keys)
+
     head = f"plan {plan_text(pattern, choice.plan)} ({choice.name})"
-    lines = [PlanLine(head, choice.cost, choice.rows)]
+    lines = [PlanLine(head, choice.cost, choice.rows, done(MATCHES))]
     for node in choice.nodes:
         indent = "  " * (node.depth + 1)
-        lines.append(PlanLine(f"{indent}{_node_text(pattern, node.plan)}", node.cost, node.rows))
-    for operand in pattern.operands:
+        text = f"{indent}{_node_text(pattern, node.plan)}"
+        lines.append(PlanLine(text, node.cost, node.rows, done(*_keys(pattern, node.plan))))
+    repeated = [operand.text for operand in pattern.operands if operand.repeated and not operand.negated]
+    if work is not None and repeated:
+        text = f"  then {', '.join(repeated)}: what each takes"
+        lines.append(PlanLine(text, None, None, done(COLLECTED)))
+    for number, operand in enumerate(pattern.operands):
         if operand.negated:
-            lines.append(PlanLine(f"  then {operand.text}: none in its gap{_tests(pattern, operand.name)}", None, None))
+            text = f"  then {operand.text}: none in its gap{_tests(pattern, operand.name)}"
+            lines.append(PlanLine(text, None, None, done(absence(number))))
         elif operand.counted:
             lines.append(PlanLine(f"  last {operand.text}: its combinations", None, None))
+    for number, condition in enumerate(pattern.aggregate_conditions):
+        lines.append(PlanLine(f"  last {condition.text}: of whole matches", None, None, done(aggregate(number))))
     for other in choice.alternatives:
         text = f"alternative {plan_text(pattern, other.plan)} ({other.name})"
         lines.append(PlanLine(text, other.cost, other.rows))
     return lines
+
+
+def _keys(pattern: KleenePattern, plan: Plan) -> list[Key]:
+    """What a node is in each linearization that has an operand of it."""
+    found: list[Key] = []
+    for number, linearization in enumerate(pattern.linearizations):
+        inside = restricted(plan, frozenset(linearization.operands))
+        if inside is not None:
+            found.append((number, *operands_in(inside)))
+    return found
 
 
 def _tests(pattern: KleenePattern, name: str) -> str:

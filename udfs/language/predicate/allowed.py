@@ -62,7 +62,11 @@ FUNCTIONS: dict[str, tuple[str, int, int | None]] = {
 }
 """Functions as written: canonical name, least and greatest number of arguments."""
 
+AGGREGATES = ("AVG", "COUNT", "FIRST", "LAST", "MAX", "MIN", "SUM")
+"""Functions of all events of a repeated operand, of one argument each."""
+
 FUNCTIONS_SHOWN = ", ".join(sorted({name for name, _, _ in FUNCTIONS.values()} | {"CASE", "CAST"}))
+AGGREGATES_SHOWN = ", ".join(AGGREGATES)
 OPERATORS_SHOWN = "= <> < <= > >= <=> + - * / % || AND OR NOT IN BETWEEN LIKE IS NULL"
 
 TYPES = {

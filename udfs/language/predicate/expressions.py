@@ -124,6 +124,23 @@ class Case(Expression):
         return parts if self.default is None else (*parts, self.default)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(Expression):
+    """``function(argument)`` over all events that a match binds to the one operand of `argument`, in their order.
+
+    Attributes
+    ----------
+    function
+        One of `allowed.AGGREGATES`.
+    """
+
+    function: str
+    argument: Expression
+
+    def children(self) -> tuple[Expression, ...]:  # noqa: D102
+        return (self.argument,)
+
+
 def joined(operator: str, parts: Iterable[Expression], span: Span = NOWHERE) -> Expression:
     """The parts under one flat ``AND`` or ``OR``; TRUE for no part under AND, FALSE under OR."""
     flat: list[Expression] = []
@@ -168,6 +185,8 @@ def _text(expression: Expression, own: int) -> str:
             return f"[{quoted(attribute)}]"
         case Cast(argument=argument, to=to):
             return f"CAST({_print(argument, 0)} AS {to.upper()})"
+        case Aggregate(function=function, argument=argument):
+            return f"{function}({_print(argument, 0)})"
         case Case(branches=branches, default=default):
             parts = [f"WHEN {_print(condition, 0)} THEN {_print(value, 0)}" for condition, value in branches]
             if default is not None:

@@ -23,6 +23,7 @@ from patternlake.udfs.language.predicate.coercion import (
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.language.predicate.expressions import (
     COMPARISONS,
+    Aggregate,
     Call,
     Case,
     Cast,
@@ -86,6 +87,8 @@ def _typed(expression: Expression, type_of: Callable[[Reference], str]) -> Typed
             return _case(expression, type_of)
         case Call(operator=operator, arguments=arguments):
             return _call(operator, [_typed(argument, type_of) for argument in arguments], span)
+        case Aggregate(function=function, argument=argument):
+            return _aggregate(function, _typed(argument, type_of), span)
         case Variable(name=name):
             raise TypeMismatchError(
                 f"${name} can only be joined to a column, as a conjunct of its own: col = ${name}", span
@@ -206,6 +209,22 @@ def _call(operator: str, parts: list[Typed], span: Span) -> Typed:
             equal = Typed("=", "boolean", span, comparable(value, parts[1], operator))
             return Typed("case", value.type, span, (equal, Typed("literal", value.type, span), value))
     raise TypeError(f"no types for {operator}")
+
+
+def _aggregate(function: str, part: Typed, span: Span) -> Typed:
+    part = settled(part)
+    if part.type == "null":
+        raise TypeMismatchError(f"{function} takes values of an attribute, this is always NULL", part.span)
+    if function == "COUNT":
+        return Typed(function, "bigint", span, (part,))
+    if function in ("SUM", "AVG"):
+        part = _number(part, function)
+        part = coerced(part, "double") if function == "AVG" else part
+    elif part.type == "interval":
+        raise TypeMismatchError(
+            f"{function} takes no durations; aggregate the times, as in MAX(t(b)) - MIN(t(b))", span
+        )
+    return Typed(function, part.type, span, (part,))
 
 
 def _digits(part: Typed) -> int:

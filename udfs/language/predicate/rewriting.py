@@ -18,6 +18,8 @@ from math import isinf
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language import durations
 from patternlake.udfs.language.predicate.allowed import (
+    AGGREGATES,
+    AGGREGATES_SHOWN,
     FUNCTIONS,
     FUNCTIONS_SHOWN,
     KEYWORDS,
@@ -291,9 +293,16 @@ class _Rewriter:
         if token.text == "t":
             self.read_time(token)
             return
-        if upper not in FUNCTIONS:
+        if upper not in FUNCTIONS and upper not in AGGREGATES:
             what = "a subquery" if upper == "EXISTS" else f"function {token.text}"
-            raise self.error(f"{what} is not allowed in a predicate; allowed: {FUNCTIONS_SHOWN}, t(operand)", token)
+            raise self.error(
+                f"{what} is not allowed in a predicate; allowed: {FUNCTIONS_SHOWN}, t(operand), and, of repeated "
+                f"operands of match_pattern, {AGGREGATES_SHOWN}",
+                token,
+            )
+        star = self.peek(1)
+        if upper in AGGREGATES and star is not None and star.text == "*":
+            raise self.error(f"{upper}(*) names no operand; COUNT(b.position) counts the events of b", token)
         self.open_function(token, FunctionName(upper, None, token.span))
 
     def open_function(self, token: Token, function: FunctionName) -> None:

@@ -6,11 +6,22 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate.allowed import TYPES_SHOWN
 from patternlake.udfs.language.predicate.columns import value_type
-from patternlake.udfs.language.predicate.expressions import Call, Case, Cast, EqualAlong, Expression, Field, Parameter
+from patternlake.udfs.language.predicate.expressions import (
+    Aggregate,
+    Call,
+    Case,
+    Cast,
+    EqualAlong,
+    Expression,
+    Field,
+    Parameter,
+    to_sql,
+)
 from patternlake.udfs.language.predicate.references import Reference, quoted
 from patternlake.udfs.language.query.tree import Span
 
@@ -42,12 +53,15 @@ class Scope:
         Values of parameters, as texts.
     key
         The bare column that is the stream's key, a synonym of ``key``; None where the key is an expression.
+    aggregates
+        Whether a predicate may aggregate the events of an operand.
     """
 
     operands: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     key: str | None = None
+    aggregates: bool = False
 
 
 def column_type(column: str, scope: Scope) -> str | None:
@@ -62,18 +76,19 @@ def bound(root: Expression, text: str, scope: Scope) -> Expression:
     return _Binder(text, scope).expression(root)
 
 
-def mapped(expression: Expression, change: Callable[[Field], Expression]) -> Expression:
-    """The tree with every Field replaced by what `change` gives."""
+def mapped(expression: Expression, change: Callable[[Any], Expression], kind: type[Expression] = Field) -> Expression:
+    """The tree with every node of a kind replaced by what `change` gives."""
+    if isinstance(expression, kind):
+        return change(expression)
     match expression:
-        case Field():
-            return change(expression)
         case Call(arguments=arguments):
-            return replace(expression, arguments=tuple(mapped(part, change) for part in arguments))
-        case Cast(argument=argument):
-            return replace(expression, argument=mapped(argument, change))
+            return replace(expression, arguments=tuple(mapped(part, change, kind) for part in arguments))
+        case Cast(argument=argument) | Aggregate(argument=argument):
+            return replace(expression, argument=mapped(argument, change, kind))
         case Case(branches=branches, default=default):
-            pairs = tuple((mapped(condition, change), mapped(value, change)) for condition, value in branches)
-            return replace(expression, branches=pairs, default=None if default is None else mapped(default, change))
+            pairs = tuple((mapped(one, change, kind), mapped(two, change, kind)) for one, two in branches)
+            last = None if default is None else mapped(default, change, kind)
+            return replace(expression, branches=pairs, default=last)
     return expression
 
 
@@ -89,7 +104,34 @@ class _Binder:
         for part in root.walk():
             if isinstance(part, EqualAlong):
                 self.check_column(part.attribute, part.span)
-        return self.synonyms(mapped(root, self.field))
+            if isinstance(part, Aggregate) and not self.scope.aggregates:
+                raise self.error(
+                    f"{part.function} aggregates the events of a repeated operand: that is for WHERE of match_pattern",
+                    part.span,
+                )
+        result = mapped(root, self.field)
+        for part in result.walk():
+            if isinstance(part, Aggregate):
+                self.check_aggregate(part)
+        return self.synonyms(result)
+
+    def check_aggregate(self, part: Aggregate) -> None:
+        """Refuse an aggregate that is not over the events of one operand."""
+        fields = [inner for inner in part.argument.walk() if isinstance(inner, Field)]
+        named = list(dict.fromkeys(inner.reference.operand for inner in fields if inner.reference.operand is not None))
+        if len(named) != 1:
+            which = f"this names {' and '.join(map(quoted, named))}" if named else "this names none"
+            raise self.error(
+                f"{part.function} takes an attribute of one operand, as in {part.function}(b.x); {which}", part.span
+            )
+        for inner in fields:
+            if inner.reference.index is not None:
+                plain = replace(inner, reference=replace(inner.reference, index=None))
+                raise self.error(
+                    f"{part.function} is over all events of {quoted(named[0])}, so none has an index; write "
+                    f"{part.function}({to_sql(plain)})",
+                    inner.span,
+                )
 
     def synonyms(self, root: Expression) -> Expression:
         parts = root.arguments if isinstance(root, Call) and root.operator == "AND" else (root,)

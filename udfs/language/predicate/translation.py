@@ -10,9 +10,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.language.predicate.allowed import FUNCTIONS, FUNCTIONS_SHOWN, NODES, OPERATORS_SHOWN
+from patternlake.udfs.language.predicate.allowed import AGGREGATES, FUNCTIONS, FUNCTIONS_SHOWN, NODES, OPERATORS_SHOWN
 from patternlake.udfs.language.predicate.expressions import (
     COMPARISONS,
+    Aggregate,
     Call,
     Case,
     Cast,
@@ -20,6 +21,7 @@ from patternlake.udfs.language.predicate.expressions import (
     Expression,
     Literal,
     joined,
+    to_sql,
 )
 from patternlake.udfs.language.predicate.rewriting import FunctionName, Rewritten, rewrite
 from patternlake.udfs.language.query.tree import Span
@@ -169,11 +171,25 @@ class _Translator:
             if len(arguments) != 1:
                 raise self.error("CAST takes one value: CAST(x AS DOUBLE)", span)
             return Cast(argument=arguments[0], to=function.to, span=span)
+        if function.name in AGGREGATES:
+            return self.aggregate(function.name, arguments, span)
         name, least, most = FUNCTIONS[function.name]
         if len(arguments) < least or (most is not None and len(arguments) > most):
             wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
             raise self.error(f"{name} takes {wanted} arguments, not {len(arguments)}", span)
         return Call(operator=name, arguments=arguments, span=span)
+
+    def aggregate(self, name: str, arguments: tuple[Expression, ...], span: Span) -> Expression:
+        if len(arguments) != 1:
+            raise self.error(f"{name} takes one value, not {len(arguments)}: {name}(b.x)", span)
+        inner = next((part for part in arguments[0].walk() if isinstance(part, Aggregate)), None)
+        if inner is not None:
+            raise self.error(
+                f"{inner.function} inside {name}: an aggregate is one value of a match, so there is nothing to "
+                f"aggregate again; write {to_sql(inner)} alone",
+                inner.span,
+            )
+        return Aggregate(function=name, argument=arguments[0], span=span)
 
     def translate_paren(self, node: Any) -> Expression:
         return self.expression(node.this)

@@ -1,0 +1,101 @@
+"""Aggregates of what matches have collected, and the conditions on them.
+
+Source: `aggregate_conditions`: judged of whole matches, beside ``!X``, never steering what is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+
+import numpy as np
+
+from patternlake.udfs.kleene.events import BoolArray, Columns, Events, IntArray, Stream
+from patternlake.udfs.kleene.kernels.bindings import Matches
+from patternlake.udfs.kleene.kernels.collecting import Collected
+from patternlake.udfs.kleene.kernels.tables import expanded
+from patternlake.udfs.kleene.layout import Layout
+from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.work import Work, aggregate
+from patternlake.udfs.language.predicate.aggregates import aggregated
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Aggregate
+from patternlake.udfs.language.predicate.predicates import Reference, evaluate
+
+
+def holding(
+    pattern: KleenePattern, stream: Stream, layout: Layout, matches: Collected, work: Work | None = None
+) -> BoolArray:
+    """bool[k]: the matches for which all conditions on aggregates hold.
+
+    Parameters
+    ----------
+    pattern, stream
+        What is matched.
+    layout, matches
+        Of one linearization; an operand with aggregates has no pick.
+    work
+        Is told how many matches are left at each condition.
+    """
+    holds = np.ones(len(matches), np.bool_)
+    made: dict[Aggregate, Column] = {}
+    for number, condition in enumerate(pattern.aggregate_conditions):
+        begun = perf_counter()
+        # The operands that it compares aggregates with take one event: all matches of a linearization have it, or none.
+        if all(operand in layout.of_operand for operand in condition.operands.values()):
+            columns: dict[Reference, Column] = {}
+            for reference, operand in condition.operands.items():
+                (slot,) = layout.of_operand[operand]
+                columns[reference] = stream.columns.at(reference.column, matches.ones[slot])
+            for reference, one in condition.aggregates.items():
+                if one not in made:
+                    match, events = _collected_by(layout, matches, pattern.aggregates[one])
+                    made[one] = _aggregated(one, stream.columns, match, events, len(matches))
+                columns[reference] = made[one]
+            holds &= evaluate(condition.predicate, columns.__getitem__).true
+        if work is not None:
+            work.add(aggregate(number), int(holds.sum()), perf_counter() - begun)
+    return holds
+
+
+def values_of(pattern: KleenePattern, events: Events, matches: Matches) -> Mapping[Aggregate, Column]:
+    """Each aggregate of a query for each row of an answer.
+
+    Parameters
+    ----------
+    pattern, events
+        What was matched.
+    matches
+        r rows.
+
+    Returns
+    -------
+    dict
+        For each aggregate a column of r values.
+    """
+    columns, width = Columns(events), len(matches.operands)
+    found: dict[Aggregate, Column] = {}
+    for one, number in pattern.aggregates.items():
+        place = np.arange(len(matches), dtype=np.int64) * width + pattern.positive.index(number)
+        match, at = expanded(matches.offsets[place], matches.offsets[place + 1])
+        found[one] = _aggregated(one, columns, match, matches.bound[at], len(matches))
+    return found
+
+
+def _aggregated(one: Aggregate, columns: Columns, match: IntArray, events: IntArray, matches: int) -> Column:
+    return aggregated(one, lambda name: columns.at(name, events), match, matches)
+
+
+def _collected_by(layout: Layout, matches: Collected, operand: int) -> tuple[IntArray, IntArray]:
+    """(match, event) of all events of an operand, by match and in order."""
+    every = np.arange(len(matches), dtype=np.int64)
+    found: list[tuple[IntArray, IntArray]] = [(every[:0], every[:0])]
+    for slot in layout.of_operand.get(operand, ()):
+        if slot in matches.ones:
+            found.append((every, matches.ones[slot]))
+        else:
+            offsets, events = matches.lists[slot]
+            found.append((np.repeat(every, np.diff(offsets)), events))
+    match, events = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    order = np.argsort(match, kind="stable")
+    return match[order], events[order]

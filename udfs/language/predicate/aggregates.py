@@ -1,0 +1,116 @@
+"""Aggregates of predicates: from the values of many events to one value for each match.
+
+Meaning, types and NULLs are those of Spark SQL with ANSI mode off: NULL takes part in FIRST and LAST only; COUNT of
+nothing is 0, every other aggregate of nothing is NULL; SUM of integers wraps at 64 bits; AVG adds doubles; NaN is above
+every other number. Departures: DECIMAL is computed as DOUBLE, as everywhere in predicates, and doubles are added in the
+order of events, where Spark's order is open. A predicate reads an aggregate as it reads a column, so `evaluate` knows
+nothing of them: `with_columns` puts a column in the place of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.language.predicate.casting import cast
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Aggregate, Expression, Field, to_sql
+from patternlake.udfs.language.predicate.predicates import Predicate, value_of
+from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.language.predicate.scopes import mapped
+from patternlake.udfs.sort_keys import order_keys
+
+IntArray = NDArray[np.int64]
+
+
+def aggregates_in(predicate: Predicate) -> tuple[Aggregate, ...]:
+    """The aggregates of a predicate, each once, in text order."""
+    return tuple(dict.fromkeys(part for part in predicate.root.walk() if isinstance(part, Aggregate)))
+
+
+def operand_of(aggregate: Aggregate) -> str:
+    """The operand whose events an aggregate of a bound predicate is over."""
+    return next(part.reference.operand or "" for part in aggregate.walk() if isinstance(part, Field))
+
+
+def with_columns(predicate: Predicate) -> tuple[Predicate, dict[Reference, Aggregate]]:
+    """A bound WHERE in which each aggregate is a bare column, as nothing else in it is; and what these stand for."""
+    aggregate_of: dict[Reference, Aggregate] = {}
+
+    def column(part: Aggregate) -> Expression:
+        reference = Reference(None, None, to_sql(part))
+        aggregate_of[reference] = part
+        return Field(reference=reference, span=part.span)
+
+    return Predicate(mapped(predicate.root, column, Aggregate), predicate.text), aggregate_of
+
+
+def aggregated(aggregate: Aggregate, column_at: Callable[[str], Column], group: IntArray, groups: int) -> Column:
+    """The value of an aggregate for each of some matches.
+
+    Parameters
+    ----------
+    aggregate
+        Of a bound predicate.
+    column_at
+        A column's n values: of the events that the matches bind to the aggregate's operand, those of a match in order.
+    group
+        int64[n]: the match of each event, from 0; it never falls.
+    groups
+        How many matches there are.
+
+    Returns
+    -------
+    Column
+        One value a match.
+    """
+    made = value_of(aggregate.argument, lambda reference: column_at(reference.column))
+    values, known = (np.broadcast_to(part, group.shape) for part in (made.values, made.known))
+    column = Column(values, known, made.type)
+    if aggregate.function in ("FIRST", "LAST"):
+        every = np.arange(groups)
+        first = aggregate.function == "FIRST"
+        at = np.searchsorted(group, every) if first else np.searchsorted(group, every, side="right") - 1
+        return _taken(column, at, np.bincount(group, minlength=groups) > 0)
+    there = np.flatnonzero(known)
+    group, column = group[there], Column(values[there], known[there], made.type)
+    count = np.bincount(group, minlength=groups)
+    match aggregate.function:
+        case "COUNT":
+            return Column(count, np.ones(groups, np.bool_), "bigint")
+        case "SUM":
+            return Column(_sum(column, group, groups), count > 0, made.type)
+        case "AVG":
+            total = _sum(cast(column, "double"), group, groups)
+            return Column(total / np.maximum(count, 1), count > 0, "double")
+    keys, _ = order_keys(column, column)
+    # Of equal values the first one counts; ~ turns the order around where minus would overflow.
+    order = np.lexsort((keys if aggregate.function == "MIN" else ~keys, group))
+    # A match without values may begin behind the last one.
+    return _taken(column, np.append(order, 0)[np.cumsum(count) - count], count > 0)
+
+
+def _taken(column: Column, at: IntArray, there: NDArray[np.bool_]) -> Column:
+    """The values at some places; NULL where there is none."""
+    if not len(column.values):
+        filler = np.array([""], object) if column.type == "string" else np.zeros(1, column.values.dtype)
+        return Column(np.repeat(filler, len(at)), there, column.type)
+    at = np.where(there, at, 0)
+    return Column(column.values[at], column.known[at] & there, column.type)
+
+
+def _sum(column: Column, group: IntArray, groups: int) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Sums by group, added one after another; integers wrap."""
+    if column.type == "double":
+        return np.bincount(group, weights=column.values, minlength=groups)
+    total = np.zeros(groups, np.int64)
+    np.add.at(total, group, column.values)
+    return total
+
+
+def written(column: Column) -> list[str | None]:
+    """One-dimensional values as texts, as Spark casts them to STRING; None for NULL."""
+    texts = cast(column, "string")
+    return [text if known else None for text, known in zip(texts.values.tolist(), texts.known.tolist(), strict=True)]
