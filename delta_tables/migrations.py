@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -100,6 +100,13 @@ def _alerts(database: Database) -> None:
     """
 
 
+def _kept_patterns(database: Database) -> None:
+    """Version 8: `pattern_state` and `pattern_matches`, which are there by now; older tables stay as they are.
+
+    A PatternLake that knows no kept patterns would maintain such a database without them.
+    """
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -107,6 +114,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     5: _event_ids,
     6: _ages,
     7: _alerts,
+    8: _kept_patterns,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

@@ -145,6 +145,12 @@ class Snapshot:
         ]
 
 
+def earliest_event(reader: StateReader, stream_id: int, after: int, batch: int) -> int | None:
+    """The least event time of the batches of `ingest` behind one, up to another, in microseconds; None: no events."""
+    where = [Condition("stream_id", "=", stream_id), *written_in(after + 1, batch)]
+    return pc.min(_micros(reader.rows("event_statistics", ("first_time",), where)["first_time"])).as_py()  # type: ignore[no-any-return]
+
+
 def _published(rows: pa.Table, as_of: int | None) -> Published:
     moments = {name: _micros(rows[name]) for name in _MOMENTS}
     published_at = moments["published_at"].to_numpy(zero_copy_only=False)

@@ -93,6 +93,12 @@ def _groups(database: Database, name: str, configuration: Configuration, rebuild
     return groups(database, name, configuration.groups[name], rebuild=rebuild)
 
 
+def _patterns(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.patterns.job import patterns
+
+    return patterns(database, name, configuration.patterns[name], rebuild=rebuild)
+
+
 def _predict(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
     from patternlake.jobs.predict.job import predict
 
@@ -134,6 +140,10 @@ def _stream_of_group(configuration: Configuration, name: str) -> str:
     return configuration.groups[name].stream
 
 
+def _stream_of_pattern(configuration: Configuration, name: str) -> str:
+    return configuration.patterns[name].stream
+
+
 def _stream_of_alert(configuration: Configuration, name: str) -> str:
     return configuration.stream_of_alert(name)
 
@@ -153,6 +163,7 @@ JOBS: dict[str, Job] = {
     "sketch": Job(lambda configuration: configuration.sketches, _sketch),
     "trends": Job(lambda configuration: configuration.trends, _trends, stream=_stream_of_trend),
     "groups": Job(lambda configuration: configuration.groups, _groups, stream=_stream_of_group),
+    "patterns": Job(lambda configuration: configuration.patterns, _patterns, stream=_stream_of_pattern),
     "predict": Job(lambda configuration: configuration.watched, _predict),
     "alerts": Job(lambda configuration: configuration.alerts, _alerts, stream=_stream_of_alert, reads=_read_by_alert),
     "evaluate": Job(lambda configuration: configuration.subscribed if configuration.evaluate else (), _evaluate),

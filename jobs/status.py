@@ -65,6 +65,9 @@ class ObjectStatus:
         keys once. Further token expressions are not counted.
     undelivered, dead_letters
         Alerts that are delivered outside: how many wait for it, and how many were given up. None for all others.
+    kept_events, kept_since
+        Kept patterns: how many events may still take part in a match that is not final, which WITHIN bounds, and the
+        moment from which on they are read; None for all others, and where each partition has a moment of its own.
     """
 
     job: str
@@ -87,6 +90,8 @@ class ObjectStatus:
     dictionary_bytes_per_event: float | None = None
     undelivered: int | None = None
     dead_letters: int | None = None
+    kept_events: int | None = None
+    kept_since: datetime | None = None
 
 
 def status(database: Database, configuration: Configuration) -> list[ObjectStatus]:
@@ -142,6 +147,9 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
             }
         if key in sketches and row is not None and row.source_to:
             values |= _per_event(sketches[key], names.get(object), row.source_to)
+        if job == "patterns" and row is not None:
+            kept = documents.from_text(row.state)
+            values |= {"kept_events": kept["events"], "kept_since": timestamps.from_micros(kept["from_time"])}
         if job == "alerts" and object in outside and row is not None:
             values |= letters.get(object, {"undelivered": 0, "dead_letters": 0})
         found.append(ObjectStatus(**values))
@@ -150,10 +158,8 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
 
 def _configured_stream(job: str, object: str, configuration: Configuration) -> str:
     """The stream that an object is to read; most bear its name."""
-    if job == "alerts" and object in configuration.alerts:
-        return configuration.stream_of_alert(object)
-    query = {"trends": configuration.trends.get(object), "groups": configuration.groups.get(object)}.get(job)
-    return object if query is None else query.stream
+    named = JOBS[job].stream if job in JOBS and object in JOBS[job].objects(configuration) else None
+    return object if named is None else named(configuration, object)
 
 
 def _published(database: Database) -> dict[_Key, Row]:
@@ -163,7 +169,7 @@ def _published(database: Database) -> dict[_Key, Row]:
 WITH batches AS (
   SELECT job, object, batch_id, max(base_batch) AS base_batch, max(horizon) AS horizon, max_by(struct(
       stream, object_id, unix_micros(published_at) AS published_at, unix_micros(watermark) AS watermark,
-      source_to, source, rows_in, rows_out, rows_quarantined), published_at) AS p
+      source_to, source, state, rows_in, rows_out, rows_quarantined), published_at) AS p
   FROM {database.log("publications")} GROUP BY job, object, batch_id
 ), based AS (
   SELECT *, max(base_batch) OVER (PARTITION BY job, object) AS base FROM batches
@@ -172,7 +178,7 @@ SELECT job, object, max(batch_id) AS batch_id, max(base) AS base_batch, unix_mic
   max_by(p.stream, batch_id) AS stream, max_by(p.object_id, batch_id) AS object_id,
   max_by(p.published_at, batch_id) AS published_at, max_by(p.watermark, batch_id) AS watermark,
   max_by(p.source_to, batch_id) AS source_to,
-  max_by(p.source, batch_id) AS source,
+  max_by(p.source, batch_id) AS source, max_by(p.state, batch_id) AS state,
   sum(p.rows_in) AS rows_in, sum(p.rows_out) AS rows_out, sum(p.rows_quarantined) AS rows_quarantined
 FROM based WHERE batch_id >= base GROUP BY job, object"""
     return {(row.job, row.object): row for row in database.spark.sql(text).collect()}

@@ -15,18 +15,20 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
 from patternlake.udfs.kleene.task import match_partitions
-from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
 from patternlake.udfs.partition_values import fit_here, parts
 from patternlake.udfs.record_batches import columns_of
@@ -34,11 +36,18 @@ from patternlake.udfs.record_batches import columns_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_ALWAYS = ("position", "time", "name")
-_RANK = "rank"
-
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
+    if arguments["query"] is not None:
+        asked = whole_or_kept(lake, arguments)
+        if isinstance(asked, KeptPattern):
+            told = tell_unseen(asked.pattern.asked_names, asked.facts.counts)
+            return Answer(asked.rows(), lasting=not told)
+        arguments = asked
+    elif arguments["stream"] is None and arguments["pattern"] is None:
+        raise ArgumentError(
+            "neither a pattern nor a query is given; give stream and pattern, or query => the name of a kept pattern"
+        )
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     request = request_of(arguments, facts, whole=True)
     where = conditions(request, arguments)
@@ -72,10 +81,8 @@ def conditions(request: Mapping[str, Any], arguments: Mapping[str, Any]) -> list
 
 def columns_read(compiled: KleeneRequest, key: str | None) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
-    pattern = compiled.pattern
-    read = set(pattern.columns) | set(pattern.partition)
-    built_in = [name for name in ("step", "key", "probability") if name in read or (name == "key" and key is not None)]
-    return (*_ALWAYS, *built_in, *(("attributes",) if read - BUILT_IN.keys() else ()))
+    columns = compiled.pattern.event_columns
+    return columns if key is None or "key" in columns else (*columns, "key")
 
 
 def events_here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> dict[str, pa.Array]:
@@ -96,7 +103,7 @@ def portions(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[s
         events = events.where(F.col("key") == F.lit(key))
     events = event_rows.partitioned(events, columns)
     if not columns:
-        return _blocks(events, request)
+        return blocks(events, request, PORTION)
     if key is not None:
         events = event_rows.with_key(events, key)
     return events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(request["high"] + 1)).cast("int"))
@@ -111,32 +118,6 @@ def _dealt(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str
 
     found = tasks.dealt(portions(events, request, arguments), high - low + 1, task, FUNCTION.schema)
     return found if request["partition"] or request["width"] is None else _numbered(found, parse_request(text))
-
-
-def _blocks(events: DataFrame, request: Mapping[str, Any]) -> DataFrame:
-    """Events without partitions, each in every block that a window around it reaches."""
-    width, within, low, high = (request[name] for name in ("width", "within", "low", "high"))
-    if request["ranked"]:
-        events = _ranked(events, request["bucket"])
-        # All were needed to rank them; those that cannot take part are needed no more.
-        names = request["names"]
-        events = events if names is None else events.where(F.col("name").isin(*names))
-    if width is None:
-        return events.withColumn(PORTION, F.lit(0))
-    place = _RANK if request["counted"] else "unix_micros(time)"
-    first, last = (f"floor(({place} {sign} {within}) / {width})" for sign in "-+")
-    blocks = F.expr(f"sequence(greatest({low}L, least({high}L, {first})), least({high}L, greatest({low}L, {last})))")
-    return events.withColumn(PORTION, (F.explode(blocks) - F.lit(low)).cast("int"))
-
-
-def _ranked(events: DataFrame, bucket: int) -> DataFrame:
-    """Events with their rank by time and position: inside buckets of time, after the events of the buckets before."""
-    named = events.withColumn("bucket", F.expr(f"unix_micros(time) DIV {bucket}"))
-    counts = named.groupBy("bucket").agg(F.count(F.lit(1)).alias("events"))
-    before = F.sum("events").over(Window.orderBy("bucket")) - F.col("events")
-    inside = F.row_number().over(Window.partitionBy("bucket").orderBy("time", "position")) - F.lit(1)
-    joined = named.join(F.broadcast(counts.select("bucket", before.alias("before"))), "bucket")
-    return joined.withColumn(_RANK, (inside + F.col("before")).cast("bigint")).drop("bucket", "before")
 
 
 def _numbered(found: DataFrame, compiled: KleeneRequest) -> DataFrame:
@@ -156,8 +137,8 @@ def _numbered(found: DataFrame, compiled: KleeneRequest) -> DataFrame:
 FUNCTION = TableFunction(
     name="match_pattern",
     parameters=(
-        Parameter("stream", "STRING"),
-        Parameter("pattern", "STRING"),
+        Parameter("stream", "STRING", None),
+        Parameter("pattern", "STRING", None),
         Parameter("policy", "STRING", "skip_till_any"),
         Parameter("after_match", "STRING", "next"),
         Parameter("key", "STRING", None),
@@ -168,6 +149,7 @@ FUNCTION = TableFunction(
         Parameter("max_matches", "BIGINT", MAX_MATCHES),
         Parameter("truncate", "BOOLEAN", False),
         Parameter("as_of", "TIMESTAMP", None),
+        Parameter("query", "STRING", None),
     ),
     columns={
         "match_no": "BIGINT",
@@ -188,8 +170,8 @@ FUNCTION = TableFunction(
 
 def match_pattern(
     spark: SparkSession,
-    stream: str,
-    pattern: str,
+    stream: str | None = None,
+    pattern: str | None = None,
     policy: str = "skip_till_any",
     after_match: str = "next",
     key: str | None = None,
@@ -200,6 +182,7 @@ def match_pattern(
     max_matches: int = MAX_MATCHES,
     truncate: bool = False,
     as_of: datetime | str | None = None,
+    query: str | None = None,
 ) -> DataFrame:
     """Find the exact matches of a pattern.
 
@@ -229,6 +212,8 @@ def match_pattern(
         Give the first `max_matches` instead.
     as_of
         Moment whose state answers.
+    query
+        Name of a kept pattern, in the place of stream, pattern, policy, after_match and params.
 
     Returns
     -------
@@ -244,6 +229,6 @@ def match_pattern(
     given = {
         "stream": stream, "pattern": pattern, "policy": policy, "after_match": after_match, "key": key,
         "from_time": from_time, "to_time": to_time, "params": params, "plan": plan, "max_matches": max_matches,
-        "truncate": truncate, "as_of": as_of,
+        "truncate": truncate, "as_of": as_of, "query": query,
     }  # fmt: skip
     return call(FUNCTION, spark, given)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RAISED = "USER_RAISED_EXCEPTION"
+_OBJECTS = ("stream", "query")
+"""Parameters that may name an object of another database; else it is the first one."""
 _COLUMN: Any = Column  # its stubs take it for a method
 _INJECTED: set[tuple[str, int]] = set()
 """Applications, and in them what their sessions have in common, whose later sessions have the functions."""
@@ -70,8 +72,8 @@ def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given:
 def _placed(
     spark: SparkSession, function: TableFunction | ScalarFunction, arguments: dict[str, Any]
 ) -> tuple[Lake, dict[str, Any]]:
-    """The lake that a call asks, and its arguments there: its stream, or the first, is perhaps of another database."""
-    of = "stream" if arguments.get("stream") is not None else function.parameters[0].name
+    """The lake that a call asks, and its arguments there: its stream or query is perhaps of another database."""
+    of = next((name for name in _OBJECTS if arguments.get(name) is not None), function.parameters[0].name)
     lake, name = lake_of_object(spark, arguments.get(of))
     return lake, {**arguments, of: name} if of in arguments else arguments
 

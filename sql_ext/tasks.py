@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -13,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.record_batches import BATCH_ROWS
+from patternlake.udfs.record_batches import BATCH_ROWS, numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,7 +51,7 @@ def dealt(frame: DataFrame, portions: int, task: Task, schema: str) -> DataFrame
             return
         rows = pa.Table.from_batches(held)
         try:
-            for number, columns in _portions(rows):
+            for number, columns in numbered(rows, PORTION):
                 for answer in task(number, columns):
                     yield from _batches(answer, names, types)
         except PatternLakeError as error:
@@ -70,23 +69,6 @@ def checked(frame: DataFrame) -> DataFrame:
     raised = F.when(F.col(ERROR).isNotNull(), F.raise_error(F.col(ERROR)).cast("boolean"))
     good: Column = raised.when(F.rand() < 0, F.lit(False)).otherwise(F.lit(True))
     return frame.where(good).drop(ERROR)
-
-
-def _portions(rows: pa.Table) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-    """The rows of each portion; a task of Spark's may hold several."""
-    columns = {name: rows[name].combine_chunks() for name in rows.column_names if name != PORTION}
-    number = rows[PORTION].to_numpy()
-    found = np.unique(number)
-    if len(found) == 1:
-        yield int(found[0]), columns
-        return
-    order = np.argsort(number, kind="stable")
-    ends = np.searchsorted(number[order], found, side="right")
-    begin = 0
-    for portion, end in zip(found.tolist(), ends.tolist(), strict=True):
-        chosen = pa.array(order[begin:end])
-        yield portion, {name: column.take(chosen) for name, column in columns.items()}
-        begin = end
 
 
 def _batches(answer: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> list[pa.RecordBatch]:

@@ -22,3 +22,8 @@ def check_arguments(policy: str, after_match: str, max_matches: int) -> None:
         raise ArgumentError(f"after_match must be one of {', '.join(AFTER_MATCH)}, not {after_match!r}")
     if max_matches < 1:
         raise ArgumentError(f"max_matches must be 1 or more, not {max_matches}")
+
+
+def resumes(policy: str, after_match: str) -> bool:
+    """Whether a match of exact matching begins behind the last event of the one before it."""
+    return policy != "skip_till_any" and after_match == "past_last"

@@ -13,7 +13,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, chain
 
 COMMAND = "/opt/patternlake/.venv/bin/patternlake run {job} --conf /etc/patternlake/production.yaml"
-OFTEN = ("ingest", "sketch", "trends", "groups", "predict", "alerts")
+OFTEN = ("ingest", "sketch", "trends", "groups", "patterns", "predict", "alerts")
 NIGHTLY = ("evaluate", "maintain")
 
 

@@ -30,7 +30,9 @@ TABLE = Table(
     name="object_numbers",
     comment="One row per stream and query: the number that stands for it.",
     columns=(
-        Column("kind", "STRING", "stream, or the job of a query or an alert: trends, groups, alerts"),
+        Column(
+            "kind", "STRING", "stream, or the job of a query, a pattern or an alert: trends, groups, patterns, alerts"
+        ),
         Column("number", "INT", "its number: 31 bits of its name's CRC-32, or the next that is free"),
         Column("name", "STRING", "its name; NULL: nobody's, because two names once shared it"),
     ),

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 JOB = "alerts"
 READ_BATCH = "read_batch"
-"""Key of a batch's source: the last batch of `predict` or `groups` that it reads."""
+"""Key of a batch's source: the last batch of `predict`, `groups` or `patterns` that it reads."""
 
 
 def next_batch(

@@ -1,4 +1,4 @@
-"""The job `alerts`: what `predict` and `groups` have published since is told once, in a table, and outside.
+"""The job `alerts`: what `predict`, `groups` and `patterns` have published since is told once, in a table, and outside.
 
 Rows are written and published first. What is to be delivered outside is delivered after that, in this run or in a later
 one, at least once: `alert_id` tells repeats apart.
@@ -20,7 +20,7 @@ from patternlake.delta_tables.tables.publications import Publication, Publicatio
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver
 from patternlake.jobs.alerts.rows import alert_rows, check_where, found
-from patternlake.jobs.configuration.alerts import FORECAST, GROUP, TABLE, AlertConfiguration
+from patternlake.jobs.configuration.alerts import FORECAST, TABLE, AlertConfiguration
 from patternlake.jobs.contexts import kept
 from patternlake.jobs.following import Work, followed
 from patternlake.jobs.forecasts import KEPT
@@ -94,7 +94,7 @@ def _tell(db: Database, name: str, configuration: AlertConfiguration, stream: st
 
 def _check(db: Database, name: str, configuration: AlertConfiguration, read: Publication) -> None:
     check_where(db.spark, name, configuration.meaning)
-    if configuration.of == GROUP:
+    if configuration.section != "subscriptions":
         return
     entry = read.configuration["subscriptions"].get(configuration.name)
     if entry is None or (configuration.of == FORECAST and KEPT not in entry):

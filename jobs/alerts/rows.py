@@ -1,4 +1,4 @@
-"""The rows of `alerts`: from what `predict` and `groups` publish to what is told, with ids that stay the same."""
+"""The rows of `alerts`: from what other jobs publish to what is told, with ids that stay the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.tables.forecasts import ForecastsReader
 from patternlake.delta_tables.visibility import visible
-from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, SUBSCRIPTION
+from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION
 from patternlake.jobs.sources.columns import examine
 from patternlake.udfs.errors import ConfigurationError
 
@@ -58,7 +58,7 @@ def found(database: Database, read: Publication, meaning: Mapping[str, Any], aft
     database
         Where.
     read
-        Of `predict` or `groups`.
+        Of `predict`, `groups` or `patterns`.
     meaning
         Of the alert: ``of``, ``name`` and ``where``.
     after
@@ -121,7 +121,17 @@ def risen(rows: DataFrame, *, known: bool) -> DataFrame:
 def _matches(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
     table = TABLES["subscription_matches"]
     rows = database.table(table.name).where(visible(table, read) & (F.col("subscription") == F.lit(meaning["name"])))
-    rows = _chosen(_new(rows, after), meaning)
+    return _same_match(_chosen(_new(rows, after), meaning))
+
+
+def _kept_matches(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
+    table = TABLES["pattern_matches"]
+    rows = _new(database.table(table.name).where(visible(table, read)), after, "batch_id").drop("batch_id")
+    return _same_match(_chosen(rows, meaning))
+
+
+def _same_match(rows: DataFrame) -> DataFrame:
+    """Matches with what tells them apart."""
     moments = [F.unix_micros(name).alias(name) for name in ("first_time", "last_time")]
     same = F.struct("part", *moments, _entries(F.col("bindings")).alias("bindings"))
     return rows.withColumn(SAME, same)
@@ -154,9 +164,9 @@ def numbered(rows: DataFrame, batches: Sequence[int]) -> DataFrame:
     return rows.join(F.broadcast(numbers), FOUND_IN)
 
 
-def _new(rows: DataFrame, after: int | None) -> DataFrame:
-    """Rows of a table with from_batch that later batches than one wrote."""
-    rows = rows.withColumn(FOUND_IN, F.col("from_batch"))
+def _new(rows: DataFrame, after: int | None, written: str = "from_batch") -> DataFrame:
+    """Rows of a table that later batches than one wrote."""
+    rows = rows.withColumn(FOUND_IN, F.col(written))
     return rows if after is None else rows.where(F.col(FOUND_IN) > after)
 
 
@@ -175,4 +185,5 @@ _KINDS: dict[str, Callable[[Any, Any, Mapping[str, Any], int | None], DataFrame]
     SUBSCRIPTION: _matches,
     FORECAST: _forecasts,
     GROUP: _groups,
+    PATTERN: _kept_matches,
 }

@@ -170,7 +170,8 @@ def run(
         str,
         typer.Argument(
             metavar="JOB",
-            help="ingest, sketch, trends, groups, predict, alerts, evaluate, maintain, or all of them in this order.",
+            help="ingest, sketch, trends, groups, patterns, predict, alerts, evaluate, maintain, or all of them in "
+            "this order.",
         ),
     ],
     conf: Conf,

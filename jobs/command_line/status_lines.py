@@ -27,6 +27,12 @@ def as_table(found: Sequence[ObjectStatus], now: datetime) -> Iterator[str]:
                 f"{each.job} {each.object}: batch {each.open_batch} was begun and is not published; "
                 "if no run is at work, the next one takes it over"
             )
+        if each.kept_events is not None:
+            since = "" if each.kept_since is None else f", those since {each.kept_since:%Y-%m-%d %H:%M:%S},"
+            yield (
+                f"{each.job} {each.object}: {_counted(each.kept_events, 'event')}{since} may still take part in an "
+                "open match"
+            )
         if each.undelivered:
             yield f"{each.job} {each.object}: {_counted(each.undelivered, 'alert')} waiting for delivery"
         if each.dead_letters:

@@ -16,18 +16,19 @@ from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.sql import sql_expression
 from patternlake.jobs.configuration.streams import ObjectName, Section, Text, _one_of, problem
 
-SUBSCRIPTION, FORECAST, GROUP = "subscription", "forecast", "group"
+SUBSCRIPTION, FORECAST, GROUP, PATTERN = "subscription", "forecast", "group", "pattern"
 TABLE, WEBHOOK, KAFKA, COMMAND = "table", "webhook", "kafka", "command"
 
+_MATCH = {
+    "key": "string",
+    "first_position": "bigint",
+    "last_position": "bigint",
+    "first_time": "timestamp",
+    "last_time": "timestamp",
+    "bindings": "map<string,array<bigint>>",
+}
 COLUMNS = {
-    SUBSCRIPTION: {
-        "key": "string",
-        "first_position": "bigint",
-        "last_position": "bigint",
-        "first_time": "timestamp",
-        "last_time": "timestamp",
-        "bindings": "map<string,array<bigint>>",
-    },
+    SUBSCRIPTION: _MATCH,
     FORECAST: {
         "key": "string",
         "state": "string",
@@ -38,8 +39,12 @@ COLUMNS = {
         "is_best": "boolean",
     },
     GROUP: {"key": "string", "t_start": "bigint", "t_first": "bigint", "t_end": "bigint", "probability": "double"},
+    PATTERN: _MATCH,
 }
-"""What `where` may name: the columns that match_subscription, predict_match and match_groups give, and their types."""
+"""What `where` may name: the columns that match_subscription, predict_match, match_groups and match_pattern give of
+what is told, and their types."""
+
+_SECTIONS = {SUBSCRIPTION: "subscriptions", FORECAST: "subscriptions", GROUP: "groups", PATTERN: "patterns"}
 
 _OPTIONS = {TABLE: (), WEBHOOK: ("url",), KAFKA: ("topic", "brokers"), COMMAND: ("command",)}
 _SHORTEST = timedelta(milliseconds=1)
@@ -64,9 +69,9 @@ def _url(value: str) -> str:
 
 
 class AlertConfiguration(Section):
-    """One alert: rows of a subscription, its forecasts, or a query for groups that are told once each."""
+    """One alert: rows of a subscription, its forecasts, a query for groups or a kept pattern, told once each."""
 
-    of: Annotated[str, _one_of(SUBSCRIPTION, FORECAST, GROUP)]
+    of: Annotated[str, _one_of(*_SECTIONS)]
     name: ObjectName
     where: Annotated[Text, AfterValidator(sql_expression)] | None = None
     to: Annotated[str, _one_of(TABLE, WEBHOOK, KAFKA, COMMAND)] = TABLE
@@ -105,7 +110,12 @@ class AlertConfiguration(Section):
 
     def reads(self, stream: str) -> tuple[str, str]:
         """Job and object whose published rows are told, given the stream that they go back to."""
-        return ("groups", self.name) if self.of == GROUP else ("predict", stream)
+        return ("predict", stream) if self.section == "subscriptions" else (self.section, self.name)
+
+    @property
+    def section(self) -> str:
+        """The section of the configuration that has what it is about."""
+        return _SECTIONS[self.of]
 
     @property
     def bound(self) -> float | None:

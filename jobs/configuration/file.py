@@ -13,9 +13,10 @@ import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from patternlake.jobs.configuration import values
-from patternlake.jobs.configuration.alerts import FORECAST, GROUP, AlertConfiguration
+from patternlake.jobs.configuration.alerts import FORECAST, AlertConfiguration
 from patternlake.jobs.configuration.emitted import EmittedMatches, with_emitted
 from patternlake.jobs.configuration.groups import GroupConfiguration
+from patternlake.jobs.configuration.patterns import PatternConfiguration
 from patternlake.jobs.configuration.sketches import AgeRule, SketchConfiguration
 from patternlake.jobs.configuration.streams import (
     QUARANTINE_WARNING,
@@ -38,6 +39,7 @@ __all__ = [
     "Configuration",
     "EvaluationConfiguration",
     "GroupConfiguration",
+    "PatternConfiguration",
     "SketchConfiguration",
     "Source",
     "StreamConfiguration",
@@ -45,6 +47,8 @@ __all__ = [
     "TrendConfiguration",
 ]
 
+_Query = TrendConfiguration | GroupConfiguration | PatternConfiguration | SubscriptionConfiguration
+_QUERIES = ("trends", "groups", "patterns", "subscriptions")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -64,6 +68,7 @@ class Configuration(Section):
     sketches: dict[ObjectName, SketchConfiguration] = Field(default_factory=dict)
     trends: dict[ObjectName, TrendConfiguration] = Field(default_factory=dict)
     groups: dict[ObjectName, GroupConfiguration] = Field(default_factory=dict)
+    patterns: dict[ObjectName, PatternConfiguration] = Field(default_factory=dict)
     subscriptions: dict[ObjectName, SubscriptionConfiguration] = Field(default_factory=dict)
     evaluate: EvaluationConfiguration | None = None
     alerts: dict[ObjectName, AlertConfiguration] = Field(default_factory=dict)
@@ -79,7 +84,7 @@ class Configuration(Section):
                 raise problem(
                     f"no stream {name!r}{hint}; a sketch is named after its stream: {known}", "sketches", name
                 )
-        for section in ("trends", "groups", "subscriptions"):
+        for section in _QUERIES:
             self._check_queries(section)
         self._check_alerts()
         return self
@@ -135,12 +140,12 @@ class Configuration(Section):
     def stream_of_alert(self, name: str) -> str:
         """The stream whose events an alert goes back to."""
         alert = self.alerts[name]
-        return (self.groups if alert.of == GROUP else self.subscriptions)[alert.name].stream
+        return self._queries(alert.section)[alert.name].stream
 
     def _check_alerts(self) -> None:
         for name, alert in self.alerts.items():
-            section = "groups" if alert.of == GROUP else "subscriptions"
-            there = getattr(self, section)
+            section = alert.section
+            there = self._queries(section)
             if alert.name not in there:
                 known = ", ".join(map(repr, there)) or "none"
                 hint = values.suggest(alert.name, there)
@@ -153,12 +158,16 @@ class Configuration(Section):
                 raise problem(why, "alerts", name, "where")
 
     def _check_queries(self, section: str) -> None:
-        queries: dict[str, TrendConfiguration | GroupConfiguration | SubscriptionConfiguration] = getattr(self, section)
-        for name, query in queries.items():
+        for name, query in self._queries(section).items():
             if query.stream not in self.streams:
                 known = ", ".join(map(repr, self.streams)) or "none"
                 hint = values.suggest(query.stream, self.streams)
                 raise problem(f"no stream {query.stream!r}{hint}; streams are {known}", section, name, "stream")
+
+    def _queries(self, section: str) -> dict[str, _Query]:
+        """The objects of a section that each read one stream."""
+        found: dict[str, _Query] = getattr(self, section)
+        return found
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Configuration:

@@ -61,6 +61,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
     kept = [("ingest", name), ("sketch", name), ("predict", name), ("evaluate", name)]
     kept += [("trends", query) for query, each in configuration.trends.items() if each.stream == name]
     kept += [("groups", query) for query, each in configuration.groups.items() if each.stream == name]
+    kept += [("patterns", pattern) for pattern, each in configuration.patterns.items() if each.stream == name]
     kept += [("alerts", alert) for alert in configuration.alerts if configuration.stream_of_alert(alert) == name]
     phases.at("forgetting")
     for job, object in kept:

@@ -25,6 +25,7 @@ from patternlake.delta_tables.opening import open_database
 from patternlake.jobs.configuration.alerts import AlertConfiguration
 from patternlake.jobs.configuration.file import AgeRule, Attribute, Configuration, SketchConfiguration, Source
 from patternlake.jobs.configuration.groups import GroupConfiguration
+from patternlake.jobs.configuration.patterns import PatternConfiguration
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
@@ -74,6 +75,7 @@ SUBSCRIPTIONS: dict[str, dict[str, object]] = {
 ALERTS = {
     "chained": {"of": "subscription", "name": "chain", "where": "last_time >= TIMESTAMP '2024-01-01 00:05:00'"},
     "soon": {"of": "forecast", "name": "chain", "where": "probability >= 0.2"},
+    "ran": {"of": "pattern", "name": "runs", "where": "size(bindings['A']) > 1"},
     "risky": {"of": "group", "name": "abc", "where": "probability > 0.9"},
 }
 
@@ -173,13 +175,14 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
             "aa": {"stream": "letters", "query": "PATTERN A+ AS a ; A AS b WITHIN 6 MIN"},
         },
         "groups": {"abc": {"stream": "sensor", "pattern": "a, b+, c", "within": 6}},
+        "patterns": {"runs": {"stream": "letters", "query": "C ; A+ ; B WITHIN 6 MIN"}},
         "subscriptions": {name: {"stream": "letters", **each} for name, each in SUBSCRIPTIONS.items()},
         "alerts": ALERTS,
         "sketches": {"letters": {"events_per_leaf": 1, "levels": 3, "fpq": 0.0001, "expected_events": 100}},
     }
     configuration = folder / "letters.yaml"
     configuration.write_text(yaml.safe_dump(tree))
-    for job in ("ingest", "sketch", "trends", "groups", "predict", "alerts"):
+    for job in ("ingest", "sketch", "trends", "groups", "patterns", "predict", "alerts"):
         patternlake.run(spark, str(configuration), job=job)
     for job in ("ingest", "predict"):
         patternlake.run(spark, str(configuration), job=job, object="tight")
@@ -308,6 +311,7 @@ def test_a_wrong_configuration_is_refused_as_the_page_shows(example: Example) ->
         ("Its attributes", Attribute),
         ("A trend query", TrendConfiguration),
         ("A query for groups", GroupConfiguration),
+        ("A kept pattern", PatternConfiguration),
         ("A subscription", SubscriptionConfiguration),
         ("The evaluation", EvaluationConfiguration),
         ("An alert", AlertConfiguration),

@@ -56,8 +56,8 @@ MATCH_EXISTS = [
 ]
 SKETCH_ERROR = [each for each in MATCH_SEQ if each[0] not in ("verify", "params")]
 MATCH_PATTERN = [
-    ("stream", "STRING", REQUIRED),
-    ("pattern", "STRING", REQUIRED),
+    ("stream", "STRING", "NULL"),
+    ("pattern", "STRING", "NULL"),
     ("policy", "STRING", "'skip_till_any'"),
     ("after_match", "STRING", "'next'"),
     ("key", "STRING", "NULL"),
@@ -68,6 +68,7 @@ MATCH_PATTERN = [
     ("max_matches", "BIGINT", "1000000"),
     ("truncate", "BOOLEAN", "false"),
     ("as_of", "TIMESTAMP", "NULL"),
+    ("query", "STRING", "NULL"),
 ]
 EXPLAIN_PATTERN = [
     ("stream", "STRING", REQUIRED),

@@ -81,7 +81,7 @@ def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
-    with pytest.raises(StateError, match="has schema version 7, but this PatternLake knows versions up to 0"):
+    with pytest.raises(StateError, match="has schema version 8, but this PatternLake knows versions up to 0"):
         open_database(lake.spark, lake.name, lake.location)
 
 
@@ -154,6 +154,22 @@ def test_a_database_of_version_6_gets_tables_of_alerts(spark: SparkSession, tmp_
     database = open_database(spark, database.name, database.location)
     assert migrations.version_of(database) == migrations.SCHEMA_VERSION
     assert [spark.table(database.view(name)).count() for name in added] == [0, 0, 0]
+    _forget(database)
+
+
+def test_a_database_of_version_7_gets_tables_of_kept_patterns(spark: SparkSession, tmp_path: Path) -> None:
+    database = open_database(spark, "state_version_7", str(tmp_path / "version_7"))
+    added = ("pattern_state", "pattern_matches")
+    for name in added:
+        spark.sql(f"DROP VIEW {database.view(name)}")
+        spark.sql(f"DROP TABLE {database.log(name)}")
+        shutil.rmtree(tmp_path / "version_7" / f"{name}_log")
+    publications = database.log(migrations.CARRIER)
+    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '7')")
+    spark.catalog.clearCache()
+    database = open_database(spark, database.name, database.location)
+    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
+    assert [spark.table(database.view(name)).count() for name in added] == [0, 0]
     _forget(database)
 
 

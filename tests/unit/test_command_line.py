@@ -158,7 +158,7 @@ def test_a_missing_configuration_is_named_in_one_line(capsys: pytest.CaptureFixt
 
 def test_an_unknown_job_is_refused_with_the_jobs_that_exist(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "forget", "--conf", str(conf)) == 1
-    jobs = "ingest, sketch, trends, groups, predict, alerts, evaluate, maintain, all"
+    jobs = "ingest, sketch, trends, groups, patterns, predict, alerts, evaluate, maintain, all"
     assert capsys.readouterr().err == f"there is no job 'forget'; jobs are {jobs}\n"
 
 
@@ -180,7 +180,10 @@ def test_each_job_is_a_command_of_its_own(job: str) -> None:
 def test_maintenance_has_nothing_to_rebuild(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run", "maintain", "--conf", str(conf), "--rebuild") == 1
     told = capsys.readouterr().err
-    assert "the job 'maintain' has nothing to rebuild; jobs that have: ingest, sketch, trends, groups, predict" in told
+    assert (
+        "the job 'maintain' has nothing to rebuild; jobs that have: ingest, sketch, trends, groups, patterns, predict"
+        in told
+    )
 
 
 def test_all_is_every_job_in_the_order_of_dependence_over_all_its_objects() -> None:

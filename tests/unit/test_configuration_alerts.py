@@ -16,6 +16,7 @@ streams:
   z: {source: {format: json, path: z}, time: t, name: n}
 subscriptions: {m: {stream: s, query: a ; b, threshold: 0.4}, k: {stream: z, query: a ; b, forecasts: keep}}
 groups: {g: {stream: z, pattern: "a, b", within: 3}}
+patterns: {p: {stream: z, query: a ; b WITHIN 3 MIN}}
 """
 
 
@@ -35,6 +36,7 @@ def test_an_alert_reads_what_predict_keeps_of_a_stream_or_groups_of_a_query() ->
         ("{of: forecast, name: m}", ("predict", "s"), "s"),
         ("{of: subscription, name: k}", ("predict", "z"), "z"),
         ("{of: group, name: g}", ("groups", "g"), "z"),
+        ("{of: pattern, name: p}", ("patterns", "p"), "z"),
     ):
         configuration = loaded(alert)
         assert configuration.stream_of_alert("x") == stream
@@ -88,10 +90,15 @@ def test_predicates_may_use_the_columns_of_their_rows() -> None:
     [
         ("{name: m}", "alerts.x.of: missing"),
         ("{of: subscription}", "alerts.x.name: missing"),
-        ("{of: pattern, name: m}", "alerts.x.of: 'pattern' is not one of subscription, forecast, group"),
-        ("{of: forecasts, name: m}", "alerts.x.of: 'forecasts' is not one of subscription, forecast, group (did you"),
+        ("{of: patterns, name: m}", "alerts.x.of: 'patterns' is not one of subscription, forecast, group, pattern"),
+        (
+            "{of: forecasts, name: m}",
+            "alerts.x.of: 'forecasts' is not one of subscription, forecast, group, pattern (did you",
+        ),
         ("{of: forecast, name: n}", "alerts.x.name: subscriptions has no 'n'; there: 'm', 'k'"),
         ("{of: group, name: m}", "alerts.x.name: groups has no 'm'; there: 'g'"),
+        ("{of: pattern, name: g}", "alerts.x.name: patterns has no 'g'; there: 'p'"),
+        ("{of: pattern, name: p, where: probability > 0.5}", "alerts.x.where: no column 'probability'; columns: key, "),
         (
             "{of: forecast, name: m, wher: is_best}",
             "alerts.x.wher: unknown key (did you mean 'where'?); known: of, name,",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-JOBS = ("ingest", "sketch", "trends", "groups", "predict", "evaluate", "maintain")
+JOBS = ("ingest", "sketch", "trends", "groups", "patterns", "predict", "evaluate", "maintain")
 ENGINES = ("sketch", "kleene", "trends", "groups", "machines")
 MAY_IMPORT = {
     "udfs": {"udfs"},

@@ -86,3 +86,15 @@ def test_alerts_that_wait_or_were_given_up_have_lines() -> None:
         "alerts soon: 1,200 alerts waiting for delivery",
         "alerts soon: 1 dead letter; alert_deliveries says why, and a greater dead_letter_after tries them again",
     ]
+
+
+def test_status_says_what_kept_patterns_read_again() -> None:
+    now = datetime(2024, 1, 2, tzinfo=timezone.utc)
+    found = [
+        ObjectStatus("patterns", "runs", "s", True, batch_id=1, published_at=now, kept_events=1200, kept_since=now),
+        ObjectStatus("patterns", "pairs", "s", True, batch_id=1, published_at=now, kept_events=1),
+    ]
+    assert list(status_lines.as_table(found, now))[-2:] == [
+        "patterns runs: 1,200 events, those since 2024-01-02 00:00:00, may still take part in an open match",
+        "patterns pairs: 1 event may still take part in an open match",
+    ]

@@ -29,6 +29,7 @@ from patternlake.udfs.language.predicate.predicates import (
     names_admitted,
     parse_predicate,
 )
+from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.language.query import engines, operands, tree
 from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.partitions import partition_columns
@@ -178,6 +179,26 @@ class KleenePattern:
         )
 
     @property
+    def rivalling(self) -> bool:
+        """Whether a match of one linearization may give way to one of the same start, in another, that ends later.
+
+        Under policies that give a start one match at most. It can not where linearizations differ in their last operand
+        alone and none is repeated: then the one that ends first is the one that counts.
+        """
+        lines = [linearization.operands for linearization in self.linearizations]
+        plain = not any(self.operands[number].repeated for line in lines for number in line)
+        return len(lines) > 1 and not (plain and len({line[:-1] for line in lines}) == 1)
+
+    @property
+    def beginnings(self) -> frozenset[int]:
+        """Numbers of the operands that the first event of a match may belong to."""
+        found: set[int] = set()
+        for linearization in self.linearizations:
+            behind = {later for earlier, later in linearization.before if self.operands[earlier].least > 0}
+            found |= set(linearization.operands) - behind
+        return frozenset(found)
+
+    @property
     def choice_first(self) -> bool:
         """Whether a match may begin in an ``[n]``, of whose events it takes any n."""
         return any(
@@ -186,6 +207,13 @@ class KleenePattern:
             for linearization in self.linearizations
             for one in linearization.operands
         )
+
+    @property
+    def event_columns(self) -> tuple[str, ...]:
+        """Columns of the table of events that hold what matching reads; attributes are most of an event's bytes."""
+        read = self.columns | set(self.partition)
+        built_in = [name for name in ("step", "key", "probability") if name in read]
+        return ("position", "time", "name", *built_in, *(("attributes",) if read - BUILT_IN.keys() else ()))
 
     @property
     def asked_names(self) -> tuple[str, ...]:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_key, given, stream_configuration
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained, planned
 from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
 from patternlake.udfs.kleene.plans.trees import Plan, forced_plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.state import Carried
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
-from patternlake.udfs.policies import check_arguments
+from patternlake.udfs.policies import check_arguments, resumes
 from patternlake.udfs.unseen_names import unseen_names, unseen_text
 
 TASK_EVENTS = 100_000
@@ -46,6 +48,9 @@ class KleeneRequest:
         The key asked for, or None.
     watermark
         Of the publication, microseconds, or None.
+    before
+        Matches that were final at this earlier moment are left out; None: no match is. Under ``past_last`` the events
+        that they rule out are not given.
     counted
         True where a block is a range of ranks; else it is one of times.
     width, low, high
@@ -61,10 +66,21 @@ class KleeneRequest:
     truncate: bool
     key: str | None
     watermark: int | None
+    before: Moment | None
     counted: bool
     width: int | None
     low: int
     high: int
+
+    @property
+    def now(self) -> Moment | None:
+        """The moment of the answer; None: events never settle."""
+        return None if self.watermark is None else Moment(self.watermark)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a match begins behind the one before it."""
+        return resumes(self.policy, self.after_match)
 
 
 def check_request(
@@ -74,6 +90,7 @@ def check_request(
     counts: Sequence[Mapping[str, Any]],
     *,
     whole: bool = False,
+    carried: Carried | None = None,
 ) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
@@ -88,9 +105,10 @@ def check_request(
     counts
         ``name``, ``events``, ``first``, ``last`` (microseconds) and ``attributes`` (NULL where nothing is told of them)
         of the stream's names.
-
     whole
         Whether the work is not to be dealt out.
+    carried
+        What the answer goes on from; None: it begins with the first event.
 
     Returns
     -------
@@ -107,6 +125,8 @@ def check_request(
     """
     check = _checked(arguments, publication, known)
     pattern, at = check.pattern, publication["at"]
+    if carried is not None:
+        counts = _read(counts, carried, at["source_to"])
     statistics = _statistics(check, counts)
     choice = _choice(check, arguments, statistics)
     names = pattern.names
@@ -118,6 +138,7 @@ def check_request(
         "configuration": json.loads(at["configuration"]),
         "plan": plan_text(pattern, choice.plan),
         "watermark": at["watermark"],
+        "before": None if carried is None else astuple(carried.before),
         "counted": counted,
         "width": width,
         "low": low,
@@ -181,6 +202,7 @@ def parse_request(text: str) -> KleeneRequest:
         truncate=given(arguments, "truncate", False),
         key=arguments.get("key"),
         watermark=parts["watermark"],
+        before=None if parts["before"] is None else Moment(*parts["before"]),
         counted=parts["counted"],
         width=parts["width"],
         low=parts["low"],
@@ -218,6 +240,23 @@ def _ranked(check: _Compiled) -> bool:
     return check.policy == "strict" or (check.pattern.within is not None and check.pattern.within.counted)
 
 
+def _read(counts: Sequence[Mapping[str, Any]], carried: Carried, last: int) -> list[dict[str, Any]]:
+    """Counts of names in the events that are read, up to a last position, as if all names lay alike."""
+    share = min(1.0, (carried.events + last - (carried.before.position or 0)) / max(1, last))
+    begin = carried.from_time
+    return [
+        {
+            **row,
+            "events": max(1, round(row["events"] * share)),
+            **{
+                end: row[end] if begin is None or row[end] is None else max(row[end], begin)
+                for end in ("first", "last")
+            },
+        }
+        for row in counts
+    ]
+
+
 def _portions(
     check: _Compiled,
     arguments: Mapping[str, Any],
@@ -234,7 +273,7 @@ def _portions(
         return None, 0, tasks - 1
     one_key = arguments.get("key") is not None
     # past_last asks in each place what came of all places before it.
-    chained = check.policy != "skip_till_any" and given(arguments, "after_match", "next") == "past_last"
+    chained = resumes(check.policy, given(arguments, "after_match", "next"))
     if pattern.within is None or chained or tasks == 1 or pattern.choice_first:
         bounded = any(arguments.get(name) is not None for name in ("key", "from_time", "to_time"))
         if taking > WHOLE_EVENTS and not one_key and not bounded:

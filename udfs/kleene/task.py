@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.kleene.events import BoolArray, Events
+from patternlake.udfs.kleene.finality import Moment, final
+from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
-from patternlake.udfs.kleene.result import answer_rows
+from patternlake.udfs.kleene.result import answer_rows, value_texts
 from patternlake.udfs.kleene.work import work_rows
 from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
@@ -45,8 +48,7 @@ def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa
     PatternLakeError
         A partition, or a block, has more matches than are asked for; what matching itself raises.
     """
-    given = _portion(request, rows)
-    yield from by_partition(0, len(given.shown), lambda first, last: _matched(request, portion, given, first, last))
+    yield from answered(request, portion, portion_of(request, rows), _shown_rows)
 
 
 def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
@@ -61,14 +63,20 @@ def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, 
     PatternLakeError
         What matching itself raises.
     """
-    given = _portion(request, rows)
+    given = portion_of(request, rows)
     events = given.events(request, 0, len(given.shown))
     work = observed(request.pattern, events, plan=request.plan, begins=_may_begin(request, portion, events))
     yield work_rows(work)
 
 
-def _portion(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> _Portion:
-    """The events of a portion by partition and in order, if they are not too many."""
+def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
+    """The events of a portion by partition and in order; parameters as of `match_partitions`.
+
+    Raises
+    ------
+    ArgumentError
+        They are too many for one task, and nothing divides them.
+    """
     count = len(rows["position"])
     if request.width is None and not request.pattern.partition and count > WHOLE_EVENTS:
         raise too_many_events(count)
@@ -79,13 +87,32 @@ def _portion(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> _Portion:
     positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((positions, times, codes))
     taken = pa.array(order)
-    sorted_rows = {name: column.take(taken) for name, column in rows.items()}
-    offsets = np.searchsorted(codes[order], np.arange(len(shown) + 1))
-    return _Portion(sorted_rows, codes[order], offsets, shown)
+    return Portion({name: column.take(taken) for name, column in rows.items()}, codes[order], shown)
+
+
+def answered(request: KleeneRequest, portion: int, given: Portion, write: Write) -> Iterator[pa.Table]:
+    """Match a portion.
+
+    Parameters
+    ----------
+    request, portion
+        As of `match_partitions`.
+    given
+        Its events.
+    write
+        Makes rows of the matches of some partitions, of whether each is final, and of its `value_texts`.
+
+    Yields
+    ------
+    What `write` gives, in the order of the partitions.
+    """
+    yield from by_partition(
+        0, len(given.shown), lambda first, last: _matched(request, portion, given, first, last, write)
+    )
 
 
 @dataclass(frozen=True)
-class _Portion:
+class Portion:
     """The events of a portion, by partition and in order.
 
     Attributes
@@ -94,16 +121,31 @@ class _Portion:
         As of `match_partitions`.
     codes
         int64[n]: number of each event's partition.
-    offsets
-        int64[p + 1]: partition i has the events ``offsets[i]:offsets[i + 1]``.
     shown
         What is shown of each partition.
     """
 
     rows: Mapping[str, pa.Array]
     codes: IntArray
-    offsets: IntArray
     shown: Sequence[str | None]
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        """int64[p + 1]: partition i has the events ``offsets[i]:offsets[i + 1]``."""
+        return np.searchsorted(self.codes, np.arange(len(self.shown) + 1))
+
+    @cached_property
+    def parts(self) -> pa.ListArray:
+        """The values of each partition; NULL for one without events."""
+        first, behind = self.offsets[:-1], self.offsets[1:]
+        return self.rows["part"].take(pa.array(first, mask=first == behind))
+
+    def where(self, chosen: BoolArray) -> Portion:
+        """The portion with some of its events."""
+        mask = pa.array(chosen)
+        return replace(
+            self, rows={name: column.filter(mask) for name, column in self.rows.items()}, codes=self.codes[chosen]
+        )
 
     def events(self, request: KleeneRequest, first: int, last: int) -> Events:
         """The events of partitions `first` to `last` (exclusive)."""
@@ -121,7 +163,17 @@ class _Portion:
         )
 
 
-def _matched(request: KleeneRequest, portion: int, given: _Portion, first: int, last: int) -> pa.Table:
+Write = Callable[[Matches, Portion, BoolArray, pa.MapArray], pa.Table]
+
+
+def _matched(
+    request: KleeneRequest,
+    portion: int,
+    given: Portion,
+    first: int,
+    last: int,
+    write: Write,
+) -> pa.Table:
     """The rows of partitions `first` to `last` (exclusive)."""
     events = given.events(request, first, last)
     matches = match_events(
@@ -134,10 +186,22 @@ def _matched(request: KleeneRequest, portion: int, given: _Portion, first: int, 
         truncate=request.truncate and last - first <= 1,
         begins=_may_begin(request, portion, events),
     )
-    return answer_rows(request, matches, events, given.shown)
+    sure = _final(request, matches, events, request.now)
+    if request.before is not None and not request.resumes:
+        new = np.flatnonzero(~_final(request, matches, events, request.before))
+        matches, sure = matches.take(new), sure[new]
+    return write(matches, given, sure, value_texts(request.pattern, matches, events))
 
 
-def _may_begin(request: KleeneRequest, portion: int, events: Events) -> NDArray[np.bool_] | None:
+def _final(request: KleeneRequest, matches: Matches, events: Events, moment: Moment | None) -> BoolArray:
+    return final(request.pattern, matches, events, moment, policy=request.policy, after_match=request.after_match)
+
+
+def _shown_rows(matches: Matches, given: Portion, sure: BoolArray, values: pa.MapArray) -> pa.Table:
+    return answer_rows(matches, given.shown, sure, values)
+
+
+def _may_begin(request: KleeneRequest, portion: int, events: Events) -> BoolArray | None:
     """bool[n]: the events of the block itself; None where all are."""
     if request.width is None:
         return None

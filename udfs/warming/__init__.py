@@ -18,7 +18,7 @@ WARMED: dict[str, Callable[[], None]] = {
     "groups": jobs.warm_groups,
     "predict and evaluate": jobs.warm_machines,
     "match_seq and match_exists": functions.warm_sketch_questions,
-    "match_pattern": functions.warm_patterns,
+    "patterns and match_pattern": functions.warm_patterns,
     "cet_count, cet_trends and cet_aggregate": functions.warm_trend_questions,
     "match_groups and group_members": functions.warm_group_questions,
     "predict_match": functions.warm_live_questions,

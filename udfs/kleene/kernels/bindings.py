@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -55,8 +55,7 @@ class Rows:
         """Some of the matches."""
         counts = self.offsets[rows + 1] - self.offsets[rows]
         _, at = expanded(self.offsets[rows], self.offsets[rows + 1])
-        offsets = np.append(np.zeros(1, np.int64), np.cumsum(counts)).astype(np.int64)
-        return Rows(offsets, self.events[at], self.operands[at])
+        return Rows(_offsets(counts), self.events[at], self.operands[at])
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,8 @@ class Matches:
         int64[r]: microseconds since the epoch.
     event_offsets, events
         int64[r + 1], int64[b]: the rows of `Events` that each row binds, in order.
+    bound_positions, takers
+        int64[b], int8[b]: position of each of `events`, and number of the operand that binds it.
     total
         How many rows there are; more than r where the answer is truncated, and then perhaps only counted so far.
     truncated
@@ -98,11 +99,49 @@ class Matches:
     last_time: IntArray
     event_offsets: IntArray
     events: IntArray
+    bound_positions: IntArray
+    takers: SmallArray
     total: int
     truncated: bool
 
     def __len__(self) -> int:
         return len(self.key)
+
+    @property
+    def first_events(self) -> IntArray:
+        """int64[r]: the row of `Events` that each row begins with."""
+        return self.events[self.event_offsets[:-1]]
+
+    @property
+    def last_events(self) -> IntArray:
+        """int64[r]: the row of `Events` that each row ends with."""
+        return self.events[self.event_offsets[1:] - 1]
+
+    def take(self, rows: IntArray) -> Matches:
+        """Some of the rows."""
+        width = len(self.operands)
+        runs = (rows[:, None] * width + np.arange(width)).ravel()
+        _, at = expanded(self.offsets[runs], self.offsets[runs + 1])
+        _, bound = expanded(self.event_offsets[rows], self.event_offsets[rows + 1])
+        return replace(
+            self,
+            key=self.key[rows],
+            offsets=_offsets(self.offsets[runs + 1] - self.offsets[runs]),
+            positions=self.positions[at],
+            first_position=self.first_position[rows],
+            last_position=self.last_position[rows],
+            first_time=self.first_time[rows],
+            last_time=self.last_time[rows],
+            event_offsets=_offsets(self.event_offsets[rows + 1] - self.event_offsets[rows]),
+            events=self.events[bound],
+            bound_positions=self.bound_positions[bound],
+            takers=self.takers[bound],
+        )
+
+
+def _offsets(counts: IntArray) -> IntArray:
+    """Where runs of so many begin, and the last one ends."""
+    return np.append(np.zeros(1, np.int64), np.cumsum(counts)).astype(np.int64)
 
 
 def no_rows() -> Rows:
@@ -184,7 +223,7 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
     return Matches(
         operands=tuple(names),
         key=events.keys[first].astype(np.int64),
-        offsets=np.append(np.zeros(1, np.int64), np.cumsum(np.bincount(place, minlength=k * p))).astype(np.int64),
+        offsets=_offsets(np.bincount(place, minlength=k * p)),
         positions=events.positions[bound],
         bound=bound,
         first_position=events.positions[first],
@@ -193,6 +232,8 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
         last_time=events.times[last],
         event_offsets=rows.offsets,
         events=rows.events,
+        bound_positions=events.positions[rows.events],
+        takers=rows.operands,
         total=total,
         truncated=total > k,
     )

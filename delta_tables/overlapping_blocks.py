@@ -1,0 +1,51 @@
+"""Events without partitions as blocks of time, or of ranks, that overlap by a window: each match lies whole in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+RANK = "rank"
+"""The place of an event among all that are given, by time and position."""
+
+
+def blocks(events: DataFrame, request: Mapping[str, Any], portion: str) -> DataFrame:
+    """Give each event to every block that a window around it reaches.
+
+    Parameters
+    ----------
+    events
+        Those of the stream; where it matters how many lie between two, those that the pattern can't take among them.
+    request
+        As `kleene.request.check_request` gives it.
+    portion
+        The column that gets the number of the block, from 0.
+    """
+    width, within, low, high = (request[name] for name in ("width", "within", "low", "high"))
+    if request["ranked"]:
+        events = _ranked(events, request["bucket"])
+        # All were needed to rank them; those that cannot take part are needed no more.
+        names = request["names"]
+        events = events if names is None else events.where(F.col("name").isin(*names))
+    if width is None:
+        return events.withColumn(portion, F.lit(0))
+    place = RANK if request["counted"] else "unix_micros(time)"
+    first, last = (f"floor(({place} {sign} {within}) / {width})" for sign in "-+")
+    reached = F.expr(f"sequence(greatest({low}L, least({high}L, {first})), least({high}L, greatest({low}L, {last})))")
+    return events.withColumn(portion, (F.explode(reached) - F.lit(low)).cast("int"))
+
+
+def _ranked(events: DataFrame, bucket: int) -> DataFrame:
+    """Events with their rank by time and position: inside buckets of time, after the events of the buckets before."""
+    named = events.withColumn("bucket", F.expr(f"unix_micros(time) DIV {bucket}"))
+    counts = named.groupBy("bucket").agg(F.count(F.lit(1)).alias("events"))
+    before = F.sum("events").over(Window.orderBy("bucket")) - F.col("events")
+    inside = F.row_number().over(Window.partitionBy("bucket").orderBy("time", "position")) - F.lit(1)
+    joined = named.join(F.broadcast(counts.select("bucket", before.alias("before"))), "bucket")
+    return joined.withColumn(RANK, (inside + F.col("before")).cast("bigint")).drop("bucket", "before")

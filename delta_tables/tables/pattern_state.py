@@ -1,0 +1,62 @@
+"""Table `pattern_state`: events that may still take part in a match, of kept patterns whose windows count them.
+
+Only of patterns with PARTITION BY: a partition may be quiet for years, and its last events count all the same. What
+other patterns need of former events lies behind one moment of the stream, which their publications hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import Batches, visible, visible_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.delta_tables.database import Database
+
+
+def _view(log: LogName) -> str:
+    return f"""SELECT p.stream, p.object AS pattern, {shown_text("s.part")} AS partition, s.position, s.time, s.name,
+  s.from_batch
+FROM {log("pattern_state")} s JOIN ({current(log, "patterns")}) p ON {visible_text(TABLE, "s", "p")}"""
+
+
+TABLE = Table(
+    name="pattern_state",
+    comment="Events that may still take part in a match of a kept pattern whose windows count the events of a key.",
+    columns=(
+        Column("pattern_id", "INT", "number of the pattern, as object_numbers gave it out"),
+        Column("stream_id", "INT", "number of the stream"),
+        Column("part", "ARRAY<STRING>", "values of the PARTITION BY columns"),
+        Column("from_batch", "BIGINT", "the batch that wrote the row"),
+        Column("to_batch", "BIGINT", "the batch that replaced the rows of the partition; NULL: none did"),
+        Column("position", "BIGINT", "arrival rank in the stream"),
+        Column("time", "TIMESTAMP", "event time"),
+        Column("step", "BIGINT", "where the pattern reads it"),
+        Column("key", "STRING", "where the pattern reads it"),
+        Column("name", "STRING", "event name"),
+        Column("probability", "DOUBLE", "where the pattern reads it"),
+        Column("attributes", "MAP<STRING, STRING>", "those that the pattern reads"),
+    ),
+    keys=("pattern_id", "position", "from_batch"),
+    view=_view,
+    job="patterns",
+    object_column="pattern_id",
+    partitions=("pattern_id",),
+    properties={"delta.dataSkippingStatsColumns": "from_batch,to_batch,position,time"},
+)
+
+
+class PatternStateReader:
+    """Reads kept events."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def events(self, batches: Batches) -> DataFrame:
+        """Return the events that a publication makes visible, or a batch that is going to be one."""
+        return self._database.table(TABLE.name).where(visible(TABLE, batches))

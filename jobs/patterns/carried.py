@@ -1,0 +1,83 @@
+"""What a batch of the job `patterns` leaves to the next one: from when on events are read again, and how many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.pattern_state import PatternStateReader
+from patternlake.udfs.kleene.finality import Moment
+from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.state import Carried, kept_as_rows
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.batches import Batch
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+_SLICES = 1000
+"""Events are counted in so many slices of time: the moment is the beginning of one."""
+
+
+def carried_after(
+    db: Database, batch: Batch, stream: Publication, pattern: KleenePattern, reach: int, since: int | None
+) -> Carried:
+    """Look at what is kept once a batch has written its rows.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    batch
+        The batch.
+    stream
+        The publication of the stream that it has read.
+    pattern, reach
+        What it looks for, and how far back that may reach, as `kleene.state.reach` says.
+    since
+        From when on it has read events, microseconds; None: all.
+    """
+    phases.at("counting what is kept")
+    assert stream.watermark is not None
+    assert pattern.within is not None
+    watermark = timestamps.to_micros(stream.watermark)
+    before = Moment(watermark, batch.source_to)
+    if kept_as_rows(pattern):
+        return Carried(before, None, PatternStateReader(db).events(batch).count())
+    events = EventsReader(db).published(stream)
+    if pattern.within.counted:
+        return Carried(before, *_last(_since(events, since), watermark, reach))
+    begin = watermark - reach + 1
+    taken = _since(events, begin)
+    # Under `strict` others matter as well, and are read, too; how many is told by those that can take part.
+    names = pattern.names
+    if names is not None:
+        taken = taken.where(F.col("name").isin(*sorted(names)))
+    return Carried(before, begin, taken.count())
+
+
+def _since(events: DataFrame, begin: int | None) -> DataFrame:
+    since = timestamps.timestamp_literal(timestamps.from_micros(begin))
+    return events if begin is None else events.where(F.col("time") >= since)
+
+
+def _last(events: DataFrame, watermark: int, wanted: int) -> tuple[int | None, int]:
+    """A moment from which on there are so many settled events, or more, and how many events there are from it on."""
+    at = F.unix_micros("time")
+    first = events.agg(F.min(at)).first()
+    low = watermark if first is None or first[0] is None else min(first[0], watermark)
+    width = max(1, -(-(watermark - low + 1) // _SLICES))
+    number = F.when(at <= watermark, F.floor((at - low) / width)).otherwise(F.lit(_SLICES))
+    counts = {row[0]: row[1] for row in events.groupBy(number.cast("int")).count().collect()}
+    total = counts.pop(_SLICES, 0)
+    settled = 0
+    for each in sorted(counts, reverse=True):
+        settled += counts[each]
+        total += counts[each]
+        if settled >= wanted:
+            return low + each * width, total
+    return None, total

@@ -1,0 +1,254 @@
+"""The job `patterns`: new events of a stream make matches of a kept pattern final, and each is written once.
+
+A batch reads its new events and those before them that may still take part in a match that is not final, which WITHIN
+bounds. It matches them as `match_pattern` would, and writes what has become final since the batch before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from patternlake.delta_tables import documents, phases, timestamps
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.overlapping_blocks import blocks
+from patternlake.delta_tables.snapshots import Snapshot, earliest_event
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.delta_tables.tables.pattern_matches import PatternMatchesReader
+from patternlake.delta_tables.tables.pattern_state import PatternStateReader
+from patternlake.delta_tables.tables.publications import Publication
+from patternlake.jobs.configuration.file import PatternConfiguration
+from patternlake.jobs.contexts import in_own_session, kept
+from patternlake.jobs.following import Work, followed, next_batch
+from patternlake.jobs.patterns.carried import carried_after
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.errors import ConfigurationError, StateError
+from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
+from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
+from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
+from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
+from patternlake.udfs.record_batches import BATCH_ROWS, numbered
+from patternlake.udfs.unseen_names import MOST_NAMES
+
+logger = logging.getLogger(__name__)
+
+JOB = "patterns"
+STATE, MATCHES = "pattern_state", "pattern_matches"
+PART, PORTION = "part", "portion"
+
+
+@in_own_session
+def patterns(db: Database, name: str, configuration: PatternConfiguration, *, rebuild: bool = False) -> Summary:
+    """Bring the matches of a pattern up to its stream's last published event.
+
+    Parameters
+    ----------
+    db
+        The open database.
+    name
+        The pattern.
+    configuration
+        Its section under `patterns`.
+    rebuild
+        Start anew, with the pattern as it is now.
+
+    Raises
+    ------
+    PatternLakeError
+        The query does not compile, or has no WITHIN; the stream has no published events, or its events never settle; or
+        the pattern has changed since the last batch.
+    """
+
+    def begin(first: bool) -> Work | None:
+        return next_batch(
+            db,
+            JOB,
+            name,
+            configuration.stream,
+            configuration.meaning,
+            rebuild=rebuild and first,
+            check=lambda stream, last: _check(db, name, configuration, stream, last),
+        )
+
+    return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
+
+
+def _check(
+    db: Database, name: str, configuration: PatternConfiguration, stream: Publication, last: Publication | None
+) -> None:
+    wrong = unfit(pattern_of({**configuration.meaning, "stream": stream.configuration}))
+    if wrong is not None:
+        raise ConfigurationError(f"patterns.{name}.query: {wrong}")
+    if stream.source_to and stream.watermark is None:
+        raise ConfigurationError(
+            f"patterns.{name}.stream: events of {stream.object!r} never settle, as its allowed_lateness is none; a "
+            "match is kept once it is final: give it a duration"
+        )
+    if last is None or last.watermark is None:
+        return
+    earliest = timestamps.from_micros(
+        earliest_event(db.state, stream.object_id, int(last.source["ingest_batch"]), stream.batch_id)
+    )
+    if earliest is not None and earliest < last.watermark:
+        raise StateError(
+            f"{JOB} {name!r}: the stream {stream.object!r} took an event at {timestamps.shown(earliest)} after "
+            f"matches up to {timestamps.shown(last.watermark)} were final, as its allowed_lateness was none meanwhile; "
+            "run it with --rebuild"
+        )
+
+
+class _Builder:
+    """Builds one batch."""
+
+    def __init__(self, db: Database, work: Work) -> None:
+        self.db = db
+        self.batch, self.stream, self.last = work.batch, work.stream, work.last
+        self.pattern = pattern_of(self.batch.configuration)
+        self.by_rows = kept_as_rows(self.pattern)
+        self.reach = reach(self.pattern, self.batch.configuration["policy"])
+        assert self.stream.watermark is not None
+        self.watermark = timestamps.to_micros(self.stream.watermark)
+        self.parallelism = db.spark.sparkContext.defaultParallelism
+
+    def build(self) -> Publication:
+        """Write matches and what is kept of partitions, close what that replaces, publish."""
+        batch = self.batch
+        phases.at("matching")
+        with kept(self._found()) as found:
+            counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+            if counts.get(MATCH):
+                batch.append(MATCHES, self._matches(found))
+            if counts.get(EVENT):
+                batch.append(STATE, self._events(found))
+            if self.by_rows and self.last is not None:
+                batch.close_partitions(STATE, found.where(F.col("kind") == ADVANCED).select(PART))
+        carried = carried_after(
+            self.db,
+            batch,
+            self.stream,
+            self.pattern,
+            self.reach,
+            None if self.carried is None else self.carried.from_time,
+        )
+        return batch.publish(
+            rows_in=batch.source_to - batch.source_from,
+            rows_out=counts.get(MATCH, 0),
+            watermark=self.stream.watermark,
+            state=carried.state,
+        )
+
+    @cached_property
+    def carried(self) -> Carried | None:
+        """What the batch goes on from."""
+        last = self.last
+        if last is None or last.watermark is None:
+            return None
+        return Carried.of(last.state, timestamps.to_micros(last.watermark), last.source_to)
+
+    @cached_property
+    def request(self) -> dict[str, Any]:
+        """What is asked of the events, as `check_request` says it."""
+        stream = self.stream
+        at = {
+            "configuration": documents.to_text(stream.configuration),
+            "watermark": self.watermark,
+            "object_id": stream.object_id,
+            "base_batch": stream.base_batch,
+            "batch_id": stream.batch_id,
+            "source_to": stream.source_to,
+        }
+        publication = {"at": at, "first": None, "horizon": None}
+        counts = Snapshot(self.db.state, None).name_counts(
+            stream.object_id, stream.base_batch, stream.batch_id, MOST_NAMES
+        )
+        arguments = arguments_of(self.batch.configuration)
+        return check_request(arguments, publication, [stream.object], counts, carried=self.carried)
+
+    def _found(self) -> DataFrame:
+        """What `batch_rows` makes of new events and of those that are kept."""
+        request, text, low = self.request, self.request["text"], self.request["low"]
+        kept_events = self.reach if self.by_rows else None
+        rows = self._given()
+
+        def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            held = [batch for batch in batches if batch.num_rows]
+            if not held:
+                return
+            asked: KleeneRequest = parse_request(text)
+            for number, columns in numbered(pa.Table.from_batches(held), PORTION):
+                for made in batch_rows(asked, number + low, columns, kept_events=kept_events):
+                    yield from made.to_batches(max_chunksize=BATCH_ROWS)
+
+        if self.pattern.partition:
+            tasks = max(self.parallelism, request["high"] - request["low"] + 1)
+            dealt = rows.withColumn(PORTION, F.lit(0)).repartition(tasks, PART)
+        elif request["width"] is None:
+            dealt = rows.withColumn(PORTION, F.lit(0)).coalesce(1)
+        else:
+            dealt = blocks(rows, request, PORTION)
+            dealt = dealt.repartition(max(self.parallelism, request["high"] - request["low"] + 1), PORTION)
+        return dealt.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
+
+    def _given(self) -> DataFrame:
+        """New events, and those before them that may still matter."""
+        carried, batch = self.carried, self.batch
+        reader = EventsReader(self.db)
+        if carried is None:
+            return self._as_rows(reader.published(self.stream))
+        if self.by_rows:
+            assert self.last is not None
+            former = PatternStateReader(self.db).events(self.last).select(PART, *self.pattern.event_columns)
+            new = self._as_rows(reader.between(self.stream, batch.source_from + 1, batch.source_to))
+            return new.unionByName(former)
+        events = reader.published(self.stream)
+        since = timestamps.from_micros(carried.from_time)
+        if since is not None:
+            events = events.where(F.col("time") >= timestamps.timestamp_literal(since))
+        rows = self._as_rows(events)
+        if not parse_request(self.request["text"]).resumes:
+            return rows
+        assert self.last is not None
+        # A row without a name says where the last match of a partition ends.
+        return rows.unionByName(PatternMatchesReader(self.db).ends(self.last, since), allowMissingColumns=True)
+
+    def _as_rows(self, events: DataFrame) -> DataFrame:
+        """Events with the values of PARTITION BY, and no more attributes than the pattern reads."""
+        names = self.request["names"]
+        if names is not None and not self.request["ranked"]:
+            events = events.where(F.col("name").isin(*names))
+        types = self.batch.configuration["stream"]["attributes"]
+        read = sorted((self.pattern.columns | set(self.pattern.partition)) & types.keys())
+        items = [item for name in read for item in (F.lit(name), F.try_element_at("attributes", F.lit(name)))]
+        attributes = F.create_map(*items).cast("map<string,string>").alias("attributes")
+        values = [self._value(column) for column in self.pattern.partition]
+        part = F.array(*values).cast("array<string>").alias(PART)
+        columns = [attributes if name == "attributes" else F.col(name) for name in self.pattern.event_columns]
+        return events.select(part, *columns)
+
+    def _value(self, column: str) -> Column:
+        """The text of a column of PARTITION BY."""
+        if column in self.batch.configuration["stream"]["attributes"]:
+            return F.try_element_at("attributes", F.lit(column))
+        return F.col(column).cast("string")
+
+    def _matches(self, found: DataFrame) -> DataFrame:
+        columns = (
+            PART, "first_position", "last_position", "first_time", "last_time", "positions", "takers", "bindings",
+            "values",
+        )  # fmt: skip
+        marks = {"pattern_id": self.batch.object_id, "stream_id": self.batch.stream_id}
+        return found.where(F.col("kind") == MATCH).select(
+            *columns,
+            *[F.lit(value).cast("int").alias(name) for name, value in marks.items()],
+            F.lit(self.batch.batch_id).cast("bigint").alias("batch_id"),
+        )
+
+    def _events(self, found: DataFrame) -> DataFrame:
+        return found.where(F.col("kind") == EVENT).select(PART, *EVENT_COLUMNS, *self.batch.marks(STATE))

@@ -1,0 +1,230 @@
+"""`match_pattern` of a kept pattern: the final matches that the job wrote, and those that its next batch would look at.
+
+What the job has not read yet is matched as well, so the answer is that of the text itself, at any moment. It reads
+kept rows, and events as far back as WITHIN reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.overlapping_blocks import blocks
+from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.snapshots import earliest_event
+from patternlake.delta_tables.state_reader import Condition, between, shown_at, written_in
+from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext.event_rows import PART
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
+from patternlake.sql_ext.table_function import explicit
+from patternlake.sql_ext.tasks import PORTION
+from patternlake.udfs.kleene.batch import open_rows
+from patternlake.udfs.kleene.kept_request import answers, carried_at, check_query, ingested_at, pattern_at, whole_call
+from patternlake.udfs.kleene.merged import merged
+from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
+from patternlake.udfs.kleene.result import MATCHES, ROWS
+from patternlake.udfs.kleene.state import Carried, kept_as_rows
+from patternlake.udfs.limits import WHOLE_EVENTS, too_many
+from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.record_batches import columns_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_KEPT = tuple(name for name in MATCHES.names if name not in (PART, "final"))
+_SCHEMA = explicit(
+    "part ARRAY<STRING>, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, "
+    "positions ARRAY<BIGINT>, takers ARRAY<INT>, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, "
+    "values MAP<STRING, STRING>"
+)
+"""The columns of `MATCHES` as DDL."""
+
+
+def whole_or_kept(lake: Lake, arguments: dict[str, Any]) -> dict[str, Any] | KeptPattern:
+    """The arguments of a call for a text that asks for the same, or, where what is kept answers it, that.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    snapshot = lake.snapshot(arguments["as_of"])
+    published = {name: one.as_mapping() for name, one in snapshot.of_job("patterns").items()}
+    at = check_query(arguments, published)
+    call = whole_call(arguments, at)
+    facts = facts_of(snapshot, call["stream"])
+    pattern = pattern_at(at)
+    stream = facts.published["at"]
+    if stream is None:
+        return call
+    earliest = earliest_event(lake.reader, stream["object_id"], ingested_at(at), stream["batch_id"])
+    if not answers(arguments, at, pattern, stream, earliest):
+        return call
+    return KeptPattern(lake, call, at, facts, pattern)
+
+
+@dataclass(frozen=True)
+class KeptPattern:
+    """A kept pattern that is asked.
+
+    Attributes
+    ----------
+    lake, arguments
+        The lake, and the call for the text.
+    at
+        What was published of the pattern.
+    facts
+        What is known of its stream.
+    pattern
+        The pattern.
+    """
+
+    lake: Lake
+    arguments: dict[str, Any]
+    at: Mapping[str, Any]
+    facts: StreamFacts
+    pattern: KleenePattern
+
+    def rows(self) -> DataFrame | pa.Table:
+        """The answer."""
+        sizes = [("pattern_matches", self._matches_shown), ("events", self._events_read)]
+        if kept_as_rows(self.pattern):
+            sizes.append(("pattern_state", self._state_shown))
+        if fit_here(self.pattern.partition) and all(self.lake.small(*each) for each in sizes):
+            known = self._known_here()
+            given = self._given_here(known)
+            if self.pattern.partition or len(given[PART]) <= WHOLE_EVENTS:
+                request = parse_request(self._request(whole=True)["text"])
+                known = known.append_column("final", pa.repeat(pa.scalar(True), known.num_rows))
+                return merged(request, pa.concat_tables([known.cast(MATCHES), *open_rows(request, 0, given)]))
+        return self._by_tasks()
+
+    @cached_property
+    def _carried(self) -> Carried:
+        return carried_at(self.at)
+
+    def _request(self, *, whole: bool) -> dict[str, Any]:
+        facts = self.facts
+        return check_request(
+            self.arguments, facts.published, facts.known, facts.counts, whole=whole, carried=self._carried
+        )
+
+    @cached_property
+    def _matches_shown(self) -> list[Condition]:
+        return [*self._mine, *written_in(self.at["base_batch"], self.at["batch_id"])]
+
+    @cached_property
+    def _state_shown(self) -> list[Condition]:
+        return [*self._mine, *shown_at(self.at["base_batch"], self.at["batch_id"])]
+
+    @property
+    def _mine(self) -> list[Condition]:
+        return [
+            Condition("stream_id", "=", self.at["stream_id"]),
+            Condition("pattern_id", "=", self.at["object_id"]),
+        ]
+
+    @cached_property
+    def _events_read(self) -> list[Condition]:
+        request = self._request(whole=True)
+        names = None if request["ranked"] else request["names"]
+        begin = self._carried.from_time
+        where = event_rows.of_stream(request["number"], request["base"], request["batch"], names=names, from_time=begin)
+        if kept_as_rows(self.pattern):
+            where += between("position", (self._carried.before.position or 0) + 1, None)
+        return where
+
+    @property
+    def _resumes(self) -> bool:
+        return parse_request(self._request(whole=True)["text"]).resumes and not kept_as_rows(self.pattern)
+
+    def _known_here(self) -> pa.Table:
+        """The rows that the job wrote, of the partition that is asked for."""
+        rows = self.lake.reader.rows("pattern_matches", (PART, *_KEPT), self._matches_shown)
+        return self._of_key(rows)
+
+    def _given_here(self, known: pa.Table) -> dict[str, pa.Array]:
+        """The events that are matched, and where known matches rule out others."""
+        columns = self.pattern.event_columns
+        events = self.lake.reader.rows("events", columns, self._events_read)
+        events = events.append_column(PART, parts(events, self.pattern.partition))
+        given = [self._of_key(events)]
+        if kept_as_rows(self.pattern):
+            given.append(self._of_key(self.lake.reader.rows("pattern_state", (PART, *columns), self._state_shown)))
+        if self._resumes:
+            places = known.select([PART, "last_time", "last_position"]).rename_columns([PART, "time", "position"])
+            given.append(places)
+        schema = given[0].schema
+        return columns_of(pa.concat_tables([_as(rows, schema) for rows in given]))
+
+    def _of_key(self, rows: pa.Table) -> pa.Table:
+        key = self.arguments["key"]
+        if key is None:
+            return rows
+        return rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(self.pattern.partition), key))
+
+    def _by_tasks(self) -> DataFrame:
+        """The answer by Spark's tasks."""
+        lake, key = self.lake, self.arguments["key"]
+        request = self._request(whole=False)
+        text, low, high = (request[name] for name in ("text", "low", "high"))
+        known = lake.frame("pattern_matches", self._matches_shown).select(PART, *_KEPT)
+        columns = self.pattern.event_columns
+        events = lake.frame("events", self._events_read).select(*columns)
+        given = event_rows.partitioned(events, self.pattern.partition)
+        if kept_as_rows(self.pattern):
+            given = given.unionByName(lake.frame("pattern_state", self._state_shown).select(PART, *columns))
+        if self._resumes:
+            since = self._carried.from_time
+            late = known if since is None else known.where(F.unix_micros("last_time") >= F.lit(since))
+            last = F.max(F.struct(F.col("last_time").alias("time"), F.col("last_position").alias("position")))
+            ends = late.groupBy(PART).agg(last.alias("last")).select(PART, "last.time", "last.position")
+            given = given.unionByName(ends, allowMissingColumns=True)
+        if key is not None:
+            known, given = event_rows.with_key(known, key), event_rows.with_key(given, key)
+        if self.pattern.partition:
+            given = given.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(high + 1)).cast("int"))
+        elif request["width"] is None:
+            given = given.withColumn(PORTION, F.lit(0))
+        else:
+            given = blocks(given, request, PORTION)
+
+        def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+            yield from open_rows(parse_request(text), portion + low, rows)
+
+        found = tasks.dealt(given, high - low + 1, task, _SCHEMA)
+        every = known.withColumn("final", F.lit(True)).select(*MATCHES.names).unionByName(found)
+        return _numbered(every, parse_request(text))
+
+
+def _as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with these columns, NULL where they have none."""
+    count = rows.num_rows
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _numbered(rows: DataFrame, request: KleeneRequest) -> DataFrame:
+    """Matches in the order of their partition, numbered and limited."""
+    mine = Window.partitionBy(PART)
+    order = mine.orderBy("positions", "takers")
+    more = F.count(F.lit(1)).over(mine) > request.max_matches
+    key = F.lit(request.key) if not request.pattern.partition else F.expr(shown_text(PART))
+    numbered = rows.withColumns(
+        {"match_no": F.row_number().over(order).cast("bigint"), "truncated": more, "key": key.cast("string")}
+    ).where(F.col("match_no") <= request.max_matches)
+    if not request.truncate:
+        message = str(too_many(request.max_matches + 1, request.max_matches, complete=False))
+        numbered = tasks.checked(numbered.withColumn(tasks.ERROR, F.when(F.col("truncated"), F.lit(message))))
+    return numbered.select(*ROWS.names)

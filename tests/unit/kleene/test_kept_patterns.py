@@ -1,0 +1,333 @@
+"""A kept pattern: whatever its stream is cut into, batches write each final match once, and with what is open that is
+what the whole stream gives.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from naive.kleene import Event, matches
+from naive.kleene_random import TYPES, Pattern, random_events
+
+from patternlake.udfs.errors import PatternError
+from patternlake.udfs.kleene import request
+from patternlake.udfs.kleene.batch import ADVANCED, EVENT, EVENT_COLUMNS, MATCH, batch_rows, open_rows
+from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
+from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
+from patternlake.udfs.kleene.task import match_partitions
+
+STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
+Part = tuple[str | None, ...]
+Found = tuple[Part, str]
+"""A match: its partition, and its bindings as text."""
+
+
+@dataclass
+class Kept:
+    """What the job and the function do, without tables.
+
+    `taken` of the `events` the job has read; those that it wrote of are `written`, with the place of their last event.
+    """
+
+    text: str
+    policy: str = "skip_till_any"
+    after_match: str = "next"
+    lateness: int = 0
+    by: str | None = None
+    events: list[Event] = field(default_factory=list)
+    taken: int = 0
+    carried: Carried | None = None
+    rows: list[tuple[Part, Event]] = field(default_factory=list)
+    written: list[tuple[Found, tuple[int, int]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        query = {"query": self.text, "policy": self.policy, "after_match": self.after_match, "params": {}}
+        self.configuration = {"stream_name": "s", "stream": STREAM, **query}
+        self.pattern = pattern_of(self.configuration)
+        self.watermark: int | None = None
+
+    def part(self, event: Event) -> Part:
+        if self.by is None:
+            return ()
+        value = event.values[self.by]
+        return (None if value is None else str(value),)
+
+    def ingest(self, events: Sequence[Event]) -> None:
+        """Publish events; those that come too late are in quarantine."""
+        low = self.watermark
+        accepted = [event for event in events if low is None or event.time >= low]
+        self.events += accepted
+        if self.events:
+            self.watermark = max(event.time for event in self.events) - self.lateness
+
+    def given(self) -> list[tuple[Part, Event]]:
+        """The events that a batch or a question reads, in order."""
+        if self.carried is None:
+            rows = [(self.part(event), event) for event in self.events]
+        elif kept_as_rows(self.pattern):
+            rows = [*self.rows, *((self.part(event), event) for event in self.events[self.taken :])]
+        else:
+            begin = self.carried.from_time
+            rows = [(self.part(event), event) for event in self.events if begin is None or event.time >= begin]
+        return sorted(rows, key=lambda row: (row[1].time, row[1].position))
+
+    def ruled(self) -> list[tuple[Part, Event]]:
+        """Where matches that are known end, under past_last."""
+        if self.after_match != "past_last" or self.policy == "skip_till_any" or kept_as_rows(self.pattern):
+            return []
+        ends: dict[Part, tuple[int, int]] = {}
+        for (part, _), end in self.written:
+            ends[part] = max(end, ends.get(part, end))
+        return [(part, Event(position, time, "")) for part, (time, position) in ends.items()]
+
+    def portions(self, carried: Carried | None) -> Any:
+        """The request, and each portion with its rows."""
+        at = {
+            "configuration": json.dumps(STREAM), "watermark": self.watermark, "object_id": 1, "base_batch": 1,
+            "batch_id": 1, "source_to": len(self.events),
+        }  # fmt: skip
+        publication = {"at": at, "first": None, "horizon": None}
+        names = sorted({event.name for event in self.events})
+        counts = []
+        for name in names:
+            times = [event.time for event in self.events if event.name == name]
+            counts.append(
+                {"name": name, "events": len(times), "first": min(times), "last": max(times), "attributes": None}
+            )
+        asked = request.check_request(arguments_of(self.configuration), publication, ["s"], counts, carried=carried)
+        question = request.parse_request(asked["text"])
+        whole = sorted(self.events, key=lambda event: (event.time, event.position))
+        read = [(self.part(event), event) for event in whole] if carried is None else self.given()
+        rows = list(enumerate(read))
+        markers = self.ruled() if carried is not None else []
+        if question.width is None:
+            yield question, 0, columns([row for _, row in rows], markers)
+            return
+        for portion in range(asked["low"], asked["high"] + 1):
+            span = np.array([rank if asked["counted"] else event.time for rank, (_, event) in rows])
+            first, last = ((span + sign * asked["within"]) // question.width for sign in (-1, 1))
+            low, high = np.clip(first, asked["low"], asked["high"]), np.clip(last, asked["low"], asked["high"])
+            own = [row for row, inside in zip(rows, (low <= portion) & (portion <= high), strict=True) if inside]
+            if own:
+                yield question, portion, columns([row for _, row in own], [], [rank for rank, _ in own])
+
+    def batch(self) -> None:
+        """What a run of the job does."""
+        assert self.watermark is not None
+        margin = reach(self.pattern, self.policy)
+        by_rows = kept_as_rows(self.pattern)
+        kept: list[tuple[Part, Event]] = []
+        advanced: set[Part] = set()
+        for question, portion, rows in self.portions(self.carried):
+            for table in batch_rows(question, portion, rows, kept_events=margin if by_rows else None):
+                for row in table.to_pylist():
+                    part = tuple(row["part"])
+                    if row["kind"] == MATCH:
+                        assert row["final"]
+                        end = (int(row["last_time"].timestamp() * 1e6 + 0.5), row["last_position"])
+                        self.written.append(((part, shown(row["bindings"])), end))
+                    elif row["kind"] == EVENT:
+                        event = next(event for event in self.events if event.position == row["position"])
+                        kept.append((part, event))
+                    elif row["kind"] == ADVANCED:
+                        advanced.add(part)
+        self.rows = [row for row in self.rows if row[0] not in advanced] + kept
+        settled = sorted(event.time for event in self.events if event.time <= self.watermark)
+        begin: int | None
+        if by_rows:
+            begin = None
+        elif self.pattern.within is not None and self.pattern.within.counted:
+            begin = settled[-margin] if len(settled) >= margin else None
+        else:
+            begin = self.watermark - margin + 1
+        self.taken = len(self.events)
+        state = Carried(request.Moment(self.watermark, self.taken), begin, len(self.given()))
+        self.carried = Carried.of(json.loads(json.dumps(state.state)), self.watermark, self.taken)
+
+    def answered(self) -> dict[Found, bool]:
+        """What the function says: each match, with whether it is final."""
+        assert self.carried is not None
+        found = {match: True for match, _ in self.written}
+        assert len(found) == len(self.written), "written twice"
+        for question, portion, rows in self.portions(self.carried):
+            for table in open_rows(question, portion, rows):
+                for row in table.to_pylist():
+                    match = (tuple(row["part"]), shown(row["bindings"]))
+                    assert match not in found, "open and written"
+                    found[match] = row["final"]
+        return found
+
+    def from_scratch(self) -> dict[Found, bool]:
+        """What match_pattern says of the text."""
+        found: dict[Found, bool] = {}
+        parts = {self.part(event)[0] if self.by else None: self.part(event) for event in self.events}
+        for question, portion, rows in self.portions(None):
+            for table in match_partitions(question, portion, rows):
+                for row in table.to_pylist():
+                    found[parts.get(row["key"], ()), shown(row["bindings"])] = row["final"]
+        return found
+
+    def defined(self) -> set[Found]:
+        """What SPEC says, by the oracle."""
+        found = set()
+        for part in {self.part(event) for event in self.events}:
+            own = [event for event in self.events if self.part(event) == part]
+            text = self.text.replace(f" PARTITION BY {self.by}", "")
+            for row in matches(text, own, TYPES, policy=self.policy, after_match=self.after_match):
+                found.add((part, shown(list(row.items()))))
+        return found
+
+
+def shown(bindings: Sequence[tuple[str, Sequence[int]]]) -> str:
+    return repr(sorted((name, list(positions)) for name, positions in bindings if len(positions)))
+
+
+def columns(
+    rows: Sequence[tuple[Part, Event]], markers: Sequence[tuple[Part, Event]], ranks: Sequence[int] | None = None
+) -> dict[str, pa.Array]:
+    every = [*rows, *markers]
+    made = {
+        "part": pa.array([list(part) for part, _ in every], pa.list_(pa.string())),
+        **{name: pa.nulls(len(every), type_) for name, type_ in EVENT_COLUMNS.items()},
+        "position": pa.array([event.position for _, event in every], pa.int64()),
+        "time": pa.array([event.time for _, event in every], pa.timestamp("us", "UTC")),
+        "name": pa.array([event.name or None for _, event in every], pa.string()),
+        "attributes": pa.array(
+            [[(name, None if value is None else str(value)) for name, value in e.values.items()] for _, e in every],
+            EVENT_COLUMNS["attributes"],
+        ),
+    }
+    return made if ranks is None else {**made, "rank": pa.array(list(ranks), pa.int64())}
+
+
+def random_pattern(rng: random.Random, policy: str) -> tuple[str, str | None]:
+    """A pattern with WITHIN, and the column that it partitions by."""
+    while True:
+        text = Pattern(rng, scan=policy != "skip_till_any", most=3).text
+        if " WITHIN " in text:
+            break
+    by = rng.choice([None, "s", "n"])
+    return (text, None) if by is None else (text.replace(" WITHIN ", f" PARTITION BY {by} WITHIN "), by)
+
+
+def check(kept: Kept, events: Sequence[Event], rng: random.Random) -> int:
+    """Cut events into batches; the job runs after some of them; how many matches were written before the last one."""
+    sure: set[Found] = set()
+    begin, early = 0, 0
+    while begin < len(events):
+        end = begin + rng.randint(1, 5)
+        kept.ingest(events[begin:end])
+        begin = end
+        if not kept.events:
+            continue
+        if kept.carried is None or rng.random() < 0.7:
+            early = len(kept.written)
+            kept.batch()
+        found = kept.answered()
+        told = (kept.text, kept.policy, kept.after_match, kept.lateness, kept.events)
+        assert set(found) == kept.defined(), told
+        assert found == kept.from_scratch(), told
+        assert sure <= set(found), ("was said to be final", sure - set(found), told)
+        sure |= {match for match, final in found.items() if final}
+    return early
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_written_and_open_matches_are_those_of_the_whole_stream(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    done = early = 0
+    while done < 25:
+        monkeypatch.setattr(request, "TASK_EVENTS", rng.choice([2, 100_000]))
+        monkeypatch.setattr(request, "MARGINS", 1)
+        policy = rng.choice(["skip_till_any", "skip_till_any", "skip_till_next", "strict"])
+        text, by = random_pattern(rng, policy)
+        try:
+            kept = Kept(text, policy, rng.choice(["next", "past_last"]), 1000 * rng.choice([0, 1, 3]), by)
+        except PatternError:
+            continue
+        early += check(kept, random_events(rng, 13), rng) > 0
+        done += 1
+    assert early > 5, "matches are written as the stream goes on"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_many_more(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    test_written_and_open_matches_are_those_of_the_whole_stream(seed, monkeypatch)
+
+
+def letters(text: str, begin: int = 1) -> list[Event]:
+    """An event per letter, a millisecond apart; x is its position."""
+    return [
+        Event(begin + number, (begin + number) * 1000, name, {"x": float(begin + number), "n": None, "s": None})
+        for number, name in enumerate(text)
+    ]
+
+
+def test_a_match_is_written_as_soon_as_its_last_event_is_settled() -> None:
+    kept = Kept("A ; B WITHIN 1 HOUR", lateness=2000)
+    kept.ingest(letters("AB"))
+    kept.batch()
+    assert kept.written == [], "an A or a B that comes late could still change what there is"
+    kept.ingest(letters("CC", begin=3))
+    kept.batch()
+    assert [match for match, _ in kept.written] == [((), "[('A', [1]), ('B', [2])]")]
+
+
+def test_a_growing_end_is_written_when_its_window_has_passed() -> None:
+    kept = Kept("A ; B+ WITHIN 4 MILLISECOND")
+    for number, name in enumerate("ABBCC", start=1):
+        kept.ingest(letters(name, begin=number))
+        kept.batch()
+        assert len(kept.written) == (number >= 5), "the window of the A ends before the event at 5"
+    assert kept.written[0][0] == ((), "[('A', [1]), ('B', [2, 3])]")
+
+
+def test_past_last_waits_for_a_start_that_may_still_get_a_match() -> None:
+    """The A at 1 wants a B with its own n; a match of the A at 2 would lie inside it."""
+    values = [("A", 1), ("A", 2), ("B", 2), ("C", 0), ("B", 1)]
+    events = [Event(at, at * 1000, name, {"x": None, "n": n, "s": None}) for at, (name, n) in enumerate(values, 1)]
+    text = "A ; B WHERE A.n = B.n WITHIN 10 MILLISECOND"
+    kept = Kept(text, "skip_till_next", "past_last")
+    kept.ingest(events[:4])
+    kept.batch()
+    assert kept.written == []
+    assert kept.answered() == {((), "[('A', [2]), ('B', [3])]"): False}
+    kept.ingest(events[4:])
+    kept.batch()
+    assert [match for match, _ in kept.written] == [((), "[('A', [1]), ('B', [5])]")]
+    assert kept.answered() == {((), "[('A', [1]), ('B', [5])]"): True}
+
+
+def test_a_start_gives_way_to_an_alternative_that_ends_later() -> None:
+    """A C at 2, B at 3: that is a match until a D comes, for then the C counts, which is nearer than the B."""
+    kept = Kept("A ; (B | (C ; D)) WITHIN 10 MILLISECOND", "skip_till_next")
+    kept.ingest(letters("ACB"))
+    kept.batch()
+    assert kept.answered() == {((), "[('A', [1]), ('B', [3])]"): False}
+    kept.ingest(letters("D", begin=4))
+    kept.batch()
+    assert list(kept.answered()) == [((), "[('A', [1]), ('C', [2]), ('D', [4])]")]
+
+
+def test_no_more_is_read_again_than_the_window_holds() -> None:
+    kept = Kept("A ; B WITHIN 3 MILLISECOND")
+    counted = Kept("A ; B PARTITION BY s WITHIN 3 EVENTS", by="s")
+    for number in range(1, 40):
+        for each in (kept, counted):
+            each.ingest(letters("AB"[number % 2], begin=number))
+            each.batch()
+            assert each.carried is not None
+            assert len(each.given()) <= 3
+
+
+def test_a_pattern_without_a_window_is_not_fit_to_be_kept() -> None:
+    assert unfit(Kept("A ; B WITHIN 3 EVENTS").pattern) is None
+    assert "no WITHIN" in (unfit(Kept("A ; B").pattern) or "")

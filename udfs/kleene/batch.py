@@ -1,0 +1,192 @@
+"""New events of some partitions as a batch of the job `patterns`: matches that have become final, and what is kept.
+
+A batch is given the events that may still matter and the new ones, and matches them as if there were no others. What
+was final before is left out, or, under ``past_last``, not even found: the events up to the end of the last final match
+are taken away first. So each match is written by one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.events import BoolArray
+from patternlake.udfs.kleene.finality import ends_with_window
+from patternlake.udfs.kleene.kernels.bindings import Matches
+from patternlake.udfs.kleene.request import KleeneRequest
+from patternlake.udfs.kleene.result import MATCHES, match_rows
+from patternlake.udfs.kleene.task import Portion, answered, portion_of
+from patternlake.udfs.limits import TooManyMatchesError
+
+IntArray = NDArray[np.int64]
+
+MATCH, EVENT, ADVANCED = "match", "event", "advanced"
+EVENT_COLUMNS = {
+    "position": pa.int64(),
+    "time": pa.timestamp("us", "UTC"),
+    "step": pa.int64(),
+    "key": pa.string(),
+    "name": pa.string(),
+    "probability": pa.float64(),
+    "attributes": pa.map_(pa.string(), pa.string()),
+}
+"""Columns of the events that are kept; those that the pattern does not read are NULL."""
+BATCH_SCHEMA = pa.schema([("kind", pa.string()), *MATCHES, *EVENT_COLUMNS.items()])
+"""Matches that are final, events that are kept, and the partitions whose kept events are replaced."""
+
+NEVER = np.iinfo(np.int64).min
+
+
+def batch_rows(
+    request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array], *, kept_events: int | None
+) -> Iterator[pa.Table]:
+    """What a batch makes of the events of one portion.
+
+    Parameters
+    ----------
+    request, portion
+        The request, which says what the batch goes on from, and the portion's number.
+    rows
+        As of `task.match_partitions`. Under ``past_last`` there may be rows without a name: with the position and time
+        of the last event of the last match that is known of their partition.
+    kept_events
+        So many of the last settled events of a partition are kept, and all that are not settled; None: none are.
+
+    Yields
+    ------
+    pyarrow.Table
+        In `BATCH_SCHEMA`.
+
+    Raises
+    ------
+    PatternLakeError
+        A partition, or a block, has more matches than can be held; what matching itself raises.
+    """
+    given = unruled(request, portion_of(request, rows))
+    if request.pattern.partition:
+        given = given.where(_may_settle(request, given))
+    ends = _Ends(len(given.shown))
+
+    def write(matches: Matches, given: Portion, sure: BoolArray, values: pa.MapArray) -> pa.Table:
+        taken = np.flatnonzero(sure)
+        done = matches.take(taken)
+        ends.add(done)
+        return _batch(MATCH, match_rows(done, given.parts, sure[sure], values.take(pa.array(taken))))
+
+    try:
+        yield from answered(request, portion, given, write)
+    except TooManyMatchesError:
+        raise ArgumentError(
+            f"the events of one batch and its window give more than {request.max_matches:,} matches of one partition; "
+            "narrow the pattern with conditions, PARTITION BY or a shorter WITHIN"
+        ) from None
+    if kept_events is not None:
+        yield from _kept(request, given, ends, kept_events)
+
+
+def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+    """The matches that are not among those that are known; parameters as of `batch_rows`.
+
+    Yields
+    ------
+    Rows of `result.MATCHES`.
+    """
+    given = unruled(request, portion_of(request, rows))
+    yield from answered(
+        request, portion, given, lambda matches, given, sure, values: match_rows(matches, given.parts, sure, values)
+    )
+
+
+def unruled(request: KleeneRequest, given: Portion) -> Portion:
+    """The events that no known match rules out, without the rows that tell of matches."""
+    is_event = pc.is_valid(given.rows["name"]).to_numpy(zero_copy_only=False)
+    if is_event.all():
+        return given
+    ends = _Ends(len(given.shown))
+    told = np.flatnonzero(~is_event)
+    times, positions = _places(given)
+    ends.times[given.codes[told]] = times[told]
+    ends.positions[given.codes[told]] = positions[told]
+    return given.where(is_event & ends.behind(given.codes, times, positions))
+
+
+class _Ends:
+    """Where in each partition the last match ends that is known.
+
+    Attributes
+    ----------
+    times, positions
+        int64[p].
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self.times = np.full(partitions, NEVER)
+        self.positions = np.full(partitions, NEVER)
+
+    def add(self, matches: Matches) -> None:
+        """Take in matches, which are not overlapped by others that are added later."""
+        order = np.lexsort((matches.last_position, matches.last_time, matches.key))
+        self.times[matches.key[order]] = matches.last_time[order]
+        self.positions[matches.key[order]] = matches.last_position[order]
+
+    def behind(self, codes: IntArray, times: IntArray, positions: IntArray) -> BoolArray:
+        """bool[n]: the events behind."""
+        end = self.times[codes]
+        return (times > end) | ((times == end) & (positions > self.positions[codes]))
+
+
+def _may_settle(request: KleeneRequest, given: Portion) -> BoolArray:
+    """bool[n]: the events of partitions in which a match may have become final since the batch before."""
+    if request.before is None or request.now is None:
+        return np.ones(len(given.codes), np.bool_)
+    before, now, pattern = request.before, request.now, request.pattern
+    times, positions = _places(given)
+    new = (times > before.watermark) | (positions > (before.position or 0))
+    within = pattern.within
+    if within is not None and not within.counted and (request.resumes or ends_with_window(pattern, request.policy)):
+        ends = times + within.amount
+        new |= (ends > before.watermark) & (ends <= now.watermark)
+    partitions = np.zeros(len(given.shown), np.bool_)
+    partitions[given.codes[new]] = True
+    return partitions[given.codes]
+
+
+def _kept(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int) -> Iterator[pa.Table]:
+    """The events that are kept of each partition, and the partitions."""
+    assert request.now is not None
+    times, positions = _places(given)
+    settled = times <= request.now.watermark
+    counts = np.bincount(given.codes[settled], minlength=len(given.shown))
+    place = np.arange(len(times)) - given.offsets[given.codes]
+    # What is settled comes first in each partition.
+    kept = place >= counts[given.codes] - kept_events
+    if request.resumes:
+        kept &= ends.behind(given.codes, times, positions)
+    chosen = given.where(kept)
+    there = np.flatnonzero(np.diff(given.offsets))
+    yield _batch(EVENT, pa.table({name: chosen.rows[name] for name in ("part", *EVENT_COLUMNS) if name in chosen.rows}))
+    yield _batch(ADVANCED, pa.table({"part": given.parts.take(pa.array(there))}))
+
+
+def _places(given: Portion) -> tuple[IntArray, IntArray]:
+    """Times and positions of the events."""
+    times = pc.cast(given.rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
+    return times, given.rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _batch(kind: str, rows: pa.Table) -> pa.Table:
+    count = rows.num_rows
+    columns = [
+        pa.repeat(pa.scalar(kind), count)
+        if field.name == "kind"
+        else rows[field.name].cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(count, field.type)
+        for field in BATCH_SCHEMA
+    ]
+    return pa.Table.from_arrays(columns, schema=BATCH_SCHEMA)

@@ -1,0 +1,51 @@
+"""A kept pattern as a configuration holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
+
+
+def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
+    """Compile the query of a configuration.
+
+    Parameters
+    ----------
+    configuration
+        ``query``, ``policy``, ``params``, and ``stream``: the stream's own configuration, with ``attributes`` and
+        ``key``.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the query, with its place.
+    """
+    stream = configuration["stream"]
+    types = {name: entry["type"] for name, entry in stream["attributes"].items()}
+    scope = Scope(attributes=types, parameters=dict(configuration["params"]), key=stream["key"])
+    return compile_pattern(parse(configuration["query"]), scope, policy=configuration["policy"])
+
+
+def unfit(pattern: KleenePattern) -> str | None:
+    """What keeps a pattern from being kept; None: nothing does."""
+    if pattern.within is not None:
+        return None
+    return (
+        "the pattern has no WITHIN, so every event could take part in a match for ever, and what is kept would grow "
+        "with the stream; add one, such as WITHIN 1 HOUR or WITHIN 100 EVENTS, or ask match_pattern for the text itself"
+    )
+
+
+def arguments_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `match_pattern` that ask for the same, from the first event on."""
+    return {
+        "stream": configuration["stream_name"],
+        "pattern": configuration["query"],
+        "policy": configuration["policy"],
+        "after_match": configuration["after_match"],
+        "params": dict(configuration["params"]),
+    }
