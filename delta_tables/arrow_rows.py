@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -13,6 +14,10 @@ from patternlake.delta_tables.quoting import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+_to_arrow_schema: Any = to_arrow_schema
+# Spark 4.2 wants to be told the zone of moments; in 4.1 it is UTC, under no name.
+_ZONED = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 def arrow_rows(rows: DataFrame) -> pa.Table:
@@ -25,13 +30,19 @@ def arrow_rows(rows: DataFrame) -> pa.Table:
     """
     # Spark hands moments to Python in the process's own zone, in which one hour of the year comes twice.
     found = rows.select(*map(_plain, rows.schema.fields)).collect()
-    schema: pa.Schema = to_arrow_schema(rows.schema, timezone="UTC")
+    schema = arrow_schema(rows.schema)
     columns = [
         pa.array([row[place] for row in found], pa.int64() if pa.types.is_timestamp(field.type) else field.type)
         for place, field in enumerate(schema)
     ]
     cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(cast, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """The schema as Arrow, with moments in UTC."""
+    found: pa.Schema = _to_arrow_schema(schema, **_ZONED)
+    return found
 
 
 def _plain(field: T.StructField) -> Column:
