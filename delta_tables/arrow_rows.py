@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +16,11 @@ from patternlake.delta_tables.quoting import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+
+_to_arrow_schema: Any = to_arrow_schema
+# Spark 4.2 wants to be told the zone of moments; in 4.1 it is UTC, under no name.
+_ZONED = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,19 @@ def arrow_rows(rows: DataFrame) -> pa.Table:
     """
     # Spark hands moments to Python in the process's own zone, in which one hour of the year comes twice.
     found = rows.select(*map(_plain, rows.schema.fields)).collect()
-    schema: pa.Schema = to_arrow_schema(rows.schema, timezone="UTC")
+    schema = arrow_schema(rows.schema)
     columns = [
         pa.array([row[place] for row in found], pa.int64() if pa.types.is_timestamp(field.type) else field.type)
         for place, field in enumerate(schema)
     ]
     cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(cast, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """The schema as Arrow, with moments in UTC."""
+    found: pa.Schema = _to_arrow_schema(schema, **_ZONED)
+    return found
 
 
 def _plain(field: T.StructField) -> Column:

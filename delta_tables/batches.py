@@ -15,10 +15,9 @@ from delta.exceptions import ConcurrentTransactionException
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from patternlake.delta_tables import direct_writer, documents, phases, timestamps, writes
-from patternlake.delta_tables.arrow_rows import FewRows
+from patternlake.delta_tables.arrow_rows import FewRows, arrow_schema
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.object_state import ObjectState, load_object_state
 from patternlake.delta_tables.quoting import identifier
@@ -461,7 +460,7 @@ class Batch:
         direct = self.database.direct
         if direct is not None:
             return direct.schema(table)
-        return to_arrow_schema(self.database.table(table).schema, timezone="UTC")
+        return arrow_schema(self.database.table(table).schema)
 
     def _few(self, table: str, rows: pa.Table) -> FewRows:
         self._check_open()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.udfs.errors import PatternLakeError
 from patternlake.udfs.record_batches import BATCH_ROWS, numbered
 
@@ -57,7 +57,7 @@ def dealt(frame: DataFrame, portions: int, task: Task, schema: str) -> DataFrame
         except PatternLakeError as error:
             yield _refused(str(error), names, types)
 
-    arrow = to_arrow_schema(cast(StructType, StructType.fromDDL(schema)), timezone="UTC")
+    arrow = arrow_schema(cast(StructType, StructType.fromDDL(schema)))
     names, types = arrow.names, arrow.types
     given = frame.repartitionById(min(portions, _MOST_TASKS), PORTION) if portions > 1 else frame.coalesce(1)
     return checked(given.mapInArrow(run, f"{schema}, {ERROR} STRING"))
