@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
+from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows
 from patternlake.udfs.kleene.work import work_rows
@@ -133,8 +134,20 @@ def _matched(request: KleeneRequest, portion: int, given: _Portion, first: int, 
         max_matches=request.max_matches,
         truncate=request.truncate and last - first <= 1,
         begins=_may_begin(request, portion, events),
+        replanning=_replanning(request, events),
     )
     return answer_rows(request, matches, events, given.shown)
+
+
+def _replanning(request: KleeneRequest, events: Events) -> Replanning | None:
+    """How the plan may be changed for some of the events."""
+    if request.replanning is None:
+        return None
+    statistics = request.replanning.statistics
+    expected = statistics.total if request.pattern.names is None else sum(statistics.counts.values())
+    share = min(1.0, len(events) / max(1.0, expected))
+    scaled = statistics.scaled(share, by_key=bool(request.pattern.partition))
+    return replace(request.replanning, statistics=scaled)
 
 
 def _may_begin(request: KleeneRequest, portion: int, events: Events) -> NDArray[np.bool_] | None:
