@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ EXACT_WHEN_FEW = "spark.patternlake.exactWhenFew"
 """Whether a question to the sketch is answered from events where these are few."""
 MAX_TREND_EVENTS = "spark.patternlake.maxTrendEvents"
 """Up to so many events the graph of a trend query that is given as a text is built of."""
+REPLAN_FACTOR = "spark.patternlake.replanFactor"
+"""How far what a plan gives may be off what was expected, before the rest of the events has another; 0: any."""
+DEFAULT_REPLAN_FACTOR = 10.0
 _SETTINGS = (DRIVER_BYTES, EXACT_WHEN_FEW, READER, MAX_TREND_EVENTS)
 """What an answer, or whether there is one, depends on."""
 
@@ -104,6 +108,26 @@ class Lake:
         if not text.isdecimal() or int(text) < 1:
             raise ArgumentError(f"{MAX_TREND_EVENTS} must be a whole number of 1 or more, not {text!r}")
         return int(text)
+
+    @property
+    def replan_factor(self) -> float | None:
+        """The value of `REPLAN_FACTOR`; None for 0.
+
+        Raises
+        ------
+        ArgumentError
+            It is neither 0 nor a number above 1.
+        """
+        text = str(self.spark.conf.get(REPLAN_FACTOR, str(DEFAULT_REPLAN_FACTOR))).strip()
+        try:
+            factor = float(text)
+        except ValueError:
+            factor = -1.0
+        if factor == 0:
+            return None
+        if not 1 < factor < math.inf:
+            raise ArgumentError(f"{REPLAN_FACTOR} must be a number above 1, or 0 for plans that stay, not {text!r}")
+        return factor
 
     def frame(self, table: str, where: Sequence[Condition]) -> DataFrame:
         """Rows of a table, for Spark's tasks to read."""

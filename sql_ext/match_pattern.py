@@ -49,7 +49,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             "neither a pattern nor a query is given; give stream and pattern, or query => the name of a kept pattern"
         )
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
-    request = request_of(arguments, facts, whole=True)
+    request = request_of(arguments, facts, whole=True, factor=lake.replan_factor)
     where = conditions(request, arguments)
     compiled = parse_request(request["text"])
     told = tell_unseen(compiled.pattern.asked_names, facts.counts)
@@ -58,13 +58,15 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         rows = events_here(lake.reader.rows("events", columns, where), request, arguments["key"])
         if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
             return Answer(pa.concat_tables(match_partitions(compiled, 0, rows)), lasting=not told)
-    request = request_of(arguments, facts, whole=False)
+    request = request_of(arguments, facts, whole=False, factor=lake.replan_factor)
     return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments), lasting=not told)
 
 
-def request_of(arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool) -> dict[str, Any]:
-    """What `check_request` says of a call; `whole`: nothing is dealt out."""
-    return check_request(arguments, facts.published, facts.known, facts.counts, whole=whole)
+def request_of(
+    arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool, factor: float | None = None
+) -> dict[str, Any]:
+    """What `check_request` says of a call; `whole`: nothing is dealt out; `factor`: when the plan may change."""
+    return check_request(arguments, facts.published, facts.known, facts.counts, whole=whole, factor=factor)
 
 
 def conditions(request: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[Condition]:

@@ -15,6 +15,7 @@ from naive.kleene_random import KEYWORDS as WORDS
 from naive.kleene_random import TYPES, Pattern, random_events, random_plan
 from sql.sketch_lake import DATABASE, E, SketchLake, Stream, by_tasks, call, letters, moment, shared
 
+from patternlake.sql_ext.lake import REPLAN_FACTOR
 from patternlake.udfs.errors import PatternError
 
 if TYPE_CHECKING:
@@ -348,6 +349,17 @@ def test_a_plan_that_is_tried_says_what_it_gave(lake: SketchLake) -> None:
     assert all((row["actual_seconds"] is None) == (row["actual_rows"] is None) for row in (*here, *elsewhere))
     plain = lake.rows(f"SELECT * FROM {call('explain_pattern', stream.name, text)}")
     assert {(row["actual_rows"], row["actual_seconds"]) for row in plain} == {(None, None)}
+
+
+@pytest.mark.parametrize("factor", ["1", "much", "inf"])
+def test_a_factor_of_replanning_that_says_nothing_is_refused(lake: SketchLake, factor: str) -> None:
+    stream = keyed(lake)
+    lake.spark.conf.set(REPLAN_FACTOR, factor)
+    try:
+        (error,) = lake.errors([pattern(stream, f"A ; B WHERE A.x <> {len(factor)}")])
+    finally:
+        lake.spark.conf.unset(REPLAN_FACTOR)
+    assert error == f"{REPLAN_FACTOR} must be a number above 1, or 0 for plans that stay, not '{factor}'"
 
 
 def test_conditions_are_estimated_from_what_maintain_found(lake: SketchLake) -> None:

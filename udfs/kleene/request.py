@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained, planned
+from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
 from patternlake.udfs.kleene.plans.trees import Plan, forced_plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
@@ -55,6 +56,8 @@ class KleeneRequest:
         True where a block is a range of ranks; else it is one of times.
     width, low, high
         Of the blocks; `width` None where there are none. The first and the last one have no outer end.
+    replanning
+        By what the plan was chosen, and how far it may be off; None: it stays.
     """
 
     pattern: KleenePattern
@@ -71,6 +74,7 @@ class KleeneRequest:
     width: int | None
     low: int
     high: int
+    replanning: Replanning | None = None
 
     @property
     def now(self) -> Moment | None:
@@ -91,6 +95,7 @@ def check_request(
     *,
     whole: bool = False,
     carried: Carried | None = None,
+    factor: float | None = None,
 ) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
@@ -109,6 +114,8 @@ def check_request(
         Whether the work is not to be dealt out.
     carried
         What the answer goes on from; None: it begins with the first event.
+    factor
+        How far what is found may be off what is expected, before a plan that nobody asked for is changed; None: any.
 
     Returns
     -------
@@ -143,7 +150,12 @@ def check_request(
         "width": width,
         "low": low,
         "high": high,
+        "replanning": None,
     }
+    if factor is not None and arguments.get("plan") is None:
+        own = {name: count for name, count in statistics.counts.items() if names is None or name in names}
+        expected = replace(statistics, counts=own, events=statistics.total)
+        text["replanning"] = {"factor": factor, "statistics": asdict(expected)}
     tasks = max(1, -(-int(statistics.total) // TASK_EVENTS))
     return {
         "text": json.dumps(text, sort_keys=True),
@@ -207,7 +219,12 @@ def parse_request(text: str) -> KleeneRequest:
         width=parts["width"],
         low=parts["low"],
         high=parts["high"],
+        replanning=_replanning(parts.get("replanning")),
     )
+
+
+def _replanning(parts: Mapping[str, Any] | None) -> Replanning | None:
+    return None if parts is None else Replanning(Statistics(**parts["statistics"]), parts["factor"])
 
 
 @dataclass(frozen=True)

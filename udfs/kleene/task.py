@@ -15,6 +15,7 @@ from patternlake.udfs.kleene.events import BoolArray, Events
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
+from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows, value_texts
 from patternlake.udfs.kleene.work import work_rows
@@ -185,6 +186,7 @@ def _matched(
         max_matches=request.max_matches,
         truncate=request.truncate and last - first <= 1,
         begins=_may_begin(request, portion, events),
+        replanning=_replanning(request, events),
     )
     sure = _final(request, matches, events, request.now)
     if request.before is not None and not request.resumes:
@@ -199,6 +201,17 @@ def _final(request: KleeneRequest, matches: Matches, events: Events, moment: Mom
 
 def _shown_rows(matches: Matches, given: Portion, sure: BoolArray, values: pa.MapArray) -> pa.Table:
     return answer_rows(matches, given.shown, sure, values)
+
+
+def _replanning(request: KleeneRequest, events: Events) -> Replanning | None:
+    """How the plan may be changed for some of the events."""
+    if request.replanning is None:
+        return None
+    statistics = request.replanning.statistics
+    expected = statistics.total if request.pattern.names is None else sum(statistics.counts.values())
+    share = min(1.0, len(events) / max(1.0, expected))
+    scaled = statistics.scaled(share, by_key=bool(request.pattern.partition))
+    return replace(request.replanning, statistics=scaled)
 
 
 def _may_begin(request: KleeneRequest, portion: int, events: Events) -> BoolArray | None:

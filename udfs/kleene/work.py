@@ -27,6 +27,16 @@ def aggregate(number: int) -> Key:
     return ("aggregate", number)
 
 
+def tried(condition: str) -> Key:
+    """Combinations of events that fit by order and window, on which a condition was judged; by its canonical text."""
+    return ("tried", condition)
+
+
+def held(condition: str) -> Key:
+    """Those of `tried` for which it held."""
+    return ("held", condition)
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """What came out, and the seconds that it took; of a node with all that lies below."""
@@ -62,6 +72,12 @@ class Work:
         """Several nodes or steps together."""
         found = [self.done.get(key, Done()) for key in keys]
         return Done(sum(one.rows for one in found), sum(one.seconds for one in found))
+
+    @property
+    def shares(self) -> dict[str, tuple[int, int]]:
+        """For each condition that was judged how often, and how often it held."""
+        texts = [str(key[1]) for key in self.done if key[0] == "tried"]
+        return {text: (self.of([tried(text)]).rows, self.of([held(text)]).rows) for text in texts}
 
     @property
     def rows(self) -> dict[tuple[int, ...], int]:

@@ -26,7 +26,8 @@ from patternlake.udfs.kleene.work import MATCHES, Key, Work, work_of, work_rows
 
 
 def rows(work: Work) -> dict[Key, int]:
-    return {key: one.rows for key, one in work.done.items() if one.rows}
+    """What came out; conditions are judged of what a range looks at, which is more than what begins in it."""
+    return {key: one.rows for key, one in work.done.items() if one.rows and key[0] not in ("tried", "held")}
 
 
 def lines_of(text: str, events: list[Event], plan: str) -> dict[str, float | None]:

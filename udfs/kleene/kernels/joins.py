@@ -9,7 +9,7 @@ within its bounds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +19,7 @@ from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.tables import Table, expanded, stacked
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
+from patternlake.udfs.kleene.work import Work, held, tried
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
 from patternlake.udfs.language.predicate.references import Reference
@@ -45,6 +46,8 @@ class Joiner:
     compared
         Comparisons of this linearization that were made before, by the ``id`` of their condition; filled as they are
         needed.
+    work
+        Is told how often conditions hold.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Joiner:
         end: int,
         most_rows: int,
         compared: dict[int, Comparison | None] | None = None,
+        work: Work | None = None,
     ) -> None:
         self.stream = stream
         self.layout = layout
@@ -62,6 +66,7 @@ class Joiner:
         self.limit = int(stream.reach[end - 1]) if end > begin else begin
         self.most_rows = most_rows
         self.compared = {} if compared is None else compared
+        self.work = work
 
     def leaf(self, slot: int) -> Table:
         """The events of one slot."""
@@ -143,9 +148,9 @@ class Joiner:
         if all((b, a) in before for a in left.columns for b in right.columns):
             left, right = right, left
         conditions = self.ready(left, right)
-        equal = [found for part in conditions if (found := self.equality(part, left, right)) is not None]
+        equal = {id(part): keys for part in conditions if (keys := self.equality(part, left, right)) is not None}
         group_left, group_right = left.part, right.part
-        for keys in equal:
+        for keys in equal.values():
             group_left, group_right = _grouped(group_left, group_right, *keys)
         low, high = self.bounds(left, right)
         # A group and a first event as one number: rows of one group lie together, in order.
@@ -154,12 +159,20 @@ class Joiner:
         places = (group_right * size + right.low)[order]
         first = np.searchsorted(places, group_left * size + low)
         last = np.searchsorted(places, group_left * size + np.maximum(high, low))
+        if self.work is not None and equal:
+            events = np.sort(right.low)
+            pairs = int((np.searchsorted(events, np.maximum(high, low)) - np.searchsorted(events, low)).sum())
+            # Values are looked up together: each condition is taken to have an equal part in what is left.
+            share = (int((last - first).sum()) / max(1, pairs)) ** (1 / len(equal))
+            for part in conditions:
+                if id(part) in equal:
+                    self.note(part, pairs, round(pairs * share))
         tables: list[Table] = []
         total = 0
         for begin, end in _shares(last - first):
             rows, at = expanded(first[begin:end], last[begin:end])
             rows += begin
-            table = self.fitting(left, right, rows, order[at], conditions, waiting)
+            table = self.fitting(left, right, rows, order[at], conditions, waiting, equal)
             total += len(table)
             if total > self.most_rows:
                 raise TooManyRowsError
@@ -214,8 +227,9 @@ class Joiner:
         partners: IntArray,
         conditions: Sequence[SlotCondition],
         waiting: tuple[int, ...],
+        noted: Container[int],
     ) -> Table:
-        """The pairs that fit in order, window and conditions."""
+        """The pairs that fit in order, window and conditions; those in `noted`, by their ``id``, have been told of."""
         before = self.layout.before
         fits = np.ones(len(rows), np.bool_)
         for a, first in left.columns.items():
@@ -235,8 +249,18 @@ class Joiner:
         columns |= {slot: column[partners] for slot, column in right.columns.items()}
         table = Table(columns, left.part[rows], low[fits], high[fits], waiting)
         for condition in conditions:
-            table = table.take(self.truth(condition, table.columns, len(table)))
+            judged = len(table)
+            table = table.take(self.truth(condition, table.columns, judged))
+            if id(condition) not in noted:
+                self.note(condition, judged, len(table))
         return table
+
+    def note(self, condition: SlotCondition, judged: int, holding: int) -> None:
+        """Tell how often a condition was judged, and how often it held."""
+        if self.work is not None:
+            text = condition.predicate.sql()
+            self.work.add(tried(text), judged, 0.0)
+            self.work.add(held(text), holding, 0.0)
 
     def truth(self, condition: SlotCondition, columns: Mapping[int, IntArray], n: int) -> BoolArray:
         """Whether a condition holds for the events in `columns`: bool[n]."""
@@ -290,6 +314,7 @@ class Joiner:
             for condition in conditions:
                 columns = {other: column[rows] for other, column in table.columns.items()}
                 holds = self.truth(condition, {**columns, slot: events}, len(rows))
+                self.note(condition, len(rows), int(holds.sum()))
                 rows, events = rows[holds], events[holds]
             counts.append(np.bincount(rows - begin, minlength=end - begin).astype(np.int64))
             found.append(events)

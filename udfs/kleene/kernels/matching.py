@@ -26,6 +26,7 @@ from patternlake.udfs.kleene.kernels.joins import Joiner, TooManyRowsError
 from patternlake.udfs.kleene.kernels.scanning import per_start
 from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, layout_of
+from patternlake.udfs.kleene.plans.replanning import Replanning, replanned
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import COLLECTED, MATCHES, Work
@@ -34,6 +35,8 @@ from patternlake.udfs.policies import check_arguments
 
 FIRST_EVENTS_AT_ONCE = 1 << 16
 """First events of one range, before it is cut."""
+FIRST_TRIED = 1 << 12
+"""First events of the first range, where the plan may change."""
 SMALL_RANGE = 1 << 10
 """First events of a range that is joined from its first operand on where the plan gives too many."""
 MOST_COUNTED = 1 << 40
@@ -55,6 +58,7 @@ def match_events(
     truncate: bool = False,
     work: Work | None = None,
     begins: BoolArray | None = None,
+    replanning: Replanning | None = None,
 ) -> Matches:
     """Match a pattern.
 
@@ -80,6 +84,8 @@ def match_events(
     begins
         bool[n]: only matches whose first event is one of these are wanted; None: all. Not with ``past_last``, and not
         of a pattern with `KleenePattern.choice_first`.
+    replanning
+        How `plan` may be changed on the way, what was done being told to nobody; None: it stays.
 
     Returns
     -------
@@ -96,7 +102,7 @@ def match_events(
     stream = stream_of(pattern, events)
     keeper = _Keeper(events, max_matches, truncate)
     if policy == "skip_till_any":
-        _every(pattern, stream, keeper, _linearizations(pattern, plan, begins), work)
+        _every(pattern, stream, keeper, plan, begins, work, replanning)
     else:
         rows = per_start(pattern, stream, strict=policy == "strict", past_last=after_match == "past_last")
         keeper.add(rows if begins is None else rows.take(np.flatnonzero(begins[rows.events[rows.offsets[:-1]]])))
@@ -269,19 +275,24 @@ def _every(
     pattern: KleenePattern,
     stream: Stream,
     keeper: _Keeper,
-    linearizations: list[_PlannedLinearization],
+    plan: Plan | None,
+    begins: BoolArray | None,
     work: Work | None,
+    replanning: Replanning | None,
 ) -> None:
     """skip_till_any."""
+    linearizations = _linearizations(pattern, plan, begins)
     if _may_repeat(pattern):
         for rows in _listed_ranges(stream, linearizations, work, keeper):
             keeper.add(rows)
         return
     in_order = _in_order(stream)
     rising = _rising(pattern, stream, linearizations)
-    for begin, end in _ranges(stream):
+    course = None if replanning is None or plan is None else _Course(pattern, stream, plan, replanning)
+    for begin, end in _ranges(stream) if course is None else course.ranges():
+        own = work if course is None else course.work
         for linearization in linearizations:
-            for found in _matches_of(linearization, stream, begin, end, work, keeper.limits(linearization, in_order)):
+            for found in _matches_of(linearization, stream, begin, end, own, keeper.limits(linearization, in_order)):
                 keeper.count(combining.total_of(found, linearization.picks))
                 for rows in _combined(linearization, stream, found, keeper.limit):
                     keeper.keep(rows)
@@ -289,6 +300,38 @@ def _every(
         # What comes later is behind everything that is kept.
         if keeper.total > keeper.most and (rising or done):
             return
+        if course is not None and end < len(stream) and course.turned(end):
+            linearizations = _linearizations(pattern, course.plan, begins)
+
+
+class _Course:
+    """The plan of a run, and whether it turns out as expected."""
+
+    def __init__(self, pattern: KleenePattern, stream: Stream, plan: Plan, replanning: Replanning) -> None:
+        self.pattern = pattern
+        self.stream = stream
+        self.plan = plan
+        self.replanning = replanning
+        self.work = Work()
+        self.classes = {number: len(members) for number, members in enumerate(stream.members)}
+        self.since = 0
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Ranges of first events: a small one tells what to expect of the others."""
+        first = min(FIRST_TRIED, len(self.stream))
+        yield from _ranges(self.stream, 0, first)
+        yield from _ranges(self.stream, first)
+
+    def turned(self, end: int) -> bool:
+        """Whether there is another plan for the first events from `end` on."""
+        done = (end - self.since) / len(self.stream)
+        found = replanned(self.pattern, self.plan, self.replanning, self.classes, self.work, done)
+        if found is None:
+            return False
+        before = self.plan
+        self.plan, self.replanning = found
+        self.work, self.since = Work(), end
+        return self.plan != before
 
 
 def _in_order(stream: Stream) -> bool:
@@ -373,8 +416,9 @@ def _matches_of(
     linearization: _PlannedLinearization, stream: Stream, begin: int, end: int, work: Work | None, limits: Limits
 ) -> Iterator[Collected]:
     """The matches of a linearization whose first plain event (without such: first event) lies in a range."""
-    joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared)
     counts = Work()
+    told = None if work is None else counts
+    joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared, told)
     counting = None if work is None else _Counting(linearization, stream, counts)
     try:
         table = _joined(linearization.plan, joiner, counting)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.linearizations import Linearization
@@ -43,6 +43,8 @@ class Statistics:
     selectivities
         Share of events, or pairs of events, for which a conjunct holds: by its canonical text (`Predicate.sql`,
         ``[attr]`` as written).
+    classes
+        Events of operands, by their numbers, where they are known: then nothing is estimated for them.
     """
 
     counts: Mapping[str, float]
@@ -50,11 +52,22 @@ class Statistics:
     keys: float = 1
     duration: float = 0
     selectivities: Mapping[str, float] = field(default_factory=dict)
+    classes: Mapping[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in (*self.counts.items(), *self.selectivities.items(), ("keys", self.keys)):
             if not value >= 0 or math.isinf(value):
                 raise ArgumentError(f"statistics: {name!r} is {value}; counts and selectivities are 0 or more")
+
+    def scaled(self, share: float, *, by_key: bool) -> Statistics:
+        """What is expected of a share of the events: of some keys, or of some time."""
+        return replace(
+            self,
+            counts={name: count * share for name, count in self.counts.items()},
+            events=self.total * share,
+            keys=self.keys * share if by_key else self.keys,
+            duration=self.duration if by_key else self.duration * share,
+        )
 
     @property
     def total(self) -> float:
@@ -71,7 +84,10 @@ class Model:
         self.total = statistics.total
         per_key = self.total / max(1.0, statistics.keys)
         self.window = max(1.0, min(per_key, self._events_in_window(per_key)))
-        self.classes = [self._count(operand) for operand in pattern.operands]
+        self.classes = [
+            float(statistics.classes.get(number, self._count(operand)))
+            for number, operand in enumerate(pattern.operands)
+        ]
         self.known_rows: dict[tuple[Linearization, frozenset[int]], float] = {}
 
     def _events_in_window(self, per_key: float) -> float:

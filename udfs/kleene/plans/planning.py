@@ -155,7 +155,7 @@ def explained(pattern: KleenePattern, choice: Planned, work: Work | None = None)
     for node in choice.nodes:
         indent = "  " * (node.depth + 1)
         text = f"{indent}{_node_text(pattern, node.plan)}"
-        lines.append(PlanLine(text, node.cost, node.rows, done(*_keys(pattern, node.plan))))
+        lines.append(PlanLine(text, node.cost, node.rows, done(*node_keys(pattern, node.plan))))
     repeated = [operand.text for operand in pattern.operands if operand.repeated and not operand.negated]
     if work is not None and repeated:
         text = f"  then {', '.join(repeated)}: what each takes"
@@ -174,8 +174,8 @@ def explained(pattern: KleenePattern, choice: Planned, work: Work | None = None)
     return lines
 
 
-def _keys(pattern: KleenePattern, plan: Plan) -> list[Key]:
-    """What a node is in each linearization that has an operand of it."""
+def node_keys(pattern: KleenePattern, plan: Plan) -> list[Key]:
+    """What work calls a node, in each linearization that has an operand of it."""
     found: list[Key] = []
     for number, linearization in enumerate(pattern.linearizations):
         inside = restricted(plan, frozenset(linearization.operands))
