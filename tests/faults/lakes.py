@@ -61,12 +61,15 @@ trends:
     query: PATTERN a+ s[] WHERE s[i].x > s[i-1].x + 20 WITHIN 100 EVENTS SLIDE 50 EVENTS
 groups:
   g: {{stream: s, pattern: "d, c, b+", within: 3}}
+patterns:
+  p: {{stream: s, query: "a ; b+ PARTITION BY key WITHIN 9 EVENTS"}}
 subscriptions:
   m: {{stream: s, query: "{query}"}}
 alerts:
   told: {{of: subscription, name: m}}
   soon: {{of: forecast, name: m, where: "bindings['h'][0] > 100"}}
   closed: {{of: group, name: g}}
+  ended: {{of: pattern, name: p}}
 """
 
 QUERY = "h ; a, b WITHIN 1 MIN"
@@ -78,6 +81,7 @@ QUESTIONS = (
     "SELECT * FROM cet_count('t')",
     "SELECT * FROM cet_trends('t')",
     "SELECT * FROM match_groups('s', 'd, c, b+', within => 3)",
+    "SELECT * FROM match_pattern(query => 'p')",
     "SELECT * FROM match_subscription('m')",
     "SELECT * FROM predict_match('m')",
 )
@@ -132,6 +136,8 @@ _PANE_REPLACED = ("update trend_vertices", "update trend_edges")
 
 _GROUPS = ("append intents", "append group_matches", "append group_state")
 _GROUPS_REPLACED = ("update_matching group_matches", "update_matching group_state")
+_KEPT = ("append intents", "append pattern_matches", "append pattern_state")
+_KEPT_REPLACED = ("update_matching pattern_state",)
 _PREDICTED = (
     "append intents",
     "append subscription_matches",
@@ -157,12 +163,14 @@ STEPS = {
     "sketch": Step("ingest", "sketch", ("a",), ("append intents", *_REFITTED, *_SKETCHED_ANEW)),
     "trends": Step("sketch", "trends", ("a",), (*_NUMBERED, *_TRENDS, "append publications")),
     "groups": Step("trends", "groups", ("a",), (*_NUMBERED, *_GROUPS, "append publications")),
-    "predict": Step("groups", "predict", ("a",), (*_PREDICTED, *_CATALOGUE, *_FORECAST, "append publications")),
+    "patterns": Step("groups", "patterns", ("a",), (*_NUMBERED, *_KEPT, "append publications")),
+    "predict": Step("patterns", "predict", ("a",), (*_PREDICTED, *_CATALOGUE, *_FORECAST, "append publications")),
     "told": Step("predict", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="told"),
     "soon": Step("told", "alerts", ("a",), (*_NUMBERED, *_NOTHING_TO_TELL), object="soon"),
     "closed": Step("soon", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="closed"),
+    "ended": Step("closed", "alerts", ("a",), (*_NUMBERED, *_TOLD), object="ended"),
     "ingest more": Step(
-        "closed",
+        "ended",
         "ingest",
         ("a", "b"),
         tuple(write for write in (*_INGEST, "append publications") if write != "append streams"),
@@ -170,6 +178,9 @@ STEPS = {
     "sketch more": Step("ingest more", "sketch", ("a", "b"), ("append intents", *_REFITTED, *_SKETCHED)),
     "trends more": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, *_PANE_REPLACED, "append publications")),
     "groups more": Step("ingest more", "groups", ("a", "b"), (*_GROUPS, *_GROUPS_REPLACED, "append publications")),
+    "patterns more": Step("ingest more", "patterns", ("a", "b"), (*_KEPT, *_KEPT_REPLACED, "append publications")),
+    "patterns anew": Step("ingest more", "patterns", ("a", "b"), (*_KEPT, "append publications"), rebuild=True),
+    "ended more": Step("patterns more", "alerts", ("a", "b"), _TOLD, object="ended"),
     "predict more": Step(
         "ingest more", "predict", ("a", "b"), (*_PREDICTED, *_LIVE_REPLACED, *_FORECAST, "append publications")
     ),

@@ -69,6 +69,7 @@ def test_a_run_that_dies_is_completed_by_the_next(history: History, step: str, s
         ("sketch more", "update sketch_nodes"),
         ("sketch more", "append publications"),
         ("trends more", "update trend_edges"),
+        ("patterns more", "update_matching pattern_state"),
         ("predict more", "update machine_transitions"),
         ("soon more", "append alerts"),
     ],
