@@ -24,9 +24,9 @@ FEW_BYTES = 16 << 20
 """Bytes of files of remembered state that it reads for them, at most."""
 
 
-def few_events(db: Database, count: int) -> bool:
-    """Whether the driver takes in a batch of so many events for itself."""
-    return db.direct is not None and count <= FEW_EVENTS
+def few_events(db: Database, count: int, *, light: int = 1) -> bool:
+    """Whether the driver takes in a batch of so many events for itself; of light work, so many times as many."""
+    return db.direct is not None and count <= light * FEW_EVENTS
 
 
 def few_bytes(db: Database, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:

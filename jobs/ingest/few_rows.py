@@ -68,11 +68,18 @@ def statistics(rows: pa.Table) -> pa.Table:
 
 def quarantine(prepared: pa.Table, bad_files: Mapping[str, str]) -> pa.Table:
     """Rows of `quarantine`, without the batch's marks: those with a reason, and one for each file that is bad."""
-    columns = ["reason", "detail", "origin", "row"]
-    refused = prepared.filter(pc.is_valid(prepared["reason"])).select(columns)
-    told = [["file"] * len(bad_files), [f"file: {reason}" for reason in bad_files.values()], list(bad_files)]
-    files = pa.table(dict(zip(columns, [*told, pa.nulls(len(bad_files), pa.string())], strict=True)))
-    return pa.concat_tables([refused, files.cast(refused.schema)])
+    refused = prepared.filter(pc.is_valid(prepared["reason"]))
+    told = {
+        "reason": ["file"] * len(bad_files),
+        "detail": [f"file: {reason}" for reason in bad_files.values()],
+        "origin": list(bad_files),
+        "row": [None] * len(bad_files),
+    }
+    columns = {
+        name: pa.chunked_array([*refused[name].chunks, pa.array(values, pa.string())], pa.string())
+        for name, values in told.items()
+    }
+    return pa.table(columns)
 
 
 def _of(prepared: pa.Table, reason: str | None) -> pa.ChunkedArray:

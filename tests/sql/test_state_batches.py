@@ -155,9 +155,9 @@ def test_an_intent_that_loses_at_read_back_stops_the_run(
 ) -> None:
     append = writes.append
 
-    def rival_first(table: str, rows: DataFrame, **given: Any) -> bool:
+    def rival_first(table: str, rows: Any, **given: Any) -> bool:
         if table == lake.log("intents"):
-            append(table, rows.withColumn("run_id", F.lit("rival")), **given)
+            append(table, rows.frame().withColumn("run_id", F.lit("rival")), **given)
         return append(table, rows, **given)
 
     monkeypatch.setattr(writes, "append", rival_first)
