@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.streams import Attribute, Source, StreamConfiguration, problem
 from patternlake.jobs.configuration.subscriptions import SubscriptionConfiguration
 from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.machines.from_config import subscription_of
-from patternlake.udfs.machines.query import Subscription
+
+if TYPE_CHECKING:
+    from patternlake.udfs.machines.query import Subscription
 
 POSITION, TIME = "position", "time"
 
@@ -98,6 +99,9 @@ def _stream(name: str, one: SubscriptionConfiguration, stream: StreamConfigurati
     """The stream of a subscription's matches."""
     asked = {"attributes": {attribute: {"type": kind} for attribute, kind in stream.types.items()}, "key": stream.key}
     try:
+        # numba takes seconds to load, and few configurations come here.
+        from patternlake.udfs.machines.from_config import subscription_of
+
         compiled = subscription_of({"query": one.query, "params": one.params}, asked)
     except PatternLakeError as error:
         raise problem(str(error), "subscriptions", name, "query") from None
