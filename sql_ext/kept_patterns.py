@@ -104,7 +104,10 @@ class KeptPattern:
             if self.pattern.partition or len(given[PART]) <= WHOLE_EVENTS:
                 request = parse_request(self._request(whole=True)["text"])
                 known = known.append_column("final", pa.repeat(pa.scalar(True), known.num_rows))
-                return merged(request, pa.concat_tables([known.cast(MATCHES), *open_rows(request, 0, given)]))
+                return merged(
+                    request,
+                    pa.concat_tables([known.select(MATCHES.names).cast(MATCHES), *open_rows(request, 0, given)]),
+                )
         return self._by_tasks()
 
     @cached_property
