@@ -17,13 +17,13 @@
 {%- endmacro %}
 
 {% macro match_pattern(
-    stream, pattern, policy=none, after_match=none, key=none, from_time=none, to_time=none, params=none, plan=none,
-    max_matches=none, truncate=none, as_of=none
+    stream=none, pattern=none, policy=none, after_match=none, key=none, from_time=none, to_time=none, params=none,
+    plan=none, max_matches=none, truncate=none, as_of=none, query=none
 ) -%}
   {{- patternlake.call('match_pattern', {
     'stream': stream, 'pattern': pattern, 'policy': policy, 'after_match': after_match, 'key': key,
     'from_time': from_time, 'to_time': to_time, 'params': params, 'plan': plan, 'max_matches': max_matches,
-    'truncate': truncate, 'as_of': as_of
+    'truncate': truncate, 'as_of': as_of, 'query': query
   }) -}}
 {%- endmacro %}
 
