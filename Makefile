@@ -3,15 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help check demo tour docs test test-all bench bench-large lint clean
+.PHONY: help check demo tour docs test test-processes test-all bench bench-large lint clean
 
 help:
-	@echo "make demo      install into .venv, take real flights through the jobs, ask fourteen questions"
-	@echo "make tour      the same in twelve deliveries, with maintenance and the seconds of warm questions"
-	@echo "make test      lint, types and the fast tests"
-	@echo "make test-all  all tests, the slow ones too"
-	@echo "make docs      the site of the pages, in build/site"
-	@echo "make bench     measurements, each beside its baseline"
+	@echo "make demo            install into .venv, take real flights through the jobs, ask fourteen questions"
+	@echo "make tour            the same in twelve deliveries, with maintenance and the seconds of warm questions"
+	@echo "make test            lint, types and the fast tests"
+	@echo "make test-processes  tests that start sessions and processes of their own, as users do"
+	@echo "make test-all        all tests, the slow ones too"
+	@echo "make docs            the site of the pages, in build/site"
+	@echo "make bench           measurements, each beside its baseline"
 
 check:
 	@command -v $(PYTHON) >/dev/null || { echo "missing: $(PYTHON) (Python 3.10 or newer; set PYTHON=... for another name)"; exit 1; }
@@ -56,7 +57,10 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy -p patternlake
 
 test: lint $(VENV)/.jars
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow and not processes'
+
+test-processes: $(VENV)/.jars
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'processes and not slow'
 
 test-all: lint $(VENV)/.jars $(VENV)/.docs
 	$(BIN)/python -m pytest

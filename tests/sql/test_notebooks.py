@@ -41,6 +41,7 @@ def test_a_notebook_is_kept_without_outputs(name: str) -> None:
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
+@pytest.mark.processes
 def test_your_data_goes_from_a_table_over_quarantine_to_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

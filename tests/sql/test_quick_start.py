@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 PRINTED = re.compile(r"^```python\n(?P<code>.*?)^```\n\n```text\n(?P<shown>.*?)^```$", re.M | re.S)
 

@@ -141,7 +141,8 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Worl
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if kind == "all" else pytest.param(kind, marks=pytest.mark.slow) for kind in reversed(ODD)]
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.processes if kind == "all" else pytest.mark.slow) for kind in reversed(ODD)],
 )
 def test_events_and_answers_are_those_of_a_plain_session(world: World, kind: str) -> None:
     plain, odd = world.seen("plain", PLAIN), world.seen(kind, ODD[kind])

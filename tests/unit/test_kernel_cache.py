@@ -26,6 +26,9 @@ print(json.dumps([found, stats.cache_path, sum(stats.cache_hits.values())]))
 """
 
 
+pytestmark = pytest.mark.processes
+
+
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
     """A copy of the package whose folders can't take machine code, whoever asks: a file is in its place."""
