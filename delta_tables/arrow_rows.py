@@ -40,7 +40,15 @@ class FewRows:
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""
-        return self.spark.createDataFrame(self.rows)
+        return frame_of(self.spark, self.rows)
+
+
+def frame_of(spark: SparkSession, rows: pa.Table, schema: str | None = None) -> DataFrame:
+    """Hand rows to Spark, as columns of these types (DDL), or of their own."""
+    if not rows.num_rows:
+        # Spark takes no column without a piece.
+        rows = pa.Table.from_arrays([pa.array([], type_) for type_ in rows.schema.types], rows.schema.names)
+    return spark.createDataFrame(rows, schema)
 
 
 def arrow_rows(rows: DataFrame) -> pa.Table:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from patternlake.delta_tables.arrow_rows import frame_of
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.snapshots import Snapshot
@@ -135,10 +136,4 @@ class Lake:
 
     def local(self, rows: pa.Table, schema: str) -> DataFrame:
         """Rows that are here already, with columns of these types, as DDL."""
-        # Spark takes no column without a piece.
-        pieces = (
-            rows
-            if rows.num_rows
-            else pa.Table.from_arrays([pa.array([], type_) for type_ in rows.schema.types], rows.schema.names)
-        )
-        return self.spark.createDataFrame(pieces, schema)
+        return frame_of(self.spark, rows, schema)

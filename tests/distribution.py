@@ -25,11 +25,12 @@ _WORDS = {
     "groups": ("match_groups", "groups"),
     "machines": ("machines", "evaluate"),
     "trends": ("cet", "trends"),
+    "faults": (),
 }
 
 
 def engine_of(file: str) -> str:
-    """The engine whose kernels a file's tests call; empty where there is none, or several."""
+    """The engine whose kernels a file's tests call, or what else they share; empty where there is none, or several."""
     path = PurePosixPath(file)
     if path.parent.name in _WORDS:
         return path.parent.name

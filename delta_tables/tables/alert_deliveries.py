@@ -17,6 +17,8 @@ import pyarrow as pa
 from delta.exceptions import ConcurrentTransactionException
 
 from patternlake.delta_tables import documents, timestamps, writes
+from patternlake.delta_tables.arrow_rows import FewRows
+from patternlake.delta_tables.frames import frame_where
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import Column, LogName, Table
 
@@ -101,10 +103,15 @@ class AlertDeliveries:
         self._alert = alert
         self._number = number
 
-    def standing(self) -> DataFrame:
-        """Return alert_id, attempts, tried_at and delivered_at of everything that was attempted."""
-        rows = self._database.spark.sql(delivered_text(self._database.log))
-        return rows.where(rows["alert_number"] == self._number).drop("alert_number", "dead_letter")
+    def standing(self, *, most_bytes: int) -> DataFrame:
+        """Return alert_id, attempts, tried_at and delivered_at of everything that was attempted.
+
+        Files of up to so many bytes are read in the driver's process.
+        """
+        mine = [Condition("alert_number", "=", self._number)]
+        rows = frame_where(self._database, TABLE.name, mine, most_bytes=most_bytes)
+        found = self._database.spark.sql(delivered_text(lambda _: "{rows}"), rows=rows)
+        return found.drop("alert_number", "dead_letter")
 
     def record(self, attempts: Sequence[Attempt]) -> None:
         """Write attempts down."""
@@ -120,7 +127,7 @@ class AlertDeliveries:
             ).cast(_TYPES[column.type])
             for column in TABLE.columns
         }
-        rows = database.spark.createDataFrame(pa.table(columns))
+        rows = FewRows(pa.table(columns), database.spark)
         name, folder = database.log(TABLE.name), database.direct_folder(TABLE)
         for _ in range(_TRIES):
             # A rival may have written under the same name with a clock that is ahead: then nothing is written.

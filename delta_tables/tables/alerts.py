@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables.state_reader import Condition, written_in
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.alert_deliveries import delivered_text
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible, visible_text
+from patternlake.delta_tables.visibility import visible_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
 
@@ -63,12 +61,7 @@ TABLE = Table(
 )
 
 
-class AlertsReader:
-    """Reads alerts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def told(self, publication: Publication) -> DataFrame:
-        """Return the alerts that a publication makes visible."""
-        return self._database.table(TABLE.name).where(visible(TABLE, publication))
+def told_by(publication: Publication) -> list[Condition]:
+    """Return the conditions on the alerts that a publication makes visible."""
+    mine = [Condition("stream_id", "=", publication.stream_id), Condition("alert_number", "=", publication.object_id)]
+    return [*mine, *written_in(publication.base_batch, publication.batch_id)]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.table import Column, LogName, Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
@@ -76,12 +72,11 @@ class ForecastsReader:
         found = self._database.state.rows("publications", ("batch_id",), where)
         return sorted(set(found["batch_id"].to_pylist()))
 
-    def made(self, publication: Publication, subscription: str, after: int | None) -> DataFrame:
-        """Return the forecasts of a subscription that batches made from one on, up to a publication of `predict`.
 
-        Those of batches that were never published are among them.
-        """
-        rows = self._database.table(TABLE.name).where(F.col("stream_id") == publication.stream_id)
-        rows = rows.where(F.col("subscription") == F.lit(subscription))
-        rows = rows.where(F.col("batch_id") <= publication.batch_id)
-        return rows if after is None else rows.where(F.col("batch_id") >= after)
+def made(publication: Publication, subscription: str, after: int | None) -> list[Condition]:
+    """Return the conditions on the forecasts of a subscription that batches made from one on, up to a publication.
+
+    Those of batches that were never published are among them.
+    """
+    mine = [Condition("stream_id", "=", publication.stream_id), Condition("subscription", "=", subscription)]
+    return [*mine, *between("batch_id", after, publication.batch_id)]

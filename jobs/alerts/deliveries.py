@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.frames import frame_where
 from patternlake.delta_tables.tables.alert_deliveries import AlertDeliveries, Attempt
-from patternlake.delta_tables.tables.alerts import AlertsReader
+from patternlake.delta_tables.tables.alerts import told_by
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.jobs import few
 from patternlake.jobs.alerts.targets import Letter, Target, target_of
 from patternlake.jobs.configuration.alerts import AlertConfiguration
 
@@ -197,8 +199,10 @@ def deliver(db: Database, latest: Publication, configuration: AlertConfiguration
 
 def _waiting(db: Database, latest: Publication, kept: AlertDeliveries, most: int) -> Iterator[Waiting]:
     """The alerts that were neither delivered nor given up, those that were found first first."""
-    rows = AlertsReader(db).told(latest).withColumn("stream", F.lit(latest.stream))
-    open_ones = rows.join(kept.standing(), "alert_id", "left").where(
+    known = told_by(latest)
+    rows = frame_where(db, "alerts", known, most_bytes=few.FEW_BYTES).withColumn("stream", F.lit(latest.stream))
+    standing = kept.standing(most_bytes=few.FEW_BYTES)
+    open_ones = rows.join(standing, "alert_id", "left").where(
         F.col("delivered_at").isNull() & (F.coalesce(F.col("attempts"), F.lit(0)) < most)
     )
     body = F.to_json(F.struct(*_BODY), {"ignoreNullFields": "false"})
@@ -208,7 +212,8 @@ def _waiting(db: Database, latest: Publication, kept: AlertDeliveries, most: int
         "alert_id", body.alias("body"), F.coalesce("attempts", F.lit(0)).alias("attempts"),
         F.unix_micros("tried_at").alias("tried_at"),
     )  # fmt: skip
-    for row in chosen.toLocalIterator():
+    # Few are collected at once, as each part of an iterator takes a job.
+    for row in chosen.collect() if few.few_bytes(db, "alerts", known) else chosen.toLocalIterator():
         yield Waiting(Letter(row.alert_id, row.body), row.attempts, timestamps.from_micros(row.tried_at))
 
 

@@ -9,23 +9,36 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.tables.alerts import AlertsReader
+from patternlake.delta_tables.frames import frame_where
+from patternlake.delta_tables.spark_reader import chosen
+from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.tables.alerts import told_by
 from patternlake.delta_tables.tables.forecasts import ForecastsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs import few
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver
-from patternlake.jobs.alerts.rows import alert_rows, check_where, found
+from patternlake.jobs.alerts.rows import alert_rows, brought, check_where, found
 from patternlake.jobs.configuration.alerts import FORECAST, TABLE, AlertConfiguration
 from patternlake.jobs.contexts import kept
 from patternlake.jobs.following import Work, followed
 from patternlake.jobs.forecasts import KEPT
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -113,11 +126,24 @@ def _told(db: Database, work: Work) -> Publication:
     batch, last = work.batch, work.last
     phases.at("looking for what is told")
     after = None if last is None else int(last.source[READ_BATCH])
-    news = found(db, work.stream, batch.configuration, after)
-    rows = alert_rows(news, alert=batch.object, meaning=batch.configuration)
-    if last is not None:
-        # What was built anew, or began anew under another configuration, comes again.
-        rows = rows.join(AlertsReader(db).told(last).select("alert_id"), "alert_id", "left_anti")
+    table, where = brought(work.stream, batch.configuration, after)
+    news = frame_where(db, table, where, most_bytes=few.FEW_BYTES)
+    rows = alert_rows(
+        found(db, news, work.stream, batch.configuration, after), alert=batch.object, meaning=batch.configuration
+    )
+    # What was built anew, or began anew under another configuration, comes again.
+    known = [] if last is None else told_by(last)
+    if few.few_bytes(db, table, where) and (last is None or few.few_bytes(db, ALERTS, known)):
+        count = _write_here(db, batch, rows, known)
+    else:
+        count = _write(db, batch, rows, known)
+    return batch.publish(rows_in=batch.source_to - batch.source_from, rows_out=count, watermark=work.stream.watermark)
+
+
+def _write(db: Database, batch: Batch, rows: DataFrame, known: Sequence[Condition]) -> int:
+    """Let Spark write the rows that no earlier batch has; how many there are."""
+    if known:
+        rows = rows.join(chosen(db.table(ALERTS), known).select("alert_id"), "alert_id", "left_anti")
     with kept(rows.dropDuplicates(["alert_id"])) as new:
         count = new.count()
         if count:
@@ -132,7 +158,23 @@ def _told(db: Database, work: Work) -> Publication:
                     *[F.lit(value).cast(types[column]).alias(column) for column, value in marks.items()],
                 ),
             )
-    return batch.publish(rows_in=batch.source_to - batch.source_from, rows_out=count, watermark=work.stream.watermark)
+    return count
+
+
+def _write_here(db: Database, batch: Batch, rows: DataFrame, known: Sequence[Condition]) -> int:
+    """As `_write`, in the driver's process."""
+    assert db.direct is not None
+    new = rows.toArrow()
+    if known:
+        told = db.direct.rows(ALERTS, ("alert_id",), known)["alert_id"]
+        new = new.filter(pc.invert(pc.is_in(new["alert_id"], told.combine_chunks())))
+    _, first = np.unique(new["alert_id"].to_numpy(), return_index=True)
+    new = new.take(pa.array(first))
+    if new.num_rows:
+        moment = pa.scalar(timestamps.to_micros(batch.intent.begun_at), pa.int64())
+        new = new.append_column("first_seen_at", pa.repeat(moment.cast(pa.timestamp("us", "UTC")), new.num_rows))
+        batch.append(ALERTS, batch.marked(ALERTS, new))
+    return int(new.num_rows)
 
 
 def _forgotten(db: Database, name: str, configuration: AlertConfiguration, work: Work) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.parts import shown_text
-from patternlake.delta_tables.tables.forecasts import ForecastsReader
-from patternlake.delta_tables.visibility import visible
+from patternlake.delta_tables.state_reader import Condition, shown_at, written_in
+from patternlake.delta_tables.tables.forecasts import ForecastsReader, made
 from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION
 from patternlake.jobs.sources.columns import examine
 from patternlake.udfs.errors import ConfigurationError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.table import Table
     from patternlake.delta_tables.tables.publications import Publication
 
 FOUND_IN, ORDINAL = "found_in", "ordinal"
@@ -50,13 +51,11 @@ def check_where(spark: SparkSession, name: str, meaning: Mapping[str, Any]) -> N
     raise ConfigurationError(f"alerts.{name}.where: {wrong}")
 
 
-def found(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
-    """What a publication brings that an alert is about and that was not there before.
+def brought(read: Publication, meaning: Mapping[str, Any], after: int | None) -> tuple[str, list[Condition]]:
+    """Tell where the rows stand that a publication brings, and that `found` makes what is told of.
 
     Parameters
     ----------
-    database
-        Where.
     read
         Of `predict`, `groups` or `patterns`.
     meaning
@@ -66,10 +65,43 @@ def found(database: Database, read: Publication, meaning: Mapping[str, Any], aft
 
     Returns
     -------
+    (table, conditions)
+        Plain name of the table, and the conditions on its rows, which hold all together.
+    """
+    kind, name = meaning["of"], meaning["name"]
+    table = _TABLES[kind]
+    if kind == FORECAST:
+        return table, made(read, name, after)
+    where = _written(TABLES[table], read, after)
+    return table, [*where, Condition("subscription", "=", name)] if kind == SUBSCRIPTION else where
+
+
+def found(
+    database: Database, rows: DataFrame, read: Publication, meaning: Mapping[str, Any], after: int | None
+) -> DataFrame:
+    """What a publication brings that an alert is about and that was not there before.
+
+    Parameters
+    ----------
+    database
+        Where.
+    rows
+        Those that `brought` names.
+    read, meaning, after
+        As for `brought`.
+
+    Returns
+    -------
     DataFrame
         The columns that alerts of this kind have, `FOUND_IN` and `SAME`.
     """
-    return _KINDS[meaning["of"]](database, read, meaning, after)
+    kind = meaning["of"]
+    written = "from_batch" if TABLES[_TABLES[kind]].changing else "batch_id"
+    chosen = _chosen(rows.withColumnRenamed(written, FOUND_IN), meaning)
+    if kind == FORECAST:
+        return _risen_forecasts(chosen, ForecastsReader(database).batches(read, after), known=after is not None)
+    # An open group is another one with the next step; what is told of it is told once it is closed.
+    return _closed(chosen) if kind == GROUP else _same_match(chosen)
 
 
 def alert_rows(rows: DataFrame, *, alert: str, meaning: Mapping[str, Any]) -> DataFrame:
@@ -118,16 +150,13 @@ def risen(rows: DataFrame, *, known: bool) -> DataFrame:
     return rows.where(rose & (F.col(ORDINAL) >= (1 if known else 0))).drop("before")
 
 
-def _matches(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
-    table = TABLES["subscription_matches"]
-    rows = database.table(table.name).where(visible(table, read) & (F.col("subscription") == F.lit(meaning["name"])))
-    return _same_match(_chosen(_new(rows, after), meaning))
-
-
-def _kept_matches(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
-    table = TABLES["pattern_matches"]
-    rows = _new(database.table(table.name).where(visible(table, read)), after, "batch_id").drop("batch_id")
-    return _same_match(_chosen(rows, meaning))
+def _written(table: Table, read: Publication, after: int | None) -> list[Condition]:
+    """The conditions on the rows that a publication makes visible and that later batches than one wrote."""
+    mine = [Condition("stream_id", "=", read.stream_id)]
+    if table.object_column:
+        mine.append(Condition(table.object_column, "=", read.object_id))
+    first = read.base_batch if after is None else max(read.base_batch, after + 1)
+    return [*mine, *(shown_at if table.changing else written_in)(first, read.batch_id)]
 
 
 def _same_match(rows: DataFrame) -> DataFrame:
@@ -137,22 +166,16 @@ def _same_match(rows: DataFrame) -> DataFrame:
     return rows.withColumn(SAME, same)
 
 
-def _groups(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
-    table = TABLES["group_matches"]
-    # An open group is another one with the next step; what is told of it is told once it is closed.
-    rows = _new(database.table(table.name).where(visible(table, read) & F.col("closed")), after)
-    return _chosen(rows, meaning).withColumn(SAME, F.struct("part", "t_start", "t_first", "t_end"))
+def _closed(rows: DataFrame) -> DataFrame:
+    """Groups that stand for good, with what tells them apart."""
+    return rows.where("closed").withColumn(SAME, F.struct("part", "t_start", "t_first", "t_end"))
 
 
-def _forecasts(database: Database, read: Publication, meaning: Mapping[str, Any], after: int | None) -> DataFrame:
-    reader = ForecastsReader(database)
-    batches = reader.batches(read, after)
-    rows = reader.made(read, meaning["name"], after)
-    rows = _chosen(rows.withColumnRenamed("batch_id", FOUND_IN), meaning)
-    rows = numbered(rows, batches)
+def _risen_forecasts(rows: DataFrame, batches: Sequence[int], *, known: bool) -> DataFrame:
+    """Forecasts that have risen, with what tells them apart."""
     bound = F.map_keys(F.map_filter("bindings", lambda _, positions: F.size(positions) > 0))
-    rows = rows.withColumn(SAME, F.struct("part", "joins", F.array_sort(bound).alias("bound")))
-    rose = risen(rows, known=after is not None)
+    same = F.struct("part", "joins", F.array_sort(bound).alias("bound"))
+    rose = risen(numbered(rows, batches).withColumn(SAME, same), known=known)
     return rose.withColumn(SAME, F.struct(F.col(f"{SAME}.*"), F.col(FOUND_IN)))
 
 
@@ -162,12 +185,6 @@ def numbered(rows: DataFrame, batches: Sequence[int]) -> DataFrame:
         [(batch, number) for number, batch in enumerate(batches)], f"{FOUND_IN} bigint, {ORDINAL} int"
     )
     return rows.join(F.broadcast(numbers), FOUND_IN)
-
-
-def _new(rows: DataFrame, after: int | None, written: str = "from_batch") -> DataFrame:
-    """Rows of a table that later batches than one wrote."""
-    rows = rows.withColumn(FOUND_IN, F.col(written))
-    return rows if after is None else rows.where(F.col(FOUND_IN) > after)
 
 
 def _chosen(rows: DataFrame, meaning: Mapping[str, Any]) -> DataFrame:
@@ -181,9 +198,9 @@ def _entries(bindings: Column) -> Column:
     return F.array_sort(F.map_entries(bindings))
 
 
-_KINDS: dict[str, Callable[[Any, Any, Mapping[str, Any], int | None], DataFrame]] = {
-    SUBSCRIPTION: _matches,
-    FORECAST: _forecasts,
-    GROUP: _groups,
-    PATTERN: _kept_matches,
+_TABLES = {
+    SUBSCRIPTION: "subscription_matches",
+    FORECAST: "forecasts",
+    GROUP: "group_matches",
+    PATTERN: "pattern_matches",
 }

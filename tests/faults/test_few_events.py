@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
 
 from patternlake.jobs import few
 from patternlake.jobs.ingest import job as ingest
 from tests.faults.interrupted import Writes
 from tests.faults.lakes import STEPS, History
 
-pytestmark = pytest.mark.usefixtures("lakes_of_a_test")
-
-COMPARED = [
-    pytest.param(step, id=step, marks=[] if step == "ingest" else [pytest.mark.slow])
-    for step, given in STEPS.items()
-    if given.job != "alerts"
-]
-
-
-@pytest.fixture(scope="module")
-def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
-    return History(spark, tmp_path_factory.mktemp("few"))
+COMPARED = [pytest.param(step, id=step, marks=[] if step == "ingest" else [pytest.mark.slow]) for step in STEPS]
 
 
 @pytest.mark.parametrize("step", COMPARED)
@@ -31,6 +19,7 @@ def test_tasks_of_spark_write_what_the_driver_writes_of_few_events(
     given = STEPS[step]
     by_the_driver = history.after(step)
     monkeypatch.setattr(few, "FEW_EVENTS", -1)
+    monkeypatch.setattr(few, "FEW_BYTES", -1)
     monkeypatch.setattr(ingest, "_FEW_BYTES", -1)
     lake = history.copy(given.before)
     lake.prepare(given)

@@ -8,12 +8,9 @@ import signal
 import sys
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.faults.interrupted import KilledError, Writes
 from tests.faults.lakes import STEPS, History, Lake
-
-pytestmark = pytest.mark.usefixtures("lakes_of_a_test")
 
 FAST = {("ingest", "append publications")}
 # A stop before a write is also one after the write before it; `end` is the stop after the last one.
@@ -23,11 +20,6 @@ STOPS = [
     for stop in (*given.writes, "end")
 ]
 SLOW_STEPS = [pytest.param(step, marks=[] if step == "ingest" else [pytest.mark.slow], id=step) for step in STEPS]
-
-
-@pytest.fixture(scope="module")
-def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
-    return History(spark, tmp_path_factory.mktemp("kills"))
 
 
 def completed(history: History, step: str, lake: Lake, *, nothing_done: bool) -> None:

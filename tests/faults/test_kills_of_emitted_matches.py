@@ -15,7 +15,7 @@ from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.summary import Summary
 from tests.faults.interrupted import KilledError, Writes
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lakes_of_a_test")]
+pytestmark = pytest.mark.slow
 
 NAME = "emitted_kills"
 INGESTED = ("append intents", "append event_statistics", "append events", "append publications")

@@ -9,22 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs import running
 from tests.faults.interrupted import KilledError, Writes
 from tests.faults.lakes import History, Lake
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lakes_of_a_test")]
+pytestmark = pytest.mark.slow
 
 BEFORE = "ingest more"
 SIDE_BY_SIDE = ("--side-by-side", "4")
-
-
-@pytest.fixture(scope="module")
-def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
-    return History(spark, tmp_path_factory.mktemp("beside"))
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.faults.lakes import STEPS, History
-
-
-@pytest.fixture(scope="module")
-def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
-    return History(spark, tmp_path_factory.mktemp("races"))
 
 
 def meet(folder: Path, workers: list[subprocess.Popen[str]]) -> None:

@@ -35,6 +35,7 @@ class Worker:
         ("tests/sql/test_match_seq_parts.py", "sketch"),
         ("tests/sql/test_trends_job.py", "trends"),
         ("tests/sql/test_machines_random.py", "machines"),
+        ("tests/faults/test_kills.py", "faults"),
         ("tests/unit/language/test_parser.py", ""),
         ("tests/sql/test_docs.py", ""),
     ],
