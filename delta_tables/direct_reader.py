@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
@@ -55,8 +55,12 @@ class _Log:
     """The open log of a table, and the files of the version that was looked at last."""
 
     table: DeltaTable
+    commit: str
+    """Path of the log's commits, but for their numbers; empty where they are on no local disk."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     version: int = -1
+    mark: tuple[int, int] | None = None
+    """What tells the commit of this version from another that was put into its place."""
     files: pa.Table | None = None
     schema: pa.Schema | None = None
 
@@ -184,12 +188,18 @@ class DirectReader:
                     log = self._logs.get(name) or self._opened(name)
                     self._logs[name] = log
             with log.lock:
+                if log.mark is not None and log.mark != _mark(log.commit, log.version):
+                    # Another table stands there: a database was deleted, and made anew at its place.
+                    log.table, log.version = self._opened(name).table, -1
                 log.table.update_incremental()
                 if log.version != log.table.version():
+                    if log.table.protocol().min_reader_version > _READER_VERSION:
+                        raise UnreadableError(f"the table {name} at {self._location} has features that need Spark")
                     log.schema = _arrow_schema(log.table)
                     log.files = pa.table(log.table.get_add_actions(flatten=True))
                     log.version = log.table.version()
-                return _Log(log.table, log.lock, log.version, log.files, log.schema)
+                    log.mark = _mark(log.commit, log.version)
+                return replace(log)
         except DeltaError as error:
             raise UnreadableError(
                 f"the table {name} at {self._location} could not be read directly: {error}"
@@ -197,9 +207,7 @@ class DirectReader:
 
     def _opened(self, name: str) -> _Log:
         table = DeltaTable(f"{self._location}/{log_name(name)}", storage_options=self._options or None)
-        if table.protocol().min_reader_version > _READER_VERSION:
-            raise UnreadableError(f"the table {name} at {self._location} has features that need Spark")
-        return _Log(table)
+        return _Log(table, "" if "://" in self._location else f"{self._location}/{log_name(name)}/_delta_log/")
 
     def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
         """Return whole columns of a file, texts as dictionaries where they are stored so."""
@@ -281,6 +289,14 @@ class _Reading:
                 path = self._file["path"]
                 self._columns |= self._reader.columns(self._table, path, wanted, self._schema)
         return self._columns[name]
+
+
+def _mark(commit: str, version: int) -> tuple[int, int] | None:
+    try:
+        found = os.stat(f"{commit}{version:020}.json") if commit else None
+    except FileNotFoundError:
+        return None
+    return None if found is None else (found.st_ino, found.st_mtime_ns)
 
 
 def _arrow_schema(table: DeltaTable) -> pa.Schema:

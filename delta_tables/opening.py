@@ -6,6 +6,7 @@ import logging
 import os
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -102,13 +103,19 @@ def _on_disk(registered: str, location: str) -> str | None:
 
 def _directly(folder: str) -> DirectReader | None:
     """What reads the tables under a folder; None where one of them has been given features that need Spark."""
-    reader = DirectReader(folder, _CACHE)
+    reader = _reader(folder)
     try:
         versions = {name: reader.writer_version(name) for name in TABLES}
     except UnreadableError as error:
         logger.info("%s; Spark reads and writes", error)
         return None
     return reader if all(versions[name] <= WRITER_VERSION for name in TABLES if TABLES[name].direct) else None
+
+
+@lru_cache(maxsize=8)
+def _reader(folder: str) -> DirectReader:
+    """One for all that open a database: to open the logs of its tables takes longer than to bring them up to date."""
+    return DirectReader(folder, _CACHE)
 
 
 def _plain(location: str) -> str:

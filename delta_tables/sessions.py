@@ -138,7 +138,9 @@ def _caller(session: Any) -> Any:
 
 
 def _set(own: SparkSession, settings: Mapping[str, str]) -> None:
-    for key in own.conf.getAll:
+    # As one text: PySpark's way makes several calls of the JVM for each.
+    names: Any = own._jsparkSession.conf().getAll().keys().mkString("\n")
+    for key in names.split("\n"):
         if key.startswith("spark.sql.") and not key.startswith(_CALLERS) and own.conf.isModifiable(key):
             own.conf.unset(key)
     for key, value in settings.items():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, TableFeatures, write_deltalake
 
-from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.state_reader import Condition
 
@@ -97,3 +98,21 @@ def test_rows_are_counted_and_bounded_by_the_log_or_by_reading_them(
     assert reader.bounds("streams", "batch_id", where) == bounds
     # Only what the log leaves open is read.
     assert (reader.bytes_read == 0) == (not where or where[0].column == "base_batch")
+
+
+def test_a_table_that_was_made_anew_at_its_place_is_read_anew(reader: DirectReader, tmp_path: Path) -> None:
+    assert batches(reader) == [1, 2]
+    shutil.rmtree(tmp_path / "streams_log")
+    for batch in (3, 4, 5):
+        rows = pa.table({"batch_id": pa.array([batch], pa.int64())})
+        write_deltalake(str(tmp_path / "streams_log"), rows, mode="append")
+    assert batches(reader) == [3, 4, 5]
+
+
+def test_a_table_that_is_given_features_later_is_left_to_spark(reader: DirectReader, tmp_path: Path) -> None:
+    assert batches(reader) == [1, 2]
+    table = DeltaTable(str(tmp_path / "streams_log"))
+    table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+    for _ in range(2):
+        with pytest.raises(UnreadableError, match=r"the table streams at .* has features that need Spark"):
+            batches(reader)
