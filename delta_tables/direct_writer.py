@@ -123,9 +123,7 @@ def update(
 
     def commit(table: DeltaTable) -> None:
         nonlocal small
-        files = pa.table(table.get_add_actions(flatten=True))
-        paths = {path for where in any_of for path in chosen(files, where)["path"].to_pylist()}
-        candidates = files.filter(pc.is_in(files["path"], pa.array(sorted(paths), pa.string())))
+        candidates = _holding(table, any_of)
         small = (pc.sum(candidates["size_bytes"]).as_py() or 0) <= most_bytes
         if not small:
             return
@@ -136,6 +134,38 @@ def update(
             meant = _meant(rows, any_of, only)
             if meant.any():
                 actions += _in_place_of(folder, [file], _changed(rows, meant, values), table, packed)
+        if actions:
+            table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
+
+    _retrying(folder, commit)
+    return small
+
+
+def delete(folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: int, packed: bool = False) -> bool:
+    """Delete some rows, by writing the files that hold them anew without them.
+
+    Parameters are those of `update`.
+
+    Returns
+    -------
+    bool
+        Whether it was done.
+    """
+    small = True
+
+    def commit(table: DeltaTable) -> None:
+        nonlocal small
+        candidates = _holding(table, any_of)
+        small = (pc.sum(candidates["size_bytes"]).as_py() or 0) <= most_bytes
+        if not small:
+            return
+        schema = pa.schema(table.schema().to_arrow())
+        actions: list[AddAction | RemoveAction] = []
+        for file in candidates.to_pylist():
+            rows = _rows(folder, file, schema)
+            meant = _meant(rows, any_of, None)
+            if meant.any():
+                actions += _in_place_of(folder, [file], rows.filter(pa.array(~meant)), table, packed)
         if actions:
             table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
 
@@ -232,6 +262,13 @@ def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool,
 
     _retrying(folder, commit)
     return small
+
+
+def _holding(table: DeltaTable, any_of: Sequence[Sequence[Condition]]) -> pa.Table:
+    """The files that may hold rows which satisfy all conditions of one of some lists."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    paths = {path for where in any_of for path in chosen(files, where)["path"].to_pylist()}
+    return files.filter(pc.is_in(files["path"], pa.array(sorted(paths), pa.string())))
 
 
 def _rows(folder: str, file: Mapping[str, Any], schema: pa.Schema) -> pa.Table:

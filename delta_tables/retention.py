@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timedelta
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+from pyspark.sql import Column
 
-from patternlake.delta_tables import documents, timestamps, writes
+from patternlake.delta_tables import direct_writer, documents, timestamps, writes
+from patternlake.delta_tables.batches import FEW_BYTES
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
-from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -66,16 +68,24 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
     assert latest.horizon is not None
     needed = reader.at(job, object, latest.horizon)
     for table in TABLES.values():
-        if table.job != job:
-            continue
-        unneeded = F.col("from_batch" if table.changing else "batch_id") < _oldest(table, needed)
-        if table.changing:
-            unneeded = unneeded | (F.col("to_batch") <= needed.batch_id)
-        if not _may_hold(database, table, needed):
-            continue
-        mine = of_object(table, needed.stream_id, needed.object_id)
-        writes.delete(database.spark, database.log(table.name), mine & unneeded, lock=database.lock(table.name))
+        if table.job == job:
+            _forget(database, table, needed)
     return latest
+
+
+def _forget(database: Database, table: Table, needed: Publication) -> None:
+    """Delete the rows of an object that the publication at its horizon does not need."""
+    any_of = _unneeded(table, needed)
+    # What a table's log says is cheap to ask.
+    if database.direct is not None and not any(database.direct.size(table.name, where) for where in any_of):
+        return
+    writes.delete(
+        database.spark,
+        database.log(table.name),
+        reduce(Column.__or__, [all_of(where, table.moments) for where in any_of]),
+        lock=database.lock(table.name),
+        directly=partial(direct_writer.delete, any_of=any_of, most_bytes=FEW_BYTES, packed=table.packed),
+    )
 
 
 def _oldest(table: Table, needed: Publication) -> int:
@@ -83,17 +93,14 @@ def _oldest(table: Table, needed: Publication) -> int:
     return needed.batch_id if table.momentary else needed.base_batch
 
 
-def _may_hold(database: Database, table: Table, needed: Publication) -> bool:
-    """Whether a table's log leaves it possible that it has rows which a publication does not need; cheap to ask."""
-    if database.direct is None:
-        return True
+def _unneeded(table: Table, needed: Publication) -> list[list[Condition]]:
+    """The rows of an object that a publication does not need: those that satisfy all conditions of one of the lists."""
     mine = [Condition("stream_id", "=", needed.stream_id)]
     if table.object_column:
         mine.append(Condition(table.object_column, "=", needed.object_id))
-    unneeded = [Condition("from_batch" if table.changing else "batch_id", "<=", _oldest(table, needed) - 1)]
-    if table.changing:
-        unneeded.append(Condition("to_batch", "<=", needed.batch_id))
-    return any(database.direct.size(table.name, [*mine, each]) for each in unneeded)
+    written = "from_batch" if table.changing else "batch_id"
+    any_of = [[*mine, Condition(written, "<=", _oldest(table, needed) - 1)]]
+    return [*any_of, [*mine, Condition("to_batch", "<=", needed.batch_id)]] if table.changing else any_of
 
 
 def _record(database: Database, latest: Publication, horizon: datetime) -> Publication:

@@ -212,8 +212,17 @@ def update_matching(
     _retrying(f"update of {table}", write, lock)
 
 
-def delete(spark: SparkSession, table: str, condition: Column, *, lock: CommitLock | None = None) -> None:
-    """Delete the rows that satisfy a condition."""
+def delete(
+    spark: SparkSession,
+    table: str,
+    condition: Column,
+    *,
+    lock: CommitLock | None = None,
+    directly: Callable[[str], bool] | None = None,
+) -> None:
+    """Delete the rows that satisfy a condition; the lock, and what does the same without Spark, as for `update`."""
+    if _directly(lock, directly):
+        return
     _retrying(f"delete from {table}", lambda: DeltaTable.forName(spark, table).delete(condition), lock)
 
 

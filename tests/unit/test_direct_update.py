@@ -106,6 +106,17 @@ def test_more_bytes_than_allowed_are_left_alone(folder: str) -> None:
     assert set(closed(folder).values()) == {None}
 
 
+def test_deleted_rows_are_gone_and_the_others_of_their_files_stay(folder: str) -> None:
+    before, version = rows(folder), DeltaTable(folder).version()
+    any_of = [[MINE, Condition("segment", "<=", 0)], [Condition("stream_id", "=", 2), Condition("segment", ">=", 0)]]
+    assert not direct_writer.delete(folder, any_of, most_bytes=10)
+    assert rows(folder) == before
+    assert direct_writer.delete(folder, any_of, most_bytes=MIB)
+    assert rows(folder) == [row for row in before if row["stream_id"] == 1 and row["segment"] > 0]
+    assert direct_writer.delete(folder, any_of, most_bytes=MIB)
+    assert DeltaTable(folder).version() == version + 1, "a commit, and none where nothing is left to delete"
+
+
 def test_what_the_log_tells_of_a_changed_file_is_what_it_holds(folder: str) -> None:
     assert close(folder, [MINE, Condition("segment", "=", 1)])
     told = pa.table(DeltaTable(folder).get_add_actions(flatten=True)).to_pylist()
