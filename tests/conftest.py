@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +58,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _lakes_of_a_module() -> Iterator[None]:
+def _chosen_lake_of_a_module() -> Iterator[None]:
     yield
     from pyspark.sql import SparkSession
 
@@ -68,17 +67,3 @@ def _lakes_of_a_module() -> Iterator[None]:
         # A module's lake would be the next one's current database.
         session.catalog.setCurrentDatabase("default")
         session.conf.unset("spark.patternlake.database")
-        _forget_lakes(session)
-
-
-@pytest.fixture
-def lakes_of_a_test(spark: SparkSession) -> Iterator[None]:
-    """For tests that each make a lake of their own."""
-    yield
-    _forget_lakes(spark)
-
-
-def _forget_lakes(spark: SparkSession) -> None:
-    # Delta keeps what it read of tables for an hour, with the plans that read it: those of a few hundred fill the heap.
-    gc.collect()
-    spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

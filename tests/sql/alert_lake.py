@@ -1,4 +1,4 @@
-"""What the tests of the job `alerts` share: a stream with subscriptions and alerts, filled by the real jobs."""
+"""What the tests of the job `alerts` share: a stream with subscriptions and alerts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AlertStream(MachineStream):
     def take(self, events: Sequence[E]) -> None:
         """Ingest events, and bring what is kept of them up to date, but for alerts."""
         self.write(events)
-        self.run("ingest")
+        self.ingest()
         if self.groups:
             self.run("groups")
         if self.queries:

@@ -16,8 +16,10 @@ from patternlake.delta_tables.migrations import SCHEMA_VERSION
 from patternlake.delta_tables.opening import open_database
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql import SparkSession
 
+_COMMON: dict[int, Database] = {}
 _KEPT = Path(__file__).resolve().parents[2] / "build" / "tests"
 
 
@@ -30,6 +32,13 @@ def lay(spark: SparkSession, location: str | Path) -> str:
 def opened(spark: SparkSession, name: str, location: str | Path) -> Database:
     """A new, empty database."""
     return open_database(spark, name, lay(spark, location))
+
+
+def common(spark: SparkSession, factory: pytest.TempPathFactory) -> Database:
+    """The database of all tests of a session that have streams of their own in it: to register one takes a while."""
+    if id(spark) not in _COMMON:
+        _COMMON[id(spark)] = opened(spark, "common", factory.mktemp("common"))
+    return _COMMON[id(spark)]
 
 
 def _made(spark: SparkSession) -> Path:

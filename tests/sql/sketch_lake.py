@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,11 @@ from sql.empty_database import lay
 from sql.published_events import NAME, TIME, E, moment, plain, publish
 
 import patternlake
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
 from patternlake.jobs.running import run
@@ -102,7 +106,7 @@ class Stream:
         if self.ingested or not plain(stream):
             self.run("ingest")
         else:
-            publish(open_database(self.lake.spark, DATABASE, self.lake.location), self.name, stream, self._written)
+            publish(self.lake.db, self.name, stream, self._written)
         self._written = []
 
     def run(self, job: str, *, rebuild: bool = False, **changes: Any) -> Summary:
@@ -123,12 +127,14 @@ class Stream:
         self.moments.append(latest["published_at"].astimezone(timezone.utc))
         self.ends.append(latest["source_to"])
 
-    def publications(self, job: str = "sketch") -> list[Row]:
-        """The publications of a job, oldest first; moments without their zone are the session's, UTC."""
-        return self.lake.rows(
-            f"SELECT * FROM {DATABASE}.publications_log WHERE job = '{job}' AND object = {literal(self.name)} "
-            "ORDER BY published_at"
-        )
+    def publications(self, job: str = "sketch") -> list[dict[str, Any]]:
+        """The publications of a job, oldest first; moments are without their zone, as Spark gives them."""
+        mine = [Condition("job", "=", job), Condition("object", "=", self.name)]
+        rows = self.lake.db.state.rows("publications", TABLES["publications"].column_names, mine)
+        return [
+            {name: _without_zone(value) for name, value in row.items()}
+            for row in rows.sort_by("published_at").to_pylist()
+        ]
 
     def events(self) -> list[Row]:
         """All events in the order of their positions, `at` in microseconds."""
@@ -152,6 +158,10 @@ class Stream:
         return call("match_exists", self.name, pattern, **arguments)
 
 
+def _without_zone(value: Any) -> Any:
+    return value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
 class SketchLake:
     """One database with many streams."""
 
@@ -160,6 +170,11 @@ class SketchLake:
         self.folder = folder
         self.location = str(folder / "lake")
         self.streams: dict[str, Stream] = {}
+
+    @cached_property
+    def db(self) -> Database:
+        """Opened once: what a stream publishes without a source needs no look at the catalog."""
+        return open_database(self.spark, DATABASE, self.location)
 
     def stream(
         self,
@@ -301,7 +316,7 @@ def leaf_intervals(count: int, size: int) -> list[tuple[int, int]]:
     return [(low, min(low + size - 1, count)) for low in range(1, count + 1, size)]
 
 
-def naive_tree(stream: Stream, publication: Row) -> dict[tuple[int, int, int], Node]:
+def naive_tree(stream: Stream, publication: Mapping[str, Any]) -> dict[tuple[int, int, int], Node]:
     """All nodes of a stream's sketch by (segment, level, node), from its events and the sizes that were published."""
     state, sketch = json.loads(publication["state"]), stream.sketch
     rows = stream.events()[: publication["source_to"]]

@@ -18,7 +18,6 @@ from sql.alert_lake import AlertStream, forecast_of, match_of
 from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared, value_text
 
 from patternlake.delta_tables import retention, writes
-from patternlake.delta_tables.opening import open_database
 from patternlake.jobs.status import status
 from patternlake.udfs.errors import ConfigurationError, StateError
 
@@ -190,8 +189,7 @@ def test_forecasts_that_were_removed_before_they_could_be_told_are_a_warning(lak
     for number, text in enumerate("xxb", start=1):
         stream.take(letters(text, begin=10 * number))
     horizon = stream.publications("predict")[-1]["published_at"].astimezone(timezone.utc)
-    database = open_database(lake.spark, DATABASE, lake.location)
-    retention.forget(database, job="predict", object=stream.name, horizon=horizon)
+    retention.forget(lake.db, job="predict", object=stream.name, horizon=horizon)
     assert [row["batch_id"] for row in stream.kept("al_gone")] == [4]
     (summary,) = stream.tell()
     assert summary.warnings == (
@@ -342,9 +340,8 @@ def test_a_webhook_that_fails_at_times_gets_every_alert_and_tables_say_how(
     assert "1 alert became dead letters after 3 attempts" in warned[2][0]
     dead = stream.told("al_hooked")[-1]
     assert (dead["attempts"], dead["delivered_at"], dead["dead_letter"]) == (3, None, True)
-    database = open_database(lake.spark, DATABASE, lake.location)
     (standing,) = [
-        each for each in status(database, stream.configuration()) if (each.job, each.object) == ("alerts", "al_hooked")
+        each for each in status(lake.db, stream.configuration()) if (each.job, each.object) == ("alerts", "al_hooked")
     ]
     assert (standing.undelivered, standing.dead_letters, standing.stream, standing.lag_rows) == (0, 1, "al_hook", 0)
     stream.tell(retries=0)

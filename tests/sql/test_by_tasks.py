@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sql.machine_lake import MachineStream
 from sql.sketch_lake import E, SketchLake, by_tasks, shared
-from sql.trend_lake import TrendLake
+from sql.trend_lake import shared as shared_trends
 
 from patternlake.delta_tables.quoting import literal
 from patternlake.sql_ext import cet_trends
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TRENDS = {
-    "sliding": "PATTERN a+ e[] ; b WHERE e[i].x > e[i-1].x PARTITION BY who WITHIN 10 SEC SLIDE 5 SEC",
-    "counted": "PATTERN a+ e[] WITHIN 6 EVENTS SLIDE 3 EVENTS",
-    "whole": "PATTERN b ; a",
+    "tasks_sliding": "PATTERN a+ e[] ; b WHERE e[i].x > e[i-1].x PARTITION BY who WITHIN 10 SEC SLIDE 5 SEC",
+    "tasks_counted": "PATTERN a+ e[] WITHIN 6 EVENTS SLIDE 3 EVENTS",
+    "tasks_whole": "PATTERN b ; a",
 }
 TREND_CALLS = [
-    "cet_count('sliding')",
-    "cet_count('sliding', key => 'k1')",
-    "cet_count('sliding', from_time => TIMESTAMP '2024-01-01 00:00:05Z')",
-    "cet_count('counted')",
-    "cet_count('whole')",
-    "cet_trends('sliding')",
-    "cet_trends('sliding', key => 'k2')",
-    "cet_trends('sliding', max_trends => 4, truncate => true)",
-    "cet_trends('counted')",
-    "cet_trends('whole', key => 'nobody')",
+    "cet_count('tasks_sliding')",
+    "cet_count('tasks_sliding', key => 'k1')",
+    "cet_count('tasks_sliding', from_time => TIMESTAMP '2024-01-01 00:00:05Z')",
+    "cet_count('tasks_counted')",
+    "cet_count('tasks_whole')",
+    "cet_trends('tasks_sliding')",
+    "cet_trends('tasks_sliding', key => 'k2')",
+    "cet_trends('tasks_sliding', max_trends => 4, truncate => true)",
+    "cet_trends('tasks_counted')",
+    "cet_trends('tasks_whole', key => 'nobody')",
 ]
 SHUFFLED = (0, 3, 6)
 
@@ -44,7 +44,7 @@ SHUFFLED = (0, 3, 6)
 def as_text(trend_call: str) -> str:
     """The call with the query's text in the place of its name."""
     function, name, rest = re.fullmatch(r"(\w+)\('(\w+)'(.*)\)", trend_call).groups()  # type: ignore[union-attr]
-    return f"{function}({literal(TRENDS[name])}{rest}, stream => 's')"
+    return f"{function}({literal(TRENDS[name])}{rest}, stream => 'tasks')"
 
 
 MACHINES = {"tasks_chain": "a ; b @(t(b) - t(a) < 4 SEC) PARTITION BY key", "tasks_both": "(a & b) ; c"}
@@ -67,20 +67,31 @@ def random_events(seed: int) -> list[E]:
 
 
 def answers(spark: SparkSession, calls: Sequence[str]) -> list[list[str]]:
-    return [sorted(map(str, spark.sql(f"SELECT * FROM {call}").collect())) for call in calls]
+    return [rows for rows, _ in planned_answers(spark, calls)]
+
+
+def planned_answers(spark: SparkSession, calls: Sequence[str]) -> list[tuple[list[str], bool]]:
+    """The rows of each call, and whether tasks answered it without a scan of Spark's."""
+    found = []
+    for call in calls:
+        frame = spark.sql(f"SELECT * FROM {call}")
+        plan = str(frame._jdf.queryExecution().analyzed())
+        by_reading = "MapInArrow" in plan and "Relation spark_catalog" not in plan
+        found.append((sorted(map(str, frame.collect())), by_reading))
+    return found
 
 
 def test_trends_by_tasks_are_those_of_the_driver(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = TrendLake(spark, tmp_path_factory.mktemp("by_tasks"))
+    lake = shared_trends(spark, tmp_path_factory)
     made = random_events(1)
-    lake.stream("s", TRENDS, made[:25], made[25:], attributes={"x": "double"})
+    lake.stream("tasks", TRENDS, made[:25], made[25:], attributes={"x": "double"})
     here = answers(spark, TREND_CALLS)
     assert all(here[:-1])
     with by_tasks(spark):
-        assert reading_plans(spark, TREND_CALLS) == TREND_CALLS[:4]
-        assert answers(spark, TREND_CALLS) == here
+        by_reading = [number < 4 for number in range(len(here))]
+        assert planned_answers(spark, TREND_CALLS) == list(zip(here, by_reading, strict=True))
         # Where only Spark can read, rows are dealt out by a shuffle.
         spark.conf.set(READER, "spark")
         try:
@@ -90,8 +101,8 @@ def test_trends_by_tasks_are_those_of_the_driver(
     # Few vertices with many trends: each task reads all of them, and lists some.
     monkeypatch.setattr(cet_trends, "HERE_TRENDS", 0)
     forget(lake_of(spark).cache)
-    assert reading_plans(spark, TREND_CALLS) == TREND_CALLS[5:9]
-    assert answers(spark, TREND_CALLS) == here
+    by_reading = [5 <= number < 9 for number in range(len(here))]
+    assert planned_answers(spark, TREND_CALLS) == list(zip(here, by_reading, strict=True))
     texts = list(map(as_text, TREND_CALLS))
     assert answers(spark, texts) == here
     summed = [f"cet_aggregate('{name}', 'COUNT(*), SUM(x), MIN(x)')" for name in TRENDS]
@@ -107,12 +118,6 @@ def test_trends_by_tasks_are_those_of_the_driver(
             assert answers(spark, summed) == summed_here
         finally:
             spark.conf.unset(READER)
-
-
-def reading_plans(spark: SparkSession, calls: Sequence[str]) -> list[str]:
-    """The calls that tasks answer without a scan of Spark's."""
-    plans = {call: str(spark.sql(f"EXPLAIN EXTENDED SELECT * FROM {call}").collect()[0][0]) for call in calls}
-    return [call for call, plan in plans.items() if "MapInArrow" in plan and "Relation spark_catalog" not in plan]
 
 
 def test_subscriptions_by_tasks_are_those_of_the_driver(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sql.sketch_lake import E, by_tasks, call, moment
-from sql.trend_lake import TrendLake, TrendStream
+from sql.trend_lake import TrendLake, shared
 
 from patternlake.sql_ext.enabled import lake_of
 from patternlake.sql_ext.remembered import forget
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TrendLake:
-    return TrendLake(spark, tmp_path_factory.mktemp("trends"))
+    return shared(spark, tmp_path_factory)
 
 
 def events(names: str, times: Sequence[int] | None = None, **values: Sequence[Any]) -> list[E]:
@@ -347,8 +347,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("asked", "said"), WRONG)
 def test_a_wrong_argument_is_named(lake: TrendLake, asked: str, said: str) -> None:
-    asked_of = f"SELECT object FROM {lake.database}.publications WHERE job = 'trends'"
-    if "kiting" not in [row[0] for row in lake.rows(asked_of)]:
+    if "kiting" not in lake.asked:
         lake.stream("checks", {"kiting": "PATTERN c+"}, events("c"))
     with pytest.raises(Exception, match=re.escape(said)) as caught:
         lake.rows(f"SELECT * FROM {asked}")
@@ -389,9 +388,8 @@ def test_a_text_of_too_many_events_is_refused_with_their_number(lake: TrendLake)
     ],
 )
 def test_a_query_that_does_not_compile_stops_the_run_with_its_name(lake: TrendLake, query: str, said: str) -> None:
-    stream = TrendStream(lake, f"wrong {query}", {}, {}, {})
-    stream.deliver(events("A"))
-    stream.queries["wrong"] = query
+    stream = lake.asked.get("good") or lake.stream("wrong", {"good": "PATTERN A"}, events("A"))
+    stream.queries = {"wrong": query}
     with pytest.raises(PatternLakeError, match=re.escape(said)) as caught:
         stream.run("trends")
     assert "'wrong'" in str(caught.value)

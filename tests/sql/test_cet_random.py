@@ -11,7 +11,7 @@ import pytest
 from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, random_events, random_query
 from sql.sketch_lake import E
-from sql.trend_lake import TrendLake
+from sql.trend_lake import TrendLake, shared
 
 from patternlake.delta_tables.quoting import literal
 from patternlake.sql_ext.lake import DRIVER_BYTES
@@ -25,7 +25,7 @@ Answer = tuple[str | None, int | None, Any]
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TrendLake:
-    return TrendLake(spark, tmp_path_factory.mktemp("random_trends"))
+    return shared(spark, tmp_path_factory)
 
 
 def published(lake: TrendLake, stream: str) -> list[naive.Event]:

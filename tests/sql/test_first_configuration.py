@@ -35,9 +35,7 @@ HEADER = "at,user,page,amount"
 
 
 @pytest.fixture(autouse=True)
-def _the_tests_session(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lakes_of_a_test: None
-) -> None:
+def _the_tests_session(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run on a platform whose session is that of the tests, in an empty folder."""
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "as in the tests")
     monkeypatch.setattr(local_spark, "hush", lambda: None)
@@ -119,6 +117,7 @@ def test_from_a_table_to_an_answer(
     ]
 
 
+@pytest.mark.processes
 def test_csv_files_are_read_by_their_header_and_their_word_for_what_is_missing(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +130,7 @@ def test_csv_files_are_read_by_their_header_and_their_word_for_what_is_missing(
     assert "6 would be events, 0 would go to quarantine" in capsys.readouterr().out
 
 
+@pytest.mark.processes
 def test_csv_files_without_a_header_get_names_and_their_separator(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,6 +144,7 @@ def test_csv_files_without_a_header_get_names_and_their_separator(
     assert "6 would be events" in capsys.readouterr().out
 
 
+@pytest.mark.processes
 def test_json_lines_are_read_with_what_is_nested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "clicks").mkdir()
     rows = [
@@ -160,6 +161,7 @@ def test_json_lines_are_read_with_what_is_nested(tmp_path: Path, capsys: pytest.
     assert "6 would be events" in capsys.readouterr().out
 
 
+@pytest.mark.processes
 def test_parquet_files_and_the_folder_of_a_delta_table_have_types(
     spark: SparkSession, raw: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,6 +251,7 @@ streams:
 """
 
 
+@pytest.mark.processes
 def test_check_shows_what_ingest_then_does_and_writes_nothing(
     spark: SparkSession, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -284,6 +287,7 @@ def test_check_tells_every_expression_that_does_not_fit(files: Path, capsys: pyt
     ]
 
 
+@pytest.mark.processes
 def test_check_goes_on_after_a_stream_with_a_problem(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more = "  sky: {source: {table: raw_first.nowhere}, time: at, name: what}\n"
     Path("shop.yaml").write_text(CONF.format(database="checked").replace("streams:\n", f"streams:\n{more}"))
@@ -297,6 +301,7 @@ def test_check_goes_on_after_a_stream_with_a_problem(files: Path, capsys: pytest
     assert "there is no stream 'sea'; streams are 'sky', 'clicks'" in capsys.readouterr().err
 
 
+@pytest.mark.processes
 def test_check_tells_a_bad_file_or_leaves_it_out_as_ingest_does(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

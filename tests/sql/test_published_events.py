@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sql.group_lake import SECTION
 from sql.published_events import E
-from sql.sketch_lake import DATABASE, SketchLake, Stream, letters, shared
+from sql.sketch_lake import SketchLake, Stream, letters, shared
 
-from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.state_reader import Condition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,25 +65,24 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sketc
     return shared(spark, tmp_path_factory)
 
 
-def seen(lake: SketchLake, name: str) -> dict[str, list[dict[str, Any]]]:
-    """What the tables say of a stream, but for its own name, its source, and the moment and run that wrote it."""
-    own = {
-        "stream",
-        "stream_id",
-        "object",
-        "object_id",
-        "name",
-        "run_id",
-        "source",
-        "begun_at",
-        "published_at",
-        "seconds",
-    }
+OF_A_STREAM = {"stream", "stream_id", "object", "object_id"}
+OF_A_RUN = {"run_id", "source", "begun_at", "published_at", "seconds"}
+
+
+def written(lake: SketchLake, name: str) -> dict[str, list[dict[str, Any]]]:
+    """What the tables hold of a stream, but for its own name, its source, and the moment and run that wrote it."""
+    reader = lake.db.state
+    (number,) = set(
+        reader.rows("publications", ("stream_id",), [Condition("object", "=", name)])["stream_id"].to_pylist()
+    )
     found = {}
-    for table in ("events", "event_statistics", "streams", "publications_log", "intents_log"):
-        rows = lake.rows(f"SELECT * FROM {DATABASE}.{table} WHERE stream = {literal(name)}")
-        kept = own - {"name"} if table in ("events", "event_statistics") else own
-        found[table] = sorted(({k: v for k, v in row.asDict().items() if k not in kept} for row in rows), key=str)
+    for table in ("events", "event_statistics", "streams", "publications", "intents"):
+        left_out = OF_A_STREAM | OF_A_RUN | ({"name"} if table == "streams" else set())
+        columns = [column for column in TABLES[table].column_names if column not in left_out]
+        rows = reader.rows(table, columns, [Condition("stream_id", "=", number)]).to_pylist()
+        # A map is a list of pairs here, in any order.
+        maps = [column for column in ("attributes", "types") if column in columns and table != "event_statistics"]
+        found[table] = sorted(({**row, **{each: dict(row[each]) for each in maps}} for row in rows), key=str)
     return found
 
 
@@ -94,9 +94,10 @@ def test_tables_are_those_that_ingest_writes(lake: SketchLake, kind: str) -> Non
         for events in batches:
             stream.write(events)
             stream.ingest()
-    published = seen(lake, f"{kind} published")
-    assert published == seen(lake, f"{kind} ingested")
-    assert [row["batch_id"] for row in published["publications_log"]] == [1, 2]
+    published = written(lake, f"{kind} published")
+    assert published == written(lake, f"{kind} ingested")
+    assert [row["batch_id"] for row in published["publications"]] == [1, 2]
+    assert all(published.values())
 
 
 @pytest.mark.parametrize(

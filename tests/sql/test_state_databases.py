@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from sql.empty_database import lay, opened
 
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.catalogue import TABLES
@@ -89,7 +90,7 @@ def test_an_older_database_is_migrated_step_by_step(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = str(tmp_path / "older")
-    older = open_database(spark, "state_older", place)
+    older = opened(spark, "state_older", place)
     done: list[int] = []
     later = [migrations.SCHEMA_VERSION + 1, migrations.SCHEMA_VERSION + 2]
     monkeypatch.setattr(migrations, "MIGRATIONS", {v: lambda _, v=v: done.append(v) for v in later})
@@ -101,75 +102,47 @@ def test_an_older_database_is_migrated_step_by_step(
     assert done == later
 
 
-def test_events_of_version_1_are_put_into_smaller_blocks(spark: SparkSession, tmp_path: Path) -> None:
-    database = open_database(spark, "state_version_1", str(tmp_path / "version_1"))
-    positions = [1, 1 << 17, (1 << 17) + 1, 1 << 20, (1 << 20) + 1]
-    values = ", ".join(f"(1, {(position - 1) >> 20}, {position}, 'a')" for position in positions)
-    spark.sql(f"INSERT INTO {database.log('events')} (stream_id, block, position, name) VALUES {values}")
-    publications = database.log(migrations.CARRIER)
-    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '1')")
-    open_database(spark, database.name, database.location)
+ADDED = {3: ("event_statistics", "attributes"), 5: ("events", "event_id")}
+"""By schema version: a column that it brought."""
+MADE = {7: ("forecasts", "alerts", "alert_deliveries"), 8: ("pattern_state", "pattern_matches")}
+"""By schema version: the tables that it brought."""
+POSITIONS = [1, 1 << 17, (1 << 17) + 1, 1 << 20, (1 << 20) + 1]
+
+
+def _of_version(spark: SparkSession, version: int, place: Path) -> str:
+    """Tables as a former version made them; version 1 has events in blocks of 2 to the 20."""
+    lay(spark, place)
+
+    def log(name: str) -> str:
+        return f"delta.`{place}/{name}_log`"
+
+    for table, column in (added for later, added in ADDED.items() if version < later):
+        spark.sql(f"ALTER TABLE {log(table)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+        spark.sql(f"ALTER TABLE {log(table)} DROP COLUMN {column}")
+    if version == 1:
+        values = ", ".join(f"(1, {(position - 1) >> 20}, {position}, 'a')" for position in POSITIONS)
+        spark.sql(f"INSERT INTO {log('events')} (stream_id, block, position, name) VALUES {values}")
+    spark.sql(f"ALTER TABLE {log(migrations.CARRIER)} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '{version}')")
+    for name in (name for later, names in MADE.items() if version < later for name in names):
+        shutil.rmtree(place / f"{name}_log")
+    return str(place)
+
+
+@pytest.mark.parametrize("version", [1, *(pytest.param(former, marks=pytest.mark.slow) for former in (2, 3, 6, 7))])
+def test_a_database_of_a_former_version_gets_what_later_ones_brought(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    place = _of_version(spark, version, tmp_path / "former")
+    database = open_database(spark, f"state_version_{version}", place)
+    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
     rows = database.table("events").orderBy("position").select("position", "block").collect()
-    assert [tuple(row) for row in rows] == list(zip(positions, [0, 0, 1, 7, 8], strict=True))
-    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
-    _forget(database)
-
-
-def test_statistics_of_version_2_get_room_for_attributes(spark: SparkSession, tmp_path: Path) -> None:
-    database = open_database(spark, "state_version_2", str(tmp_path / "version_2"))
-    statistics = database.log("event_statistics")
-    spark.sql(f"ALTER TABLE {statistics} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
-    spark.sql(f"ALTER TABLE {statistics} DROP COLUMN attributes")
-    publications = database.log(migrations.CARRIER)
-    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '2')")
-    open_database(spark, database.name, database.location)
-    assert "attributes" in database.table("event_statistics").columns
-    assert spark.table(database.view("event_statistics")).columns[-1] == "attributes"
-    _forget(database)
-
-
-def test_events_of_version_3_get_room_for_ids(spark: SparkSession, tmp_path: Path) -> None:
-    database = open_database(spark, "state_version_3", str(tmp_path / "version_3"))
-    events = database.log("events")
-    spark.sql(f"ALTER TABLE {events} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
-    spark.sql(f"ALTER TABLE {events} DROP COLUMN event_id")
-    publications = database.log(migrations.CARRIER)
-    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '3')")
-    open_database(spark, database.name, database.location)
-    assert "event_id" in database.table("events").columns
-    assert spark.table(database.view("events")).columns[-1] == "event_id"
-    _forget(database)
-
-
-def test_a_database_of_version_6_gets_tables_of_alerts(spark: SparkSession, tmp_path: Path) -> None:
-    database = open_database(spark, "state_version_6", str(tmp_path / "version_6"))
-    added = ("forecasts", "alerts", "alert_deliveries")
-    for name in added:
-        spark.sql(f"DROP VIEW {database.view(name)}")
-        spark.sql(f"DROP TABLE {database.log(name)}")
-        shutil.rmtree(tmp_path / "version_6" / f"{name}_log")
-    publications = database.log(migrations.CARRIER)
-    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '6')")
-    spark.catalog.clearCache()
-    database = open_database(spark, database.name, database.location)
-    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
-    assert [spark.table(database.view(name)).count() for name in added] == [0, 0, 0]
-    _forget(database)
-
-
-def test_a_database_of_version_7_gets_tables_of_kept_patterns(spark: SparkSession, tmp_path: Path) -> None:
-    database = open_database(spark, "state_version_7", str(tmp_path / "version_7"))
-    added = ("pattern_state", "pattern_matches")
-    for name in added:
-        spark.sql(f"DROP VIEW {database.view(name)}")
-        spark.sql(f"DROP TABLE {database.log(name)}")
-        shutil.rmtree(tmp_path / "version_7" / f"{name}_log")
-    publications = database.log(migrations.CARRIER)
-    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '7')")
-    spark.catalog.clearCache()
-    database = open_database(spark, database.name, database.location)
-    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
-    assert [spark.table(database.view(name)).count() for name in added] == [0, 0]
+    in_smaller_blocks = list(zip(POSITIONS, [0, 0, 1, 7, 8], strict=True)) if version == 1 else []
+    assert [tuple(row) for row in rows] == in_smaller_blocks
+    for table, column in ADDED.values():
+        assert column in database.table(table).columns
+        assert spark.table(database.view(table)).columns[-1] == column
+    for name in (name for names in MADE.values() for name in names):
+        assert spark.table(database.view(name)).count() == 0
     _forget(database)
 
 

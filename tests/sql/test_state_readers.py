@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from sql.empty_database import opened
+from sql.empty_database import common
 
 from patternlake.delta_tables import retention, timestamps
 from patternlake.delta_tables.batches import Batch
@@ -30,7 +31,7 @@ _NOON = datetime(2013, 1, 1, 12, tzinfo=timezone.utc)
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return opened(spark, "state_readers", tmp_path_factory.mktemp("readers"))
+    return common(spark, tmp_path_factory)
 
 
 @pytest.fixture
@@ -54,10 +55,10 @@ def _begin(lake: Database, job: str, name: str, batch_id: int, base_batch: int =
     )
 
 
-def _rows(lake: Database, table: str, rows: list[dict[str, Any]]) -> DataFrame:
+def _rows(lake: Database, table: str, rows: list[dict[str, Any]]) -> pa.Table:
     """Rows of a table from dictionaries; what is not given is NULL."""
-    schema = lake.table(table).schema
-    return lake.spark.createDataFrame([tuple(row.get(field.name) for field in schema) for row in rows], schema)
+    assert lake.direct is not None
+    return pa.Table.from_pylist(rows, schema=lake.direct.schema(table))
 
 
 def _event(batch: Batch, position: int, **other: Any) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def twice(lake: Database) -> tuple[Publication, Publication]:
     name = "twice"
     published = _ingest(lake, name, 1, [1, 2]), _ingest(lake, name, 2, [3])
     batch = _begin(lake, "ingest", name, 3)
-    batch.append("events", _rows(lake, "events", [_event(batch, 4, attributes={"x": "1"})]))
+    batch.append("events", _rows(lake, "events", [_event(batch, 4, attributes=[("x", "1")])]))
     return published
 
 
@@ -175,7 +176,7 @@ def test_the_view_of_statistics_adds_up_batches(lake: Database, name: str) -> No
 def test_the_view_of_nodes_has_one_row_per_node(lake: Database, name: str) -> None:
     batch = _begin(lake, "sketch", name, 1)
     packed: dict[str, Any] = {"node": [0, 1], "pos_lo": [1, 3], "pos_hi": [2, 4], "ones": [4, 8], "distinct": [2, 4]}
-    packed |= {"time_lo": [0, 2_000_000], "time_hi": [1_000_000, 3_000_000], "bits": bytearray(b"\x01\x02\x03\x04")}
+    packed |= {"time_lo": [0, 2_000_000], "time_hi": [1_000_000, 3_000_000], "bits": b"\x01\x02\x03\x04"}
     batch.append("sketch_nodes", _rows(lake, "sketch_nodes", [_node(batch, 7, **packed), _node(batch, 8)]))
     batch.publish(rows_in=0, rows_out=2)
     view = lake.spark.table(lake.view("sketch_nodes"))

@@ -6,11 +6,13 @@ import json
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from sql.empty_database import opened
 
-from patternlake.delta_tables import retention
+from patternlake.delta_tables import direct_writer, retention
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.stream_names import candidates
 from patternlake.delta_tables.tables.publications import PublicationsReader
@@ -87,10 +89,10 @@ class History:
         self._add("intents", name, {"job": job, "object": name, "stream": name}, batch_id=batch_id)
 
     def write(self, lake: Database) -> None:
+        assert lake.direct is not None
         for table, given in self.rows.items():
-            schema = lake.table(table).schema
-            values = [tuple(row.get(field.name) for field in schema) for row in given]
-            lake.spark.createDataFrame(values, schema).coalesce(1).writeTo(lake.log(table)).append()
+            rows = pa.Table.from_pylist(given, schema=lake.direct.schema(table))
+            assert direct_writer.append(lake.folder(TABLES[table].log), rows, application="history", version=1)
 
     def _publish(self, job: str, name: str, batch_id: int, **values: Any) -> None:
         common = {"job": job, "object": name, "stream": name, "batch_id": batch_id, "source": "{}"}

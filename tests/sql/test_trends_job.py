@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 from naive.trend_cases import ATTRIBUTES, random_events, random_query
 from sql.sketch_lake import E
-from sql.trend_lake import TrendLake, TrendStream
+from sql.trend_lake import TrendLake, TrendStream, shared
 
 from patternlake.delta_tables.batches import Batch
-from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.quoting import literal
 from patternlake.jobs.configuration.file import TrendConfiguration
 from patternlake.jobs.trends import job
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUERIES = {
-    "late": "A+ a[] WHERE a[i].x > a[i-1].x WITHIN 4 SEC SLIDE 2 SEC",
-    "counted": "A+ a[] ; B AS b WHERE a[i].x <> a[i-1].x WITHIN 4 EVENTS SLIDE 2 EVENTS",
+    "job_late": "A+ a[] WHERE a[i].x > a[i-1].x WITHIN 4 SEC SLIDE 2 SEC",
+    "job_counted": "A+ a[] ; B AS b WHERE a[i].x <> a[i-1].x WITHIN 4 EVENTS SLIDE 2 EVENTS",
 }
 DELIVERIES = (
     [E(0, "A", "k", {"x": 1.0}), E(1500, "B", "l", {"x": 2.0}), E(5000, "A", "k", {"x": 3.0})],
@@ -32,7 +32,7 @@ DELIVERIES = (
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TrendLake:
-    return TrendLake(spark, tmp_path_factory.mktemp("trends_job"))
+    return shared(spark, tmp_path_factory)
 
 
 @contextmanager
@@ -43,11 +43,12 @@ def by_spark() -> Iterator[None]:
         yield
 
 
-def shown(lake: TrendLake) -> dict[str, list[str]]:
-    """What the views show of each query, but for the batches that wrote it."""
+def shown(lake: TrendLake, queries: Iterable[str]) -> dict[str, list[str]]:
+    """What the views show of each query and its twin, but for the batches that wrote it."""
     found: dict[str, list[str]] = {}
+    names = ", ".join(literal(f"{query}{twin}") for query in queries for twin in ("", "_too"))
     for view in ("trend_vertices", "trend_edges"):
-        for row in lake.rows(f"SELECT * FROM {lake.database}.{view}"):
+        for row in lake.rows(f"SELECT * FROM {lake.database}.{view} WHERE trend IN ({names})"):
             told = {
                 name: value for name, value in row.asDict().items() if name not in ("stream", "trend", "from_batch")
             }
@@ -57,8 +58,7 @@ def shown(lake: TrendLake) -> dict[str, list[str]]:
 
 def built(lake: TrendLake, stream: TrendStream, query: str) -> None:
     """Bring a query of the stream up to date that its configuration does not name."""
-    db = open_database(lake.spark, lake.database, lake.location)
-    job.trends(db, query, TrendConfiguration(stream=stream.name, query=stream.queries[query.removesuffix("_too")]))
+    job.trends(lake.db, query, TrendConfiguration(stream=stream.name, query=stream.queries[query.removesuffix("_too")]))
 
 
 def test_both_ways_write_the_same_graph_for_late_events_counted_panes_and_partitions(lake: TrendLake) -> None:
@@ -68,7 +68,7 @@ def test_both_ways_write_the_same_graph_for_late_events_counted_panes_and_partit
         with by_spark():
             for query in QUERIES:
                 built(lake, stream, f"{query}_too")
-        found = shown(lake)
+        found = shown(lake, QUERIES)
         for query in QUERIES:
             assert found[query] == found[f"{query}_too"], query
     kinds = {row.split("'kind': ")[1].split(",")[0] for query in QUERIES for row in found[query]}
@@ -88,7 +88,7 @@ def test_both_ways_write_the_same_graph_of_random_queries(lake: TrendLake, seed:
         with by_spark():
             for query in queries:
                 built(lake, stream, f"{query}_too")
-    found = shown(lake)
+    found = shown(lake, queries)
     for query in queries:
         assert found.get(query) == found.get(f"{query}_too"), queries[query]
 
@@ -98,14 +98,14 @@ def test_both_ways_write_the_same_graph_of_random_queries(lake: TrendLake, seed:
 def test_a_batch_that_one_way_began_is_completed_by_the_other(lake: TrendLake, first: str, writes: int) -> None:
     stream = TrendStream(lake, f"dying_{first}{writes}", {}, {}, {"attributes": {"x": "double"}})
     whole, died = f"whole_{first}{writes}", f"died_{first}{writes}"
-    stream.queries = {whole: QUERIES["counted"]}
+    stream.queries = {whole: QUERIES["job_counted"]}
     stream.deliver(DELIVERIES[0])
-    stream.queries = {died: QUERIES["counted"]}
+    stream.queries = {died: QUERIES["job_counted"]}
     with by_spark() if first == "spark" else nullcontext(), pytest.raises(RuntimeError, match="died"), dying(writes):
         built(lake, stream, died)
     with nullcontext() if first == "spark" else by_spark():
         built(lake, stream, died)
-    found = shown(lake)
+    found = shown(lake, (whole, died))
     assert found[died] == found[whole]
 
 

@@ -21,9 +21,11 @@ from patternlake.jobs.running import run
 from patternlake.jobs.summary import Summary
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql import Row, SparkSession
 
 _NUMBERS = itertools.count()
+_LAKES: dict[int, TrendLake] = {}
 
 
 class TrendStream:
@@ -99,7 +101,7 @@ class TrendLake:
         self.location = lay(spark, folder / "lake")
         self.database = f"trend_lake_{next(_NUMBERS)}"
         self.asked: dict[str, TrendStream] = {}
-        patternlake.enable(spark, database=self.database, location=self.location)
+        self.enabled()
         self.db = open_database(spark, self.database, self.location)
 
     def stream(
@@ -127,12 +129,11 @@ class TrendLake:
     def trends(self, query: str, **arguments: Any) -> list[tuple[int, ...]]:
         """The positions of all trends, in order; the query asked as a text gives the same rows."""
         (named, of_text) = (
-            sorted(map(str, self.rows(f"SELECT * FROM {call('cet_trends', **asked, **arguments)}")))
+            self.rows(f"SELECT * FROM {call('cet_trends', **asked, **arguments)}")
             for asked in ({"query": query}, self.as_text(query))
         )
-        assert of_text == named
-        rows = self.rows(f"SELECT positions FROM {call('cet_trends', query, **arguments)}")
-        return sorted(tuple(row["positions"]) for row in rows)
+        assert sorted(map(str, of_text)) == sorted(map(str, named))
+        return sorted(tuple(row["positions"]) for row in named)
 
     def counts(self, query: str, **arguments: Any) -> list[tuple[Any, ...]]:
         """Key, seconds of start and end of the window, trends, longest, total length, final: of each row, in order.
@@ -151,5 +152,17 @@ class TrendLake:
         assert of_text == named
         return [tuple(row) for row in named]
 
+    def enabled(self) -> TrendLake:
+        """The same, with the functions pointing at it."""
+        patternlake.enable(self.spark, database=self.database, location=self.location)
+        return self
+
     def view(self, name: str, trend: str) -> list[Row]:
         return self.rows(f"SELECT * FROM {self.database}.{name} WHERE trend = {literal(trend)}")
+
+
+def shared(spark: SparkSession, factory: pytest.TempPathFactory) -> TrendLake:
+    """The lake of a session; the functions point at it. Names of streams and queries differ from file to file."""
+    if id(spark) not in _LAKES:
+        _LAKES[id(spark)] = TrendLake(spark, factory.mktemp("trends"))
+    return _LAKES[id(spark)].enabled()
