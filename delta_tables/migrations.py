@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -107,6 +107,13 @@ def _kept_patterns(database: Database) -> None:
     """
 
 
+def _observed_selectivities(database: Database) -> None:
+    """Version 9: `observed_selectivities`, which is there by now; older tables stay as they are.
+
+    A PatternLake that does not know it would never make it smaller.
+    """
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -115,6 +122,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     6: _ages,
     7: _alerts,
     8: _kept_patterns,
+    9: _observed_selectivities,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

@@ -16,7 +16,9 @@ from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
+from patternlake.sql_ext.learning import Learned
 from patternlake.udfs.errors import ArgumentError, StateError
 
 logger = logging.getLogger(__name__)
@@ -35,10 +37,11 @@ _SPARK_ONLY = ("dbfs", "hdfs", "viewfs", "maprfs", "alluxio")
 
 @dataclass(frozen=True)
 class _Enabled:
-    """A database that was enabled: where it is, and what reads it directly, if anything can."""
+    """A database that was enabled: where it is, what reads it directly, if anything can, and what is learned of it."""
 
     location: str
     direct: DirectReader | None
+    learned: Learned
 
 
 _APPLICATIONS: dict[str, dict[str, _Enabled]] = {}
@@ -61,7 +64,8 @@ def use(database: Database, storage_options: Mapping[str, str] | None = None) ->
     held = known.pop(database.name, None)
     if held is None or held.location != database.location or storage_options is not None:
         place = _as_delta_rs(database.location)
-        held = _Enabled(database.location, None if place is None else DirectReader(place, _CACHE, storage_options))
+        direct = None if place is None else DirectReader(place, _CACHE, storage_options)
+        held = _Enabled(database.location, direct, Learned(database.location, ObservedSelectivities(database)))
     known[database.name] = held
     spark.conf.set(_DATABASE, database.name)
     return before
@@ -92,7 +96,7 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
         raise ArgumentError(f"there is no enabled database {name!r}; enabled: {', '.join(known)}")
     _CACHE.resize(int(str(spark.conf.get(CACHE_BYTES, str(DEFAULT_BYTES)))))
     opened = Database(spark, name, known[name].location)
-    return Lake(opened, _reader(opened, known[name].direct), _CACHE)
+    return Lake(opened, _reader(opened, known[name].direct), _CACHE, known[name].learned)
 
 
 def lake_of_object(spark: SparkSession, name: object) -> tuple[Lake, object]:

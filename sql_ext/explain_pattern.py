@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.match_pattern import columns_read, conditions, events_here, portions, request_of
+from patternlake.sql_ext.match_pattern import columns_read, conditions, events_here, portions, request_of, seen_by
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
+from patternlake.udfs.kleene.plans.judged_conditions import observed_in
+from patternlake.udfs.kleene.plans.observations import Seen
+from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import explain, parse_request
 from patternlake.udfs.kleene.task import observe_partitions
 from patternlake.udfs.kleene.work import Work, work_of
@@ -44,10 +48,13 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     given = {name: value for name, value in arguments.items() if name != "analyze"}
     # What is wrong with the call is said before anything is matched.
-    lines = explain(given, facts.published, facts.known, facts.counts)
+    seen = seen_by(lake, facts, given, at_once=True)
+    # Looked up once, so that what is expected is not what the run itself, or one beside it, tells.
+    seen = None if seen is None else cache(seen)
+    lines = explain(given, facts.published, facts.known, facts.counts, observed=seen)
     if arguments["analyze"]:
-        work = _work(lake, {**given, "key": None, "from_time": None, "to_time": None}, facts)
-        lines = explain(given, facts.published, facts.known, facts.counts, work)
+        work = _work(lake, {**given, "key": None, "from_time": None, "to_time": None}, facts, seen)
+        lines = explain(given, facts.published, facts.known, facts.counts, work, seen)
     rows = [
         {
             "line": number,
@@ -59,20 +66,29 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         }
         for number, line in enumerate(lines, start=1)
     ]
-    # What `maintain` tells of attributes changes costs, and is no publication.
+    # What `maintain` tells of attributes changes costs, and so does what runs observe; neither is a publication.
     return Answer(pa.Table.from_pylist(rows, _ROWS), lasting=False)
 
 
-def _work(lake: Lake, arguments: dict[str, Any], facts: StreamFacts) -> Work:
-    """What matching does, here or in Spark's tasks, as `match_pattern` would choose."""
-    request = request_of(arguments, facts, whole=True)
+def _work(lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen | None) -> Work:
+    """What matching does, here or in Spark's tasks, as `match_pattern` would choose; what it observes is told."""
+    work, pattern = _matched(lake, arguments, facts, seen)
+    if seen is not None and facts.number is not None:
+        lake.learned.tell(facts.number, observed_in(pattern, work))
+    return work
+
+
+def _matched(
+    lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen | None
+) -> tuple[Work, KleenePattern]:
+    request = request_of(arguments, facts, whole=True, seen=seen)
     where, compiled = conditions(request, arguments), parse_request(request["text"])
     columns = columns_read(compiled, None)
     if lake.small("events", where) and fit_here(request["partition"]):
         rows = events_here(lake.reader.rows("events", columns, where), request, None)
         if request["partition"] or len(rows[event_rows.PART]) <= WHOLE_EVENTS:
-            return work_of(observe_partitions(compiled, 0, rows))
-    request = request_of(arguments, facts, whole=False)
+            return work_of(observe_partitions(compiled, 0, rows)), compiled.pattern
+    request = request_of(arguments, facts, whole=False, seen=seen)
     text, low = request["text"], request["low"]
 
     def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
@@ -80,7 +96,8 @@ def _work(lake: Lake, arguments: dict[str, Any], facts: StreamFacts) -> Work:
 
     events = lake.apart().frame("events", where).select(*columns)
     given = portions(events, request, arguments)
-    return work_of(iter([tasks.dealt(given, request["high"] - low + 1, task, _WORK).toArrow()]))
+    found = tasks.dealt(given, request["high"] - low + 1, task, _WORK).toArrow()
+    return work_of(iter([found])), compiled.pattern
 
 
 FUNCTION = TableFunction(

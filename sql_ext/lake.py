@@ -16,6 +16,7 @@ from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.sql_ext.learning import Learned
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.text_request import MOST_EVENTS
 
@@ -35,6 +36,8 @@ MAX_TREND_EVENTS = "spark.patternlake.maxTrendEvents"
 REPLAN_FACTOR = "spark.patternlake.replanFactor"
 """How far what a plan gives may be off what was expected, before the rest of the events has another; 0: any."""
 DEFAULT_REPLAN_FACTOR = 10.0
+LEARN = "spark.patternlake.learn"
+"""Whether runs of exact patterns tell what they observe of conditions, and plans are chosen by it."""
 _SETTINGS = (DRIVER_BYTES, EXACT_WHEN_FEW, READER, MAX_TREND_EVENTS)
 """What an answer, or whether there is one, depends on."""
 
@@ -62,11 +65,14 @@ class Lake:
         Reads its state in the driver's process.
     cache
         Keeps what was read and answered there.
+    learned
+        What runs observed of conditions in the database.
     """
 
     database: Database
     reader: StateReader
     cache: TableCache
+    learned: Learned
 
     @property
     def spark(self) -> SparkSession:
@@ -129,6 +135,20 @@ class Lake:
         if not 1 < factor < math.inf:
             raise ArgumentError(f"{REPLAN_FACTOR} must be a number above 1, or 0 for plans that stay, not {text!r}")
         return factor
+
+    @property
+    def learns(self) -> bool:
+        """The value of `LEARN`.
+
+        Raises
+        ------
+        ArgumentError
+            It is neither true nor false.
+        """
+        text = str(self.spark.conf.get(LEARN, "true")).strip().lower()
+        if text not in ("true", "false"):
+            raise ArgumentError(f"{LEARN} must be true or false, not {text!r}")
+        return text == "true"
 
     def frame(self, table: str, where: Sequence[Condition]) -> DataFrame:
         """Rows of a table, for Spark's tasks to read."""

@@ -21,14 +21,19 @@ from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.learning import from_tasks
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.tasks import PORTION
+from patternlake.sql_ext.told_by_tasks import FromTasks
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.plans.judged_conditions import judged_conditions, observed_in
+from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
 from patternlake.udfs.kleene.task import match_partitions
+from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
 from patternlake.udfs.partition_values import fit_here, parts
 from patternlake.udfs.record_batches import columns_of
@@ -49,7 +54,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             "neither a pattern nor a query is given; give stream and pattern, or query => the name of a kept pattern"
         )
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
-    request = request_of(arguments, facts, whole=True, factor=lake.replan_factor)
+    seen = seen_by(lake, facts, arguments)
+    request = request_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where = conditions(request, arguments)
     compiled = parse_request(request["text"])
     told = tell_unseen(compiled.pattern.asked_names, facts.counts)
@@ -57,16 +63,44 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     if lake.small("events", where) and fit_here(request["partition"]):
         rows = events_here(lake.reader.rows("events", columns, where), request, arguments["key"])
         if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
-            return Answer(pa.concat_tables(match_partitions(compiled, 0, rows)), lasting=not told)
-    request = request_of(arguments, facts, whole=False, factor=lake.replan_factor)
-    return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments), lasting=not told)
+            work = None if seen is None else Work()
+            answer = Answer(pa.concat_tables(match_partitions(compiled, 0, rows, work)), lasting=not told)
+            if facts.number is not None and work is not None:
+                lake.learned.tell(facts.number, observed_in(compiled.pattern, work))
+            return answer
+    request = request_of(arguments, facts, whole=False, factor=lake.replan_factor, seen=seen)
+    taker = None
+    if facts.number is not None and seen is not None and judged_conditions(compiled.pattern):
+        taker = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
+    return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments, taker), lasting=not told)
+
+
+def seen_by(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_once: bool = False) -> Seen | None:
+    """What is known of the stream's conditions; None where nothing is to be known, or told.
+
+    A question of an earlier moment is planned by what was known then: by what was published.
+    """
+    if facts.number is None or arguments["as_of"] is not None or not lake.learns:
+        return None
+    lake.learned.look(lake.reader, at_once=at_once)
+    return lake.learned.seen(facts.number)
 
 
 def request_of(
-    arguments: Mapping[str, Any], facts: StreamFacts, *, whole: bool, factor: float | None = None
+    arguments: Mapping[str, Any],
+    facts: StreamFacts,
+    *,
+    whole: bool,
+    factor: float | None = None,
+    seen: Seen | None = None,
 ) -> dict[str, Any]:
-    """What `check_request` says of a call; `whole`: nothing is dealt out; `factor`: when the plan may change."""
-    return check_request(arguments, facts.published, facts.known, facts.counts, whole=whole, factor=factor)
+    """What `check_request` says of a call.
+
+    `whole`: nothing is dealt out; `factor`: when the plan may change; `seen`: what is known of conditions.
+    """
+    return check_request(
+        arguments, facts.published, facts.known, facts.counts, whole=whole, factor=factor, observed=seen
+    )
 
 
 def conditions(request: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[Condition]:
@@ -111,12 +145,17 @@ def portions(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[s
     return events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(request["high"] + 1)).cast("int"))
 
 
-def _dealt(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:
-    """Events as portions, matched by Spark's tasks."""
+def _dealt(
+    events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any], taker: FromTasks | None
+) -> DataFrame:
+    """Events as portions, matched by Spark's tasks; `taker` takes what they observe."""
     text, low, high = (request[name] for name in ("text", "low", "high"))
 
     def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield from match_partitions(parse_request(text), portion + low, rows)
+        compiled, work = parse_request(text), None if taker is None else Work()
+        yield from match_partitions(compiled, portion + low, rows, work)
+        if taker is not None and work is not None:
+            taker.tell(observed_in(compiled.pattern, work))
 
     found = tasks.dealt(portions(events, request, arguments), high - low + 1, task, FUNCTION.schema)
     return found if request["partition"] or request["width"] is None else _numbered(found, parse_request(text))

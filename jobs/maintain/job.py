@@ -16,6 +16,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
+from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.upkeep import tidy
 from patternlake.jobs.configuration.file import AgeRule, Configuration
@@ -79,6 +80,8 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
 def tidied(db: Database, names: Sequence[str]) -> None:
     """Merge small files and remove unneeded ones, of all tables; of partitions by stream, those of some streams.
 
+    What sessions observed of conditions is added up before.
+
     Parameters
     ----------
     db
@@ -87,6 +90,7 @@ def tidied(db: Database, names: Sequence[str]) -> None:
         The streams.
     """
     found = PublicationsReader(db).latest_of([("ingest", name) for name in names])
+    ObservedSelectivities(db).condense()
     tidy(db, {publication.stream_id for publication in found.values() if publication is not None})
 
 

@@ -82,7 +82,7 @@ def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
-    with pytest.raises(StateError, match="has schema version 8, but this PatternLake knows versions up to 0"):
+    with pytest.raises(StateError, match="has schema version 9, but this PatternLake knows versions up to 0"):
         open_database(lake.spark, lake.name, lake.location)
 
 
@@ -143,6 +143,21 @@ def test_a_database_of_a_former_version_gets_what_later_ones_brought(
         assert spark.table(database.view(table)).columns[-1] == column
     for name in (name for names in MADE.values() for name in names):
         assert spark.table(database.view(name)).count() == 0
+    _forget(database)
+
+
+def test_a_database_of_version_8_gets_a_table_of_observed_selectivities(spark: SparkSession, tmp_path: Path) -> None:
+    database = open_database(spark, "state_version_8", str(tmp_path / "version_8"))
+    name = "observed_selectivities"
+    spark.sql(f"DROP VIEW {database.view(name)}")
+    spark.sql(f"DROP TABLE {database.log(name)}")
+    shutil.rmtree(tmp_path / "version_8" / f"{name}_log")
+    publications = database.log(migrations.CARRIER)
+    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '8')")
+    spark.catalog.clearCache()
+    database = open_database(spark, database.name, database.location)
+    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
+    assert spark.table(database.view(name)).count() == 0
     _forget(database)
 
 

@@ -120,6 +120,8 @@ class Stream:
         int64[m]: the first event of the part whose window reaches each.
     members
         For each operand int64[k]: the events that it takes, with its filter, in order.
+    unfiltered
+        For each operand: how many events it would take without its filter.
     columns
         Columns of these events.
     windowed
@@ -137,6 +139,7 @@ class Stream:
     reach: IntArray
     floor: IntArray
     members: tuple[IntArray, ...]
+    unfiltered: tuple[int, ...]
     columns: Columns
     windowed: bool
     ranks: dict[int, IntArray] = field(default_factory=dict, compare=False)
@@ -169,7 +172,7 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
     _check(events)
     columns = Columns(events)
     ordinals = ranks(events.keys) if events.ordinals is None else np.ascontiguousarray(events.ordinals, np.int64)
-    masks = _masks(pattern, events, columns)
+    masks, unfiltered = _masks(pattern, events, columns)
     kept = np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.zeros(0, np.int64)
     part = _parts(pattern, events, columns, kept)
     order = np.argsort(part, kind="stable")
@@ -191,6 +194,7 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
         reach=reach,
         floor=floor,
         members=tuple(np.flatnonzero(mask[kept]).astype(np.int64) for mask in masks),
+        unfiltered=unfiltered,
         columns=Columns(events, kept),
         windowed=pattern.within is not None,
     )
@@ -211,32 +215,34 @@ def _check(events: Events) -> None:
         raise ArgumentError(f"events must be in the order of (key, time, position); event number {at} is not")
 
 
-def _masks(pattern: KleenePattern, events: Events, columns: Columns) -> list[BoolArray]:
-    """For each operand bool[n]: the events that it takes."""
+def _masks(pattern: KleenePattern, events: Events, columns: Columns) -> tuple[list[BoolArray], tuple[int, ...]]:
+    """For each operand bool[n]: the events that it takes; and how many it would take without its filter."""
     nothing = np.zeros(0, np.int64)
     possible = all(
         bool(np.all(evaluate(part, lambda r: columns.at(r.column, nothing)).true)) for part in pattern.constants
     )
     code = {name: number for number, name in enumerate(events.vocabulary)}
-    made: dict[tuple[str, Predicate | None], BoolArray] = {}
+    made: dict[tuple[str, Predicate | None], tuple[BoolArray, int]] = {}
 
-    def mask(operand: Operand) -> BoolArray:
+    def mask(operand: Operand) -> tuple[BoolArray, int]:
         found = np.zeros(len(events), np.bool_)
         if not possible:
-            return found
+            return found, 0
         if operand.define is None:
             rows = np.flatnonzero(events.names == code.get(operand.takes, -1))
         else:
             rows = np.flatnonzero(columns.truth(operand.define, np.arange(len(events), dtype=np.int64)))
+        unfiltered = len(rows)
         if operand.filter is not None and len(rows):
             rows = rows[columns.truth(operand.filter, rows)]
         found[rows] = True
-        return found
+        return found, unfiltered
 
     for operand in pattern.operands:
         if (operand.takes, operand.filter) not in made:
             made[operand.takes, operand.filter] = mask(operand)
-    return [made[operand.takes, operand.filter] for operand in pattern.operands]
+    found = [made[operand.takes, operand.filter] for operand in pattern.operands]
+    return [masks for masks, _ in found], tuple(count for _, count in found)
 
 
 def _parts(pattern: KleenePattern, events: Events, columns: Columns, kept: IntArray) -> IntArray:

@@ -12,6 +12,8 @@ from patternlake.udfs.arguments import check_bounds, check_key, given, stream_co
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.plans.costs import Statistics
+from patternlake.udfs.kleene.plans.judged_conditions import shares_of
+from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained, planned
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
@@ -96,6 +98,7 @@ def check_request(
     whole: bool = False,
     carried: Carried | None = None,
     factor: float | None = None,
+    observed: Seen | None = None,
 ) -> dict[str, Any]:
     """Check a call, and say what is to be read for it.
 
@@ -116,6 +119,8 @@ def check_request(
         What the answer goes on from; None: it begins with the first event.
     factor
         How far what is found may be off what is expected, before a plan that nobody asked for is changed; None: any.
+    observed
+        What earlier runs saw of conditions; it goes before what is told of attributes, and before guesses.
 
     Returns
     -------
@@ -134,7 +139,7 @@ def check_request(
     pattern, at = check.pattern, publication["at"]
     if carried is not None:
         counts = _read(counts, carried, at["source_to"])
-    statistics = _statistics(check, counts)
+    statistics = _statistics(check, counts, observed)
     choice = _choice(check, arguments, statistics)
     names = pattern.names
     taking = sum(count for name, count in statistics.counts.items() if names is None or name in names)
@@ -180,6 +185,7 @@ def explain(
     known: list[str],
     counts: Sequence[Mapping[str, Any]],
     work: Work | None = None,
+    observed: Seen | None = None,
 ) -> list[PlanLine]:
     """The plan of a pattern as lines of text, with costs and rows; parameters as of `check_request`.
 
@@ -193,7 +199,7 @@ def explain(
         What is wrong with the call.
     """
     check = _checked(arguments, publication, known)
-    head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts)), work)
+    head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts, observed)), work)
     unseen = unseen_names(check.pattern.asked_names, [row["name"] for row in counts])
     return [head, *(PlanLine(f"  {unseen_text(name, nearest)}", None, None) for name, nearest in unseen), *steps]
 
@@ -325,7 +331,7 @@ def _choice(check: _Compiled, arguments: Mapping[str, Any], statistics: Statisti
     return planned(check.pattern, statistics, None if hint is None else forced_plan(check.pattern, hint))
 
 
-def _statistics(check: _Compiled, counts: Sequence[Mapping[str, Any]]) -> Statistics:
+def _statistics(check: _Compiled, counts: Sequence[Mapping[str, Any]], observed: Seen | None) -> Statistics:
     times = [row[end] for row in counts for end in ("first", "last") if row[end] is not None]
     known = {
         row["name"]: {
@@ -339,10 +345,11 @@ def _statistics(check: _Compiled, counts: Sequence[Mapping[str, Any]]) -> Statis
     }
     types = {name: value_type(type_) or "" for name, type_ in check.types.items()}
     partition = check.pattern.partition
+    seen = {} if observed is None else shares_of(check.pattern, observed)
     keys = [of[column].distinct for of in known.values() for column in partition if column in of]
     return Statistics(
         counts={row["name"]: float(row["events"]) for row in counts},
         keys=max([1.0, *keys]),
         duration=float(max(times) - min(times)) if times else 0.0,
-        selectivities=selectivities(check.pattern, known, types),
+        selectivities={**selectivities(check.pattern, known, types), **seen},
     )

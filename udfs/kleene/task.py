@@ -18,7 +18,7 @@ from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows, value_texts
-from patternlake.udfs.kleene.work import work_rows
+from patternlake.udfs.kleene.work import Work, work_rows
 from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.partitions import partitions
@@ -26,7 +26,9 @@ from patternlake.udfs.partitions import partitions
 IntArray = NDArray[np.int64]
 
 
-def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+def match_partitions(
+    request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array], work: Work | None = None
+) -> Iterator[pa.Table]:
     """Match the events of one portion.
 
     Parameters
@@ -39,6 +41,8 @@ def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa
         ``part`` (list of the values that PARTITION BY names), ``position``, ``time`` and ``name`` of n `events` in any
         order; ``step``, ``key``, ``probability`` and ``attributes`` where the pattern reads them; ``rank`` of each
         inside its partition, where some were left out and it matters how many.
+    work
+        Filled with what the run did, once all tables are taken.
 
     Returns
     -------
@@ -49,7 +53,7 @@ def match_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa
     PatternLakeError
         A partition, or a block, has more matches than are asked for; what matching itself raises.
     """
-    yield from answered(request, portion, portion_of(request, rows), _shown_rows)
+    yield from answered(request, portion, portion_of(request, rows), _shown_rows, work)
 
 
 def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
@@ -91,7 +95,9 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
     return Portion({name: column.take(taken) for name, column in rows.items()}, codes[order], shown)
 
 
-def answered(request: KleeneRequest, portion: int, given: Portion, write: Write) -> Iterator[pa.Table]:
+def answered(
+    request: KleeneRequest, portion: int, given: Portion, write: Write, work: Work | None = None
+) -> Iterator[pa.Table]:
     """Match a portion.
 
     Parameters
@@ -102,13 +108,15 @@ def answered(request: KleeneRequest, portion: int, given: Portion, write: Write)
         Its events.
     write
         Makes rows of the matches of some partitions, of whether each is final, and of its `value_texts`.
+    work
+        As of `match_partitions`.
 
     Yields
     ------
     What `write` gives, in the order of the partitions.
     """
     yield from by_partition(
-        0, len(given.shown), lambda first, last: _matched(request, portion, given, first, last, write)
+        0, len(given.shown), lambda first, last: _matched(request, portion, given, first, last, write, work)
     )
 
 
@@ -174,6 +182,7 @@ def _matched(
     first: int,
     last: int,
     write: Write,
+    work: Work | None,
 ) -> pa.Table:
     """The rows of partitions `first` to `last` (exclusive)."""
     events = given.events(request, first, last)
@@ -185,6 +194,7 @@ def _matched(
         plan=request.plan,
         max_matches=request.max_matches,
         truncate=request.truncate and last - first <= 1,
+        work=work,
         begins=_may_begin(request, portion, events),
         replanning=_replanning(request, events),
     )

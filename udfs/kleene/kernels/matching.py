@@ -29,7 +29,7 @@ from patternlake.udfs.kleene.layout import Layout, layout_of
 from patternlake.udfs.kleene.plans.replanning import Replanning, replanned
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.work import COLLECTED, MATCHES, Work
+from patternlake.udfs.kleene.work import COLLECTED, MATCHES, Work, held, tried
 from patternlake.udfs.limits import too_many
 from patternlake.udfs.policies import check_arguments
 
@@ -80,12 +80,13 @@ def match_events(
     truncate
         True: beyond it the first rows, in order, are the answer; False: an error.
     work
-        Filled with what the run did.
+        Filled with what the run did, along all plans that it had; under other policies than ``skip_till_any`` with how
+        often conditions over one event held.
     begins
         bool[n]: only matches whose first event is one of these are wanted; None: all. Not with ``past_last``, and not
         of a pattern with `KleenePattern.choice_first`.
     replanning
-        How `plan` may be changed on the way, what was done being told to nobody; None: it stays.
+        How `plan` may be changed on the way; None: it stays.
 
     Returns
     -------
@@ -100,6 +101,8 @@ def match_events(
     """
     check_arguments(policy, after_match, max_matches)
     stream = stream_of(pattern, events)
+    if work is not None:
+        _note_classes(pattern, stream, len(events), work)
     keeper = _Keeper(events, max_matches, truncate)
     if policy == "skip_till_any":
         _every(pattern, stream, keeper, plan, begins, work, replanning)
@@ -127,10 +130,24 @@ def observed(
     """
     work, begun = Work(), perf_counter()
     stream = stream_of(pattern, events)
+    _note_classes(pattern, stream, len(events), work)
     linearizations = _linearizations(pattern, plan, begins)
     work.add(MATCHES, _total(pattern, events, stream, linearizations, work), 0.0)
     work.add(MATCHES, 0, perf_counter() - begun)
     return work
+
+
+def _note_classes(pattern: KleenePattern, stream: Stream, events: int, work: Work) -> None:
+    """Tell how often what is asked of single events held: filters of those that would be taken, DEFINEs of all."""
+    found: dict[str, tuple[int, int]] = {}
+    for number, operand in enumerate(pattern.operands):
+        if operand.define is not None:
+            found[operand.define.sql()] = events, stream.unfiltered[number]
+        if operand.filter is not None:
+            found[operand.filter.sql()] = stream.unfiltered[number], len(stream.members[number])
+    for text, (judged, holding) in found.items():
+        work.add(tried(text), judged, 0.0)
+        work.add(held(text), holding, 0.0)
 
 
 def _total(
@@ -299,9 +316,11 @@ def _every(
         done = end == len(stream) or stream.key[stream.part[end]] != stream.key[stream.part[end - 1]]
         # What comes later is behind everything that is kept.
         if keeper.total > keeper.most and (rising or done):
-            return
+            break
         if course is not None and end < len(stream) and course.turned(end):
             linearizations = _linearizations(pattern, course.plan, begins)
+    if course is not None and work is not None:
+        work.take(course.whole)
 
 
 class _Course:
@@ -313,6 +332,7 @@ class _Course:
         self.plan = plan
         self.replanning = replanning
         self.work = Work()
+        self.earlier = Work()
         self.classes = {number: len(members) for number, members in enumerate(stream.members)}
         self.since = 0
 
@@ -330,8 +350,16 @@ class _Course:
             return False
         before = self.plan
         self.plan, self.replanning = found
-        self.work, self.since = Work(), end
+        self.earlier, self.work, self.since = self.whole, Work(), end
         return self.plan != before
+
+    @property
+    def whole(self) -> Work:
+        """What was done along all plans."""
+        found = Work()
+        found.take(self.earlier)
+        found.take(self.work)
+        return found
 
 
 def _in_order(stream: Stream) -> bool:

@@ -41,8 +41,8 @@ class Statistics:
     duration
         Microseconds from the first event to the last; used for windows of time.
     selectivities
-        Share of events, or pairs of events, for which a conjunct holds: by its canonical text (`Predicate.sql`,
-        ``[attr]`` as written).
+        Share of events, or pairs of events, for which a conjunct holds, or all conjuncts of a filter together: by its
+        canonical text (`Predicate.sql`, ``[attr]`` as written).
     classes
         Events of operands, by their numbers, where they are known: then nothing is estimated for them.
     """
@@ -109,8 +109,10 @@ class Model:
             names = names_admitted(operand.define)
             found = self.total if names is None else sum(counts.get(name, 0.0) for name in names)
             found *= self.selectivity(operand.define) if names is None else 1.0
-        for part in () if operand.filter is None else operand.filter.conjuncts:
-            found *= self.selectivity(part)
+        if operand.filter is not None:
+            whole = self.statistics.selectivities.get(operand.filter.sql())
+            parts = operand.filter.conjuncts
+            found *= math.prod(self.selectivity(part) for part in parts) if whole is None else whole
         return float(found)
 
     def selectivity(self, predicate: Predicate) -> float:

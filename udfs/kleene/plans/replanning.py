@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.kleene.plans.costs import Statistics
+from patternlake.udfs.kleene.plans.observations import LEAST_JUDGED
 from patternlake.udfs.kleene.plans.planning import node_keys, planned
 from patternlake.udfs.kleene.plans.trees import Plan, plan_text
 from patternlake.udfs.kleene.query import KleenePattern
@@ -22,8 +23,6 @@ logger = logging.getLogger(__name__)
 
 LEAST_ROWS = 1000
 """A node that neither gave nor was expected to give so many rows costs nothing that another plan could save."""
-LEAST_JUDGED = 100
-"""A share of fewer combinations tells too little."""
 
 
 @dataclass(frozen=True)
