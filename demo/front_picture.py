@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter
 from sky import CALL
 
+import patternlake
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -37,22 +39,28 @@ def draw_front(spark: SparkSession, path: Path) -> None:
     best = spark.sql(f"SELECT * FROM {CALL} ORDER BY probability DESC, t_start LIMIT 1").collect()[0]
     low, high = best["t_start"] - AROUND, best["t_end"] + AROUND
     shares = {(row["step"], row["name"]): row["share"] for row in spark.sql(SKY.format(low=low, high=high)).collect()}
-    groups = spark.sql(f"SELECT * FROM {CALL} WHERE t_end >= {low} AND t_start <= {high} ORDER BY t_start").collect()
+    found = spark.sql(f"SELECT * FROM {CALL} WHERE t_end >= {low} AND t_start <= {high} ORDER BY t_start").toPandas()
+    # A step is an hour: the group's last one ends where the next one begins.
+    groups = found.assign(t_end=found["t_end"] + 1)
     day = clock(best["t_start"])
     figure = Figure(figsize=(13, 6), dpi=130)
-    axes = figure.add_axes((0.07, 0.17, 0.9, 0.65))
+    axes = figure.add_axes((0.07, 0.17, 0.9, 0.57))
+    lane = figure.add_axes((0.07, 0.745, 0.9, 0.05), sharex=axes)
     steps = list(range(low, high + 1))
     below = [0.0] * len(steps)
     for name, colour in COLOURS.items():
         heights = [shares.get((step, name), 0.0) for step in steps]
         axes.bar(steps, heights, bottom=below, width=1.0, align="edge", color=colour, label=name, lw=0)
         below = [one + other for one, other in zip(below, heights, strict=True)]
-    for row in groups:
-        axes.axvspan(row["t_start"], row["t_end"] + 1, ymax=1, fill=False, ec=MARK, lw=2.2, zorder=4)
-        axes.annotate(
-            f"{row['probability']:.2f}", xy=((row["t_start"] + row["t_end"] + 1) / 2, 1.0), xytext=(0, 6),
+    patternlake.plot.timeline(groups, ax=lane)
+    lane.axis("off")
+    for group in groups.itertuples():
+        lane.annotate(
+            f"{group.probability:.2f}", xy=((group.t_start + group.t_end) / 2, -0.5), xytext=(0, 3),
             textcoords="offset points", ha="center", fontsize=11, weight="bold", color=MARK, annotation_clip=False,
         )  # fmt: skip
+        for edge in (group.t_start, group.t_end):
+            axes.axvline(edge, color=MARK, lw=1.2, zorder=4)
     axes.set_xlim(low, high + 1)
     axes.set_ylim(0, 1)
     axes.set_ylabel("share of the three airports")
@@ -62,7 +70,7 @@ def draw_front(spark: SparkSession, path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     figure.text(0.07, 0.93, f"A front over New York, {day:%-d %B %Y}", fontsize=16, weight="bold")
     figure.text(
-        0.07, 0.885, "Framed: groups of matches of (calm | breeze), wind+, rain within 12 hours, with the "
+        0.07, 0.885, "Above: groups of matches of (calm | breeze), wind+, rain within 12 hours, with the "
         "probability that one of them happened.", fontsize=11, color=MARK,
     )  # fmt: skip
     figure.legend(loc="lower center", ncols=len(COLOURS), fontsize=10, frameon=False)

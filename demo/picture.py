@@ -8,11 +8,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MultipleLocator, NullLocator
 from questions import LOCAL
+
+import patternlake
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -67,6 +70,7 @@ ORDER BY length DESC, positions
 COLOURS = {"EWR": "#1f618d", "JFK": "#1e8449", "LGA": "#a04000"}
 SIGNS = {"EWR": "o", "JFK": "s", "LGA": "^"}
 LONGEST, INK, QUIET = "#c0392b", "#222222", "#7f8c8d"
+STEP = {"color": INK, "ls": (0, (4, 2)), "lw": 1.4, "alpha": 0.9}
 BAND = ("#f4f6f7", "#e5e8e8")
 
 
@@ -116,7 +120,7 @@ def draw(spark: SparkSession, path: Path) -> None:
     axes.set_xlim(min(hours) - 0.25, max(hours) + 0.7)
     draw_ranges(axes, graph, floor, ceiling)
     draw_edges(axes, graph, floor, ceiling)
-    draw_longest(axes, graph)
+    draw_trends(axes, graph)
     draw_flights(axes, graph)
     dress(figure, axes, graph)
     figure.savefig(path)
@@ -165,19 +169,21 @@ def draw_edges(axes: Axes, graph: Graph, floor: float, ceiling: float) -> None:
         end = graph.span(edge["last"], floor, ceiling)[1]
         axes.plot([hour, hour], [delay, begin], color=colour, lw=0.9, ls=(0, (1, 2)), alpha=0.8, zorder=2)
         axes.plot([hour, hour], [begin, end], color=colour, lw=1.1, alpha=0.7, zorder=2)
-    for earlier, later in {pair for trend in graph.trends for pair in pairwise(trend)}:
-        vertex = graph.vertices[earlier]
-        colour = COLOURS[vertex["airport"]]
-        axes.plot(vertex["hour"], graph.vertices[later]["delay"], marker="o", ms=4.5, color=colour, zorder=3)
 
 
-def draw_longest(axes: Axes, graph: Graph) -> None:
-    """The longest trend, along the edges that it takes."""
-    style = {"color": LONGEST, "lw": 3, "solid_capstyle": "round", "zorder": 4}
-    for earlier, later in pairwise(graph.trends[0]):
-        one, other = graph.vertices[earlier], graph.vertices[later]
-        axes.plot([one["hour"], one["hour"]], [one["delay"], other["delay"]], **style)
-        axes.plot([one["hour"], other["hour"]], [other["delay"], other["delay"]], **style)
+def draw_trends(axes: Axes, graph: Graph) -> None:
+    """The steps of all trends, each up its flight's to-edge and along the later one's from-edge; the longest bold."""
+    trends = pd.DataFrame({"positions": graph.trends})
+    flights = pd.DataFrame(
+        [{"position": place, "time": row["hour"], "delay": row["delay"]} for place, row in graph.vertices.items()]
+    )
+    others = len(axes.lines)
+    patternlake.plot.trends(trends, flights, y="delay", label=None, elbows=True, ax=axes)
+    steps = {step for trend in graph.trends for step in pairwise(trend)}
+    for line in axes.lines[others : others + len(steps)]:
+        line.set(**STEP)
+    # Flights have signs of their own.
+    axes.collections[-1].remove()
 
 
 def draw_flights(axes: Axes, graph: Graph) -> None:
@@ -227,7 +233,8 @@ def dress(figure: Figure, axes: Axes, graph: Graph) -> None:
     axes.xaxis.set_major_locator(MultipleLocator(1))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda hour, _: f"{hour % 24:.0f}:00"))
     axes.set_xlabel("departure, New York time")
-    axes.spines[["top", "left"]].set_visible(False)
+    axes.spines["left"].set_visible(False)
+    axes.spines["right"].set_visible(True)
     figure.text(
         0.02, 0.955, f"Delays that double: flights to {graph.window['key']} on {graph.window['day']}", fontsize=16,
         weight="bold", color=INK,
@@ -238,9 +245,7 @@ def dress(figure: Figure, axes: Axes, graph: Graph) -> None:
         fontsize=11.5, color=LONGEST,
     )  # fmt: skip
     figure.text(0.02, 0.876, "ranges of delay", fontsize=9.5, color=INK, style="italic")
-    hint = (
-        "Where a level line meets the solid upright of an earlier flight, the doubling holds; dots are steps of trends."
-    )
+    hint = "Where a level line meets the solid upright of an earlier flight, the doubling holds."
     figure.text(0.125, 0.876, hint, fontsize=9.5, color=INK, style="italic")
     figure.legend(handles=signs(graph), loc="lower center", ncols=3, fontsize=9, frameon=False)
 
@@ -254,7 +259,7 @@ def signs(graph: Graph) -> list[Artist]:
     airports = sorted({row["airport"] for row in graph.vertices.values()})
     return [
         *(line(f"flight from {name}", marker=SIGNS[name], ms=9, ls="", color=COLOURS[name]) for name in airports),
-        line("a step: same airport, less than 2 hours later", marker="o", ms=5, ls=""),
+        line("a step: same airport, less than 2 hours later", **STEP),
         Patch(fc=BAND[1], ec=QUIET, label="attribute vertex: a range of delays"),
         line("from-edge: range → flight with that delay", lw=0.9),
         line("to-edge: flight → ranges from twice its delay on", lw=1.6),

@@ -63,6 +63,8 @@ def built(kind: str, source: Path, backend: Path, out: Path) -> Path:
     command = [sys.executable, "-c", BUILD, kind, str(out)]
     done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    # What `pip install` would show to everybody.
+    assert "Warning: " not in done.stderr, done.stderr
     (found,) = out.iterdir()
     return found
 

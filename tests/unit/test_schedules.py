@@ -64,7 +64,7 @@ def test_airflow_takes_the_dags(tmp_path: Path) -> None:
     errors, dags = json.loads(done.stdout.splitlines()[-1])
     assert errors == {}
     assert {name: [task for task, _ in tasks] for name, tasks in dags.items()} == {
-        "patternlake": ["ingest", "sketch", "trends", "groups", "predict", "alerts"],
+        "patternlake": ["ingest", "sketch", "trends", "groups", "patterns", "predict", "alerts"],
         "patternlake_nightly": ["evaluate", "maintain"],
     }
     for tasks in dags.values():
