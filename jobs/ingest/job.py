@@ -30,18 +30,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.registration import register
-from patternlake.delta_tables.row_files import on_one_disk
+from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.delta_tables.sessions import made_within
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.jobs import few
+from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration
 from patternlake.jobs.contexts import in_background, kept
-from patternlake.jobs.ingest import few_rows, ordering, repeats, spilled_rows, steps
+from patternlake.jobs.ingest import few_rows, ordering, ranges, repeats, steps
 from patternlake.jobs.ingest.batch_counts import Total, by_range, counted, quarantine, statistics, warning
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
@@ -332,14 +333,14 @@ class _Run:
     def _write_here(self, batch: Batch, prepared: pa.Table, bad_files: Mapping[str, str]) -> None:
         """Write the same of rows that the driver holds, or reads range by range."""
         register(batch, types=self.stream.types, timezone=self.stream.timezone)
-        cut = spilled_rows.ranges(prepared)
+        cut = ranges.ranges(prepared)
         firsts = batch.source_from + 1 + np.cumsum([0, *map(len, cut)])
         self._append(batch, "events", prepared, [
             partial(few_rows.events, prepared, places, first, self.columns)
             for places, first in zip(cut, firsts.tolist(), strict=False)
         ])  # fmt: skip
         self._append(batch, "event_statistics", prepared, [partial(few_rows.statistics, prepared)] if cut else [])
-        refused = [partial(few_rows.quarantine, prepared, places) for places in spilled_rows.refused(prepared)]
+        refused = [partial(few_rows.quarantine, prepared, places) for places in ranges.refused(prepared)]
         self._append(batch, "quarantine", prepared, [*refused, *few_rows.bad_files(bad_files)])
 
     def _append(self, batch: Batch, table: str, prepared: pa.Table, rows: Sequence[Callable[[], pa.Table]]) -> None:
@@ -361,7 +362,13 @@ class _Run:
             return DataFrame.toArrow
         if self.db.lock("events") is None or not on_one_disk(self.spark):
             return None
-        return partial(spilled_rows.spilled, folder=stack.enter_context(spilled_rows.folder_for(self.spark)))
+        folder = stack.enter_context(spilling.folder_for(self.spark))
+
+        def spilled(rows: DataFrame) -> pa.Table | None:
+            found = spilling.spilled(TaskRows(rows, lambda batches: batches, arrow_schema(rows.schema)), folder)
+            return found if found.num_rows <= ranges.MOST_ROWS else None
+
+        return spilled
 
     def _few(self, files: Sequence[str]) -> bool:
         """Whether the rows of a batch's files are few, by what the files take."""

@@ -14,9 +14,9 @@ from sql.empty_database import opened
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
-from patternlake.jobs import few
+from patternlake.jobs import few, spilling
 from patternlake.jobs.ingest import job as ingest_job
-from patternlake.jobs.ingest import spilled_rows
+from patternlake.jobs.ingest import ranges
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def go(monkeypatch: pytest.MonkeyPatch) -> Way:
         if way != "few":
             monkeypatch.setattr(ingest_job, "_FEW_BYTES", -1)
             monkeypatch.setattr(few, "FEW_EVENTS", -1)
-            monkeypatch.setattr(spilled_rows, "RANGE_ROWS", 7)
+            monkeypatch.setattr(ranges, "RANGE_ROWS", 7)
         if way == "tasks":
             monkeypatch.setattr(ingest_job, "on_one_disk", lambda spark: False)
 
@@ -156,14 +156,14 @@ def test_nothing_is_left_where_the_rows_lay_on_disk(
     place.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{place},{tmp_path}/other")
     seen = []
-    original = spilled_rows.spilled
+    original = spilling.spilled
 
     def spilled(rows: Any, folder: str) -> Any:
         found = original(rows, folder)
         seen.extend(place.rglob("*.arrow"))
         return found
 
-    monkeypatch.setattr(spilled_rows, "spilled", spilled)
+    monkeypatch.setattr(spilling, "spilled", spilled)
     lake = Lake(db, tmp_path)
     lake.write("1.csv", *LINES)
     lake.ingest()
@@ -175,7 +175,7 @@ def test_more_rows_than_the_driver_takes_are_left_to_tasks(
     db: Database, tmp_path: Path, go: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go("ranges")
-    monkeypatch.setattr(spilled_rows, "MOST_ROWS", 39)
+    monkeypatch.setattr(ranges, "MOST_ROWS", 39)
     monkeypatch.setattr(ingest_job._Run, "_write_here", None)
     lake = Lake(db, tmp_path)
     lake.write("1.csv", *LINES)

@@ -1,103 +1,27 @@
-"""A batch's rows as Arrow files on the disk of the machine on which Spark's tasks and the driver run.
+"""A batch's rows that lie in columns on disk, cut into ranges that threads of the driver order and write.
 
-Handing rows to the driver's process in columns, ordering them there range by range and writing each range's files from
-its columns takes a third of what Spark takes to do the same row by row, and no more memory than a few ranges.
+Ordering them there range by range and writing each range's files from its columns takes a third of what Spark takes to
+do the same row by row, and no more memory than a few ranges.
 """
 
 from __future__ import annotations
-
-import os
-import shutil
-import tempfile
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import ipc
 
-from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.jobs.ingest.ordering import ORDER
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 MOST_ROWS = 50_000_000
 """Rows of a batch, at most: some numbers of each are held in memory."""
 RANGE_ROWS = 500_000
-"""Rows of a range, at most, but for equal ones."""
+"""Rows of a range, at most."""
 RANGE_BYTES = 128 << 20
 """Bytes of a range: each thread holds one, and the rows of the table that are made of it."""
-_CHUNK_ROWS, _CHUNK_BYTES = 200_000, 32 << 20
 _SAMPLE = 100
 """Rows for each range, of which the bounds are chosen."""
 _MOST_RANGES = 30_000
-
-
-@contextmanager
-def folder_for(spark: SparkSession) -> Iterator[str]:
-    """A folder for the files, where Spark keeps its own, for the length of a block."""
-    places = os.environ.get("SPARK_LOCAL_DIRS") or spark.sparkContext.getConf().get("spark.local.dir", None)
-    folder = tempfile.mkdtemp(prefix="patternlake-", dir=None if places is None else places.split(",")[0])
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def spilled(rows: DataFrame, folder: str) -> pa.Table | None:
-    """Evaluate rows and give them back in columns that lie in files of a folder; None where they are too many.
-
-    The columns are to be used while the folder is there.
-    """
-    found = rows.mapInArrow(_to_files(folder), "path string, rows bigint").collect()
-    if sum(row["rows"] for row in found) > MOST_ROWS:
-        return None
-    # Files of tasks that were tried twice are there too; only those that Spark took are named.
-    read = [ipc.open_file(pa.memory_map(row["path"])).read_all() for row in sorted(found)]
-    return pa.concat_tables(read) if read else arrow_schema(rows.schema).empty_table()
-
-
-def _to_files(folder: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Writes what a task is given to a file, and says which one."""
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        chunks = _chunks(batches)
-        first = next(chunks, None)
-        if first is None:
-            return
-        path = f"{folder}/{uuid.uuid4().hex}.arrow"
-        rows = 0
-        with pa.OSFile(path, "wb") as file, ipc.new_file(file, first.schema) as writer:
-            for chunk in _and_then(first, chunks):
-                writer.write_table(chunk)
-                rows += chunk.num_rows
-        yield pa.RecordBatch.from_pydict({"path": [path], "rows": [rows]})
-
-    return write
-
-
-def _and_then(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    yield from others
-
-
-def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches as tables of one piece, of a size at which taking some of the rows is worth a call."""
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
-            yield pa.Table.from_batches(held).combine_chunks()
-            held, rows, size = [], 0, 0
-    if rows:
-        yield pa.Table.from_batches(held).combine_chunks()
 
 
 def ranges(rows: pa.Table) -> list[NDArray[np.int64]]:

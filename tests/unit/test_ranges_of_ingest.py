@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from patternlake.jobs.ingest import spilled_rows
+from patternlake.jobs import spilling
+from patternlake.jobs.ingest import ranges as ranges_module
 from patternlake.jobs.ingest.few_rows import accepted, taken
-from patternlake.jobs.ingest.spilled_rows import ranges, refused
+from patternlake.jobs.ingest.ranges import ranges, refused
 
 SCHEMA = pa.schema(
     [
@@ -55,7 +56,7 @@ bad = st.tuples(st.none(), st.none(), st.none(), st.integers(0, 9), st.just("tim
 def test_ranges_hold_all_accepted_rows_in_order_whatever_is_equal(rows: list[Row], most: int, chunk: int) -> None:
     table = prepared(rows, chunk)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spilled_rows, "RANGE_ROWS", most)
+        patch.setattr(ranges_module, "RANGE_ROWS", most)
         cut = ranges(table)
     assert all(0 < len(places) <= most for places in cut)
     found = [row for places in cut for row in accepted(taken(table, places), 1).drop(["position"]).to_pylist()]
@@ -65,14 +66,14 @@ def test_ranges_hold_all_accepted_rows_in_order_whatever_is_equal(rows: list[Row
 
 def test_a_range_takes_fewer_rows_where_they_are_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = prepared([(n, "n" * 1000, None, n, None) for n in range(100)], 100)
-    monkeypatch.setattr(spilled_rows, "RANGE_BYTES", 20_000)
+    monkeypatch.setattr(ranges_module, "RANGE_BYTES", 20_000)
     sizes = [len(places) for places in ranges(rows)]
     assert sum(sizes) == 100
     assert max(sizes) <= 20_000 // 1000
 
 
 def test_refused_rows_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spilled_rows, "RANGE_ROWS", 2)
+    monkeypatch.setattr(ranges_module, "RANGE_ROWS", 2)
     rows = prepared([(1, "a", None, 0, None), *[(None, None, None, n, "time") for n in range(5)]], 3)
     portions = refused(rows)
     assert [len(places) for places in portions] == [2, 2, 1]
@@ -80,15 +81,19 @@ def test_refused_rows_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(rows.slice(0, 1)) == []
 
 
+def _as_they_are(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
 def test_a_task_writes_its_rows_to_one_file_in_large_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spilled_rows, "_CHUNK_ROWS", 10)
+    monkeypatch.setattr(spilling, "_CHUNK_ROWS", 10)
     rows = prepared([(n, "a", None, n, None) for n in range(25)], 4)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from rows.to_batches()
 
-    (told,) = spilled_rows._to_files(str(tmp_path))(batches())
-    assert told.to_pydict() == {"path": [str(path) for path in tmp_path.iterdir()], "rows": [25]}
+    (told,) = spilling._to_files(_as_they_are, str(tmp_path))(batches())
+    assert told.to_pydict() == {"path": [str(path) for path in tmp_path.iterdir()]}
     written = ipc.open_file(told["path"][0].as_py()).read_all()
     assert written.to_pylist() == rows.to_pylist()
     assert [len(chunk) for chunk in written["time"].chunks] == [12, 12, 1]
@@ -96,6 +101,6 @@ def test_a_task_writes_its_rows_to_one_file_in_large_chunks(tmp_path: Path, monk
 
 def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:
     empty = prepared([], 1)
-    assert list(spilled_rows._to_files(str(tmp_path))(iter([]))) == []
-    assert list(spilled_rows._to_files(str(tmp_path))(iter(empty.to_batches()))) == []
+    assert list(spilling._to_files(_as_they_are, str(tmp_path))(iter([]))) == []
+    assert list(spilling._to_files(_as_they_are, str(tmp_path))(iter(empty.to_batches()))) == []
     assert list(tmp_path.iterdir()) == []
