@@ -15,6 +15,7 @@ from delta.exceptions import ConcurrentTransactionException
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import direct_writer, documents, phases, timestamps, writes
 from patternlake.delta_tables.arrow_rows import FewRows, arrow_schema
@@ -22,6 +23,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.object_state import ObjectState, load_object_state
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.resume import resolve, wrote_nothing
+from patternlake.delta_tables.row_files import RowPortions, TaskRows, WrittenByTasks, marked, on_one_disk
 from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
@@ -201,22 +203,9 @@ class Batch:
 
     def marked(self, table: str, rows: pa.Table) -> pa.Table:
         """Few rows as rows of this batch in a table: its marks added, and NULL for columns that are not there."""
-        values: dict[str, int | None] = {
-            TABLES[table].object_column: self.object_id,
-            "stream_id": self.stream_id,
-            "from_batch": self.batch_id,
-            "batch_id": self.batch_id,
-        }
-        columns = {}
-        for column in self._schema(table):
-            if column.name in rows.column_names:
-                columns[column.name] = rows[column.name].cast(column.type)
-            else:
-                value = pa.scalar(values.get(column.name), column.type)
-                columns[column.name] = pa.chunked_array([pa.repeat(value, rows.num_rows)])
-        return pa.table(columns)
+        return marked(rows, self._schema(table), self._values(table))
 
-    def append(self, table: str, rows: DataFrame | pa.Table, part: str = "") -> None:
+    def append(self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]], part: str = "") -> None:
         """Append rows of this batch, once: a replay writes nothing.
 
         Parameters
@@ -225,7 +214,8 @@ class Batch:
             Plain name.
         rows
             All columns of the table by name, with this batch's number in batch_id or from_batch; few rows, which the
-            driver holds, as `marked` gives them.
+            driver holds, as `marked` gives them; or more that it makes portion by portion, see `RowPortions`; or what
+            Python tasks make, without the marks.
         part
             Tells several appends to one table apart. Delta remembers every (job, object, table, part), so parts come
             from a small fixed set.
@@ -243,7 +233,7 @@ class Batch:
         try:
             writes.append(
                 name,
-                self._few(table, rows) if isinstance(rows, pa.Table) else self._ordered(table, rows),
+                self._given(table, rows),
                 application=application,
                 version=self.batch_id,
                 lock=self.database.lock(table),
@@ -462,9 +452,38 @@ class Batch:
             return direct.schema(table)
         return arrow_schema(self.database.table(table).schema)
 
-    def _few(self, table: str, rows: pa.Table) -> FewRows:
+    def _frame(self, table: str, rows: TaskRows) -> DataFrame:
+        """What tasks make as rows of a table, for Spark."""
+        values = self._values(table)
+        made = rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema))
+        others = [column for column in TABLES[table].columns if column.name not in made.columns]
+        added = [F.lit(values.get(each.name)).cast(each.type).alias(each.name) for each in others]
+        return made.select("*", *added)
+
+    def _values(self, table: str) -> dict[str, int]:
+        """The columns that say whose rows they are, by name: those of this batch."""
+        return {
+            TABLES[table].object_column: self.object_id,
+            "stream_id": self.stream_id,
+            "from_batch": self.batch_id,
+            "batch_id": self.batch_id,
+        }
+
+    def _given(
+        self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows
+    ) -> DataFrame | FewRows | RowPortions | WrittenByTasks:
+        if isinstance(rows, DataFrame):
+            return self._ordered(table, rows)
         self._check_open()
-        return FewRows(rows, self.database.spark)
+        if isinstance(rows, TaskRows):
+            if self.database.lock(table) is not None and on_one_disk(self.database.spark):
+                return WrittenByTasks(rows, self._values(table), TABLES[table].packed)
+            return self._ordered(table, self._frame(table, rows))
+        if isinstance(rows, pa.Table):
+            return FewRows(rows, self.database.spark)
+        if self.database.lock(table) is None:
+            return FewRows(pa.concat_tables([portion() for portion in rows]), self.database.spark)
+        return RowPortions(rows, self.database.spark, TABLES[table].packed)
 
     def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
         self._check_open()

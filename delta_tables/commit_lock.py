@@ -53,13 +53,19 @@ class CommitLock:
             yield
 
     @contextmanager
-    def alone(self) -> Iterator[bool]:
-        """Hold the lock alone, if nobody else holds it or lets go of it soon; tells whether it is held."""
+    def alone(self, patience: float = _PATIENCE) -> Iterator[bool]:
+        """Hold the lock alone, if nobody else holds it or lets go of it soon; tells whether it is held.
+
+        Parameters
+        ----------
+        patience
+            Seconds that others may hold it on.
+        """
         if fcntl is None:
             yield False
             return
         with self._open() as file:
-            until = time.monotonic() + _PATIENCE
+            until = time.monotonic() + patience
             while not (held := _taken(file)) and time.monotonic() < until:
                 time.sleep(_PAUSE)
             yield held

@@ -16,7 +16,11 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
@@ -38,6 +42,8 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 8
 _FIRST_PAUSE = 0.01
 _OF = "partition."
+_THREADS = 8
+"""Portions of rows that are made and written at once, at most: each is held in memory."""
 _COUNTED_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
@@ -81,11 +87,107 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bo
     def commit(table: DeltaTable) -> None:
         write_deltalake(table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[transaction]))
 
-    def done(table: DeltaTable) -> bool:
-        last = table.transaction_version(application)
-        return last is not None and last >= version
+    return _retrying(folder, commit, partial(_is_made, transaction))
 
-    return _retrying(folder, commit, done)
+
+def is_appended(folder: str, *, application: str, version: int) -> bool:
+    """Whether an `append` or `add` of this application and version, or of a later one, has been made."""
+    return _is_made(Transaction(application, version), DeltaTable(folder))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where files of a table are written, and how; can be sent to tasks.
+
+    Attributes
+    ----------
+    folder
+        Of the Delta table.
+    schema
+        All columns.
+    partitions
+        Names of the partition columns.
+    counted
+        Names of the columns whose bounds the log tells; None: the first ones.
+    packed
+        Whether whole numbers and moments are written as differences from their neighbours.
+    """
+
+    folder: str
+    schema: pa.Schema
+    partitions: tuple[str, ...]
+    counted: tuple[str, ...] | None
+    packed: bool
+
+    @classmethod
+    def of(cls, table: DeltaTable | str, *, packed: bool, folder: str | None = None) -> Place:
+        """Of a table that is open, or of that in a folder."""
+        opened = DeltaTable(table) if isinstance(table, str) else table
+        metadata = opened.metadata()
+        told = metadata.configuration.get(_COUNTED_COLUMNS)
+        return cls(
+            folder or str(table),
+            pa.schema(opened.schema().to_arrow()),
+            tuple(metadata.partition_columns),
+            None if told is None else tuple(told.split(",")),
+            packed,
+        )
+
+    def written(self, rows: pa.Table) -> list[AddAction]:
+        """Write rows, those of one partition neighbours: a file for each partition."""
+        found = []
+        for begin, end in _runs(rows, self.partitions):
+            values = {name: rows[name][begin].as_py() for name in self.partitions}
+            found.append(self.file(rows.slice(begin, end - begin), _parent(values), values))
+        return found
+
+    def file(self, rows: pa.Table, parent: str, partition: Mapping[str, Any], *, changing: bool = True) -> AddAction:
+        """Write a file of rows of one partition, and give what the log has to say of it."""
+        stored = rows.select([name for name in rows.column_names if name not in partition])
+        path = f"{parent}/{uuid.uuid4().hex}.parquet" if parent else f"{uuid.uuid4().hex}.parquet"
+        os.makedirs(f"{self.folder}/{parent}", exist_ok=True)
+        write_file(stored, f"{self.folder}/{path}", packed=self.packed)
+        size, now = os.path.getsize(f"{self.folder}/{path}"), int(time.time() * 1000)
+        return AddAction(path, size, _texts(partition), now, changing, statistics_of(stored, self.counted))
+
+
+def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], *, packed: bool) -> list[AddAction]:
+    """Write files of rows, several at a time, that nobody sees yet.
+
+    Parameters
+    ----------
+    folder
+        Of the Delta table.
+    portions
+        Each makes some of the rows: all columns of the table, in its types; rows of one partition are neighbours.
+    packed
+        As for `merge`.
+
+    Returns
+    -------
+    list
+        What the log has to say of the files, in the order of the portions; one for each partition of a portion.
+    """
+    place = Place.of(folder, packed=packed)
+    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
+        found = threads.map(lambda portion: place.written(portion()), portions)
+        return [action for actions in found for action in actions]
+
+
+def add(folder: str, actions: Sequence[AddAction], *, application: str, version: int) -> bool:
+    """Append the rows of files that are written, once; parameters and result are those of `append`."""
+    transaction = Transaction(application, version)
+
+    def commit(table: DeltaTable) -> None:
+        table.create_write_transaction(
+            list(actions),
+            "append",
+            pa.schema(table.schema().to_arrow()),
+            table.metadata().partition_columns,
+            commit_properties=CommitProperties(app_transactions=[transaction]),
+        )
+
+    return _retrying(folder, commit, partial(_is_made, transaction))
 
 
 def update(
@@ -202,7 +304,7 @@ def replace(
         schema = pa.schema(table.schema().to_arrow())
         names = table.metadata().partition_columns
         values = {f"{_OF}{name}": rows[name][0].as_py() for name in names}
-        parent = "/".join(f"{name}={quote(str(rows[name][0].as_py()), safe='')}" for name in names)
+        parent = _parent({name: rows[name][0].as_py() for name in names})
         actions = _in_place_of(folder, [], rows, table, packed, parent=parent, partition=values)
         for file in files.to_pylist():
             stored = _rows(folder, file, schema)
@@ -325,21 +427,36 @@ def _in_place_of(
     if files:
         parent, partition = os.path.dirname(files[0]["path"]), files[0]
     given = {name.removeprefix(_OF): value for name, value in (partition or {}).items() if name.startswith(_OF)}
-    texts = {name: None if value is None else str(value) for name, value in given.items()}
-    now = int(time.time() * 1000)
+    texts, now = _texts(given), int(time.time() * 1000)
     actions: list[AddAction | RemoveAction] = [
         RemoveAction(file["path"], changing, now, size=file["size_bytes"], partition_values=texts) for file in files
     ]
     if rows.num_rows:
-        stored = rows.select([name for name in rows.column_names if name not in given])
-        path = f"{parent}/{uuid.uuid4().hex}.parquet" if parent else f"{uuid.uuid4().hex}.parquet"
-        os.makedirs(f"{folder}/{parent}", exist_ok=True)
-        write_file(stored, f"{folder}/{path}", packed=packed)
-        told = table.metadata().configuration.get(_COUNTED_COLUMNS)
-        statistics = statistics_of(stored, None if told is None else told.split(","))
-        size = os.path.getsize(f"{folder}/{path}")
-        actions.append(AddAction(path, size, texts, now, changing, statistics))
+        place = Place.of(table, packed=packed, folder=folder)
+        actions.append(place.file(rows, parent, given, changing=changing))
     return actions
+
+
+def _parent(partition: Mapping[str, Any]) -> str:
+    """The folder of a partition."""
+    return "/".join(f"{name}={quote(str(value), safe='')}" for name, value in partition.items())
+
+
+def _texts(partition: Mapping[str, Any]) -> dict[str, str | None]:
+    """The values of a partition as the log has them."""
+    return {name: None if value is None else str(value) for name, value in partition.items()}
+
+
+def _runs(rows: pa.Table, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Where neighbours that are equal in some columns, none of them NULL, begin and end."""
+    if not rows.num_rows:
+        return []
+    differs = np.zeros(max(0, rows.num_rows - 1), np.bool_)
+    for name in names:
+        values = rows[name].to_numpy()
+        differs |= values[1:] != values[:-1]
+    ends = [*(np.flatnonzero(differs) + 1).tolist(), rows.num_rows]
+    return list(pairwise([0, *ends]))
 
 
 def compact(folder: str) -> None:
@@ -350,6 +467,11 @@ def compact(folder: str) -> None:
 def vacuum(folder: str) -> None:
     """Remove files that no version within Delta's own retention needs."""
     _retrying(folder, lambda table: table.vacuum(dry_run=False, full=True))
+
+
+def _is_made(transaction: Transaction, table: DeltaTable) -> bool:
+    last = table.transaction_version(transaction.app_id)
+    return last is not None and last >= transaction.version
 
 
 def _retrying(

@@ -27,6 +27,7 @@ from delta.tables import DeltaTable
 
 from patternlake.delta_tables import direct_writer
 from patternlake.delta_tables.arrow_rows import FewRows, arrow_rows
+from patternlake.delta_tables.row_files import RowPortions, WrittenByTasks
 from patternlake.delta_tables.sessions import temporary_settings
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ _FIRST_PAUSE = 0.1
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 # Measured: the default of 10,000 tasks lists an empty folder in 21 s on two cores.
 _MOST_LISTING_TASKS = 64
+_PATIENCE = 30.0
+"""Seconds that a commit of files that are written waits for Spark's commits to end."""
+_FORMAT_CHECK = "spark.databricks.delta.formatCheck.enabled"
+"""Delta refuses to let files under a table be read as plain ones."""
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 # All but ConcurrentTransactionException, which says that a rival did this very write. They share no base of their own.
 _SOLVABLE = (
@@ -56,7 +61,7 @@ _SOLVABLE = (
 
 def append(
     table: str,
-    rows: DataFrame | FewRows,
+    rows: DataFrame | FewRows | RowPortions | WrittenByTasks,
     *,
     application: str,
     version: int,
@@ -73,7 +78,7 @@ def append(
     table
         Quoted name of the Delta table; columns are matched by name.
     rows
-        All columns of the table.
+        All columns of the table. What is written as files before the commit is for a table that has a lock.
     application, version
         Delta's ``txnAppId`` and ``txnVersion``; versions of an application only grow.
     folder
@@ -95,6 +100,9 @@ def append(
     delta.exceptions.ConcurrentTransactionException
         A rival committed the same application while this call was writing.
     """
+    if isinstance(rows, RowPortions | WrittenByTasks):
+        assert lock is not None
+        return _append_files(table, rows, application, version, lock)
     if folder is not None:
         few = rows.rows if isinstance(rows, FewRows) else arrow_rows(rows)
         return direct_writer.append(folder, few, application=application, version=version)
@@ -113,6 +121,27 @@ def append(
     with temporary_settings(session, settings or {}):
         _retrying(f"append to {table}", write, lock)
     return session.conf.get(_LAST_COMMIT, None) is not None
+
+
+def _append_files(
+    table: str, rows: RowPortions | WrittenByTasks, application: str, version: int, lock: CommitLock
+) -> bool:
+    """Write files of the rows, and commit them without Spark; or let Spark copy them where it holds the lock long."""
+    folder = lock.folder
+    if direct_writer.is_appended(folder, application=application, version=version):
+        return False
+    actions = rows.files(folder)
+    if not actions:
+        return False
+    with lock.alone(patience=_PATIENCE) as held:
+        if held:
+            return direct_writer.add(folder, actions, application=application, version=version)
+    logger.info("append to %s: another commit takes long; Spark copies the rows of %d files", table, len(actions))
+    session = rows.spark
+    paths = [f"{folder}/{action.path}" for action in actions]
+    with temporary_settings(session, {_FORMAT_CHECK: "false"}):
+        reader = session.read.schema(session.table(table).schema).option("basePath", folder)
+        return append(table, reader.parquet(*paths), application=application, version=version, lock=lock)
 
 
 def replace(

@@ -16,11 +16,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.delta_tables.state_reader import Condition, shown_at
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.group_state import GroupStateReader
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.jobs import few
+from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.file import GroupConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
@@ -110,10 +111,14 @@ class _Builder:
         """Write groups and states, close those that they replace, publish."""
         batch = self.batch
         phases.at("finding groups")
-        few_found = self._found_here()
-        if few_found is not None:
-            return self._publish_few(few_found)
-        with kept(self._found()) as found:
+        here = self._found_here()
+        if here is not None:
+            return self._publish_here(here)
+        if self.db.lock(STATES) is not None and on_one_disk(self.db.spark):
+            with spilling.folder_for(self.db.spark) as folder:
+                return self._publish_here(spilling.spilled(self._found(), folder))
+        rows = self._found()
+        with kept(rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema))) as found:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             batch.append(MATCHES, self._matches(found))
             batch.append(STATES, self._states(found))
@@ -123,16 +128,22 @@ class _Builder:
             batch.close_partitions(STATES, advanced)
         return self._publish(counts)
 
-    def _publish_few(self, found: pa.Table) -> Publication:
-        """As `build`, of rows that the driver holds."""
+    def _publish_here(self, found: pa.Table) -> Publication:
+        """As `build`, of rows that the driver holds, or reads from files."""
         batch = self.batch
-        remembered = pc.equal(found["kind"], REMEMBERED)
-        groups, states = found.filter(pc.invert(remembered)), found.filter(remembered)
-        closed = pc.equal(groups["kind"], CLOSED)
-        batch.append(MATCHES, batch.marked(MATCHES, groups.append_column("closed", closed)))
-        batch.append(STATES, batch.marked(STATES, states))
+
+        def matches(rows: pa.Table) -> pa.Table:
+            groups = rows.filter(pc.not_equal(rows["kind"], REMEMBERED))
+            return batch.marked(MATCHES, groups.append_column("closed", pc.equal(groups["kind"], CLOSED)))
+
+        def states(rows: pa.Table) -> pa.Table:
+            return batch.marked(STATES, rows.filter(pc.equal(rows["kind"], REMEMBERED)))
+
+        for table, made in ((MATCHES, matches), (STATES, states)):
+            few_rows = found.num_rows <= few.FEW_EVENTS * _LIGHT
+            batch.append(table, made(found) if few_rows else spilling.portions(found, made))
         if self.last is not None:
-            advanced = states["part"].combine_chunks()
+            advanced = found["part"].filter(pc.equal(found["kind"], REMEMBERED)).combine_chunks()
             batch.close_partitions(MATCHES, advanced, _OPEN)
             batch.close_partitions(STATES, advanced)
         counted = found["kind"].value_counts().to_pylist()
@@ -173,7 +184,7 @@ class _Builder:
         engine = Batches(Groups(self.query), types_of(dict(batch.configuration["stream"])))
         return few.table_of(engine.rows(batches_of(rows)), BATCH_SCHEMA)
 
-    def _found(self) -> DataFrame:
+    def _found(self) -> TaskRows:
         """What `Batches` makes of new events and of what is remembered of their partitions."""
         configuration = dict(self.batch.configuration)
         part = F.array(*map(self._value, self.query.partition or ("key",))).cast("array<string>")
@@ -194,7 +205,7 @@ class _Builder:
         ordered = rows.repartition(tasks, "part").sortWithinPartitions(
             "part", F.col(STATE).isNull(), "step", "position"
         )
-        return ordered.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
+        return TaskRows(ordered, found, BATCH_SCHEMA)
 
     def _value(self, column: str) -> Column:
         """The text of a column of PARTITION BY."""

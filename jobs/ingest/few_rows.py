@@ -1,15 +1,16 @@
-"""A batch of few rows in the driver's process: what it amounts to, its order, and the rows of the tables.
+"""Rows of a batch in the driver's process, few or a range of many: what they amount to, their order, the tables' rows.
 
 The same as `batch_counts`, `ordering` and `EventColumns.events` say for Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from patternlake.jobs.ingest.batch_counts import Total
 from patternlake.jobs.sources.columns import EventColumns
@@ -23,16 +24,15 @@ def totals(prepared: pa.Table) -> dict[str | None, Total]:
     """By reason; None stands for the accepted rows."""
     found: dict[str | None, Total] = {}
     for reason in pc.unique(prepared["reason"]).to_pylist():
-        rows = prepared.filter(_of(prepared, reason))
-        first = int(np.argmin(rows["hash"].to_numpy()))
-        greatest = pc.max(rows["time"].cast(pa.int64())).as_py()
-        found[reason] = Total(rows.num_rows, greatest, (), rows["detail"][first].as_py())
+        rows = _only(prepared.select(["reason", "time", "hash", "detail"]), _of(prepared, reason))
+        sample = None if reason is None else rows["detail"][int(np.argmin(rows["hash"].to_numpy()))].as_py()
+        found[reason] = Total(rows.num_rows, pc.max(rows["time"].cast(pa.int64())).as_py(), (), sample)
     return found
 
 
 def accepted(prepared: pa.Table, first: int) -> pa.Table:
     """The accepted rows in their order, with a column ``position`` that begins with `first`."""
-    rows = prepared.filter(_of(prepared, None))
+    rows = _only(prepared, _of(prepared, None))
     # Texts by bytes of UTF-8, NULL first, as Spark orders them.
     keyed = rows.append_column("has_key", pc.is_valid(rows["key"]))
     order = pc.sort_indices(keyed, sort_keys=_ORDER)
@@ -40,8 +40,21 @@ def accepted(prepared: pa.Table, first: int) -> pa.Table:
     return rows.take(order).append_column("position", position)
 
 
-def events(rows: pa.Table, columns: EventColumns) -> pa.Table:
-    """Rows of `events`, of what `accepted` gives; without the batch's marks."""
+def events(prepared: pa.Table, places: NDArray[np.int64], first: int, columns: EventColumns) -> pa.Table:
+    """Rows of `events`, without the batch's marks.
+
+    Parameters
+    ----------
+    prepared
+        All rows of the batch.
+    places
+        Ascending, of those of a range.
+    first
+        Position of the first in their order.
+    columns
+        Of the stream.
+    """
+    rows = accepted(taken(prepared, places), first)
     count = rows.num_rows
     position = rows["position"].combine_chunks()
     found = {name: rows[name] for name in ("position", "step", "key", "name", "probability")}
@@ -59,27 +72,46 @@ def events(rows: pa.Table, columns: EventColumns) -> pa.Table:
 
 
 def statistics(rows: pa.Table) -> pa.Table:
-    """Rows of `event_statistics`, of what `accepted` gives; without the batch's marks."""
-    times = rows.select(["name", "time"]).set_column(1, "time", rows["time"].cast(_MOMENT))
+    """Rows of `event_statistics`, of prepared rows, of which the accepted ones count; without the batch's marks."""
+    rows = _only(rows.select(["name", "time"]), _of(rows, None))
+    times = rows.set_column(1, "time", rows["time"].cast(_MOMENT))
     counted = times.group_by("name").aggregate([("time", "count"), ("time", "min"), ("time", "max")])
     columns = ("name", "time_count", "time_min", "time_max")
     return counted.select(columns).rename_columns(["name", "events", "first_time", "last_time"])
 
 
-def quarantine(prepared: pa.Table, bad_files: Mapping[str, str]) -> pa.Table:
-    """Rows of `quarantine`, without the batch's marks: those with a reason, and one for each file that is bad."""
-    refused = prepared.filter(pc.is_valid(prepared["reason"]))
+def quarantine(prepared: pa.Table, places: NDArray[np.int64]) -> pa.Table:
+    """Rows of `quarantine`, of some of the refused ones, whose places ascend; without the batch's marks."""
+    return taken(prepared.select(["reason", "detail", "origin", "row"]), places)
+
+
+def bad_files(reasons: Mapping[str, str]) -> list[Callable[[], pa.Table]]:
+    """What makes rows of `quarantine` of files that are bad, without the batch's marks; nothing where none is."""
     told = {
-        "reason": ["file"] * len(bad_files),
-        "detail": [f"file: {reason}" for reason in bad_files.values()],
-        "origin": list(bad_files),
-        "row": [None] * len(bad_files),
+        "reason": ["file"] * len(reasons),
+        "detail": [f"file: {reason}" for reason in reasons.values()],
+        "origin": list(reasons),
+        "row": [None] * len(reasons),
     }
-    columns = {
-        name: pa.chunked_array([*refused[name].chunks, pa.array(values, pa.string())], pa.string())
-        for name, values in told.items()
-    }
-    return pa.table(columns)
+    rows = pa.table({name: pa.array(values, pa.string()) for name, values in told.items()})
+    return [lambda: rows] if reasons else []
+
+
+def taken(rows: pa.Table, places: NDArray[np.int64]) -> pa.Table:
+    """The rows at some places, ascending, chunk by chunk: Arrow would look for the chunk of each."""
+    found = []
+    begin = 0
+    for chunk in rows.to_batches():
+        low, high = np.searchsorted(places, [begin, begin + chunk.num_rows])
+        if high > low:
+            found.append(chunk.take(pa.array(places[low:high] - begin)))
+        begin += chunk.num_rows
+    return pa.Table.from_batches(found, rows.schema).combine_chunks()
+
+
+def _only(rows: pa.Table, chosen: pa.ChunkedArray) -> pa.Table:
+    """The rows that are chosen, not copied where all are."""
+    return rows if pc.all(pc.fill_null(chosen, False), min_count=0).as_py() else rows.filter(chosen)
 
 
 def _of(prepared: pa.Table, reason: str | None) -> pa.ChunkedArray:

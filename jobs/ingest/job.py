@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -20,25 +20,29 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pyarrow as pa
 from delta.exceptions import ConcurrentTransactionException
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.registration import register
+from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.delta_tables.sessions import made_within
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.jobs import few
+from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration
 from patternlake.jobs.contexts import in_background, kept
-from patternlake.jobs.ingest import few_rows, ordering, repeats, steps
+from patternlake.jobs.ingest import few_rows, ordering, ranges, repeats, steps
 from patternlake.jobs.ingest.batch_counts import Total, by_range, counted, quarantine, statistics, warning
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
@@ -51,7 +55,7 @@ from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConcurrentRunError, SourceError, StateError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from patternlake.delta_tables.database import Database
 
@@ -274,8 +278,8 @@ class _Run:
             if batch.published is not None:
                 raise _rival(self.name)
             self._check_adopted(batch, epoch, first + good.rows)
-            if evaluated.few is not None:
-                self._write_few(batch, evaluated.few, bad_files, first)
+            if evaluated.here is not None:
+                self._write_here(batch, evaluated.here, bad_files)
             else:
                 self._write(batch, prepared, bad_files, good, refused, parallelism)
         last = _later(good.greatest, None if before is None else before.state.get("max_time"))
@@ -326,20 +330,49 @@ class _Run:
                     numbered = ordering.number(accepted, cut, sizes, batch.source_from + 1)
                     batch.append("events", self.columns.events(numbered, batch.stream_id, batch.batch_id))
 
-    def _write_few(self, batch: Batch, prepared: pa.Table, bad_files: Mapping[str, str], first: int) -> None:
-        """Write the same of rows that the driver holds."""
+    def _write_here(self, batch: Batch, prepared: pa.Table, bad_files: Mapping[str, str]) -> None:
+        """Write the same of rows that the driver holds, or reads range by range."""
         register(batch, types=self.stream.types, timezone=self.stream.timezone)
-        accepted = few_rows.accepted(prepared, first + 1)
-        if accepted.num_rows:
-            batch.append("events", batch.marked("events", few_rows.events(accepted, self.columns)))
-            batch.append("event_statistics", batch.marked("event_statistics", few_rows.statistics(accepted)))
-        refused = few_rows.quarantine(prepared, bad_files)
-        if refused.num_rows:
-            batch.append("quarantine", batch.marked("quarantine", refused))
+        cut = ranges.ranges(prepared)
+        firsts = batch.source_from + 1 + np.cumsum([0, *map(len, cut)])
+        self._append(batch, "events", prepared, [
+            partial(few_rows.events, prepared, places, first, self.columns)
+            for places, first in zip(cut, firsts.tolist(), strict=False)
+        ])  # fmt: skip
+        self._append(batch, "event_statistics", prepared, [partial(few_rows.statistics, prepared)] if cut else [])
+        refused = [partial(few_rows.quarantine, prepared, places) for places in ranges.refused(prepared)]
+        self._append(batch, "quarantine", prepared, [*refused, *few_rows.bad_files(bad_files)])
+
+    def _append(self, batch: Batch, table: str, prepared: pa.Table, rows: Sequence[Callable[[], pa.Table]]) -> None:
+        """Append what is made of a batch's rows, at once where they are few."""
+
+        def marked(made: Callable[[], pa.Table]) -> pa.Table:
+            return batch.marked(table, made())
+
+        if rows and prepared.num_rows <= few.FEW_EVENTS:
+            batch.append(table, pa.concat_tables(map(marked, rows)))
+        elif rows:
+            batch.append(table, [partial(marked, made) for made in rows])
+
+    def _bring(self, files: Sequence[str], stack: ExitStack) -> Callable[[DataFrame], pa.Table | None] | None:
+        """What brings the rows of a batch's files to the driver's process; None where Spark's tasks write them."""
+        if self.db.direct is None:
+            return None
+        if self._few(files):
+            return DataFrame.toArrow
+        if self.db.lock("events") is None or not on_one_disk(self.spark):
+            return None
+        folder = stack.enter_context(spilling.folder_for(self.spark))
+
+        def spilled(rows: DataFrame) -> pa.Table | None:
+            found = spilling.spilled(TaskRows(rows, lambda batches: batches, arrow_schema(rows.schema)), folder)
+            return found if found.num_rows <= ranges.MOST_ROWS else None
+
+        return spilled
 
     def _few(self, files: Sequence[str]) -> bool:
-        """Whether the rows of a batch's files are few enough for the driver's process, by what the files take."""
-        if self.db.direct is None or self.source.kind not in ("csv", "json") or not files:
+        """Whether the rows of a batch's files are few, by what the files take."""
+        if self.source.kind not in ("csv", "json") or not files:
             return False
         sizes = [_bytes_of(file) for file in files]
         return None not in sizes and sum(size for size in sizes if size is not None) <= _FEW_BYTES
@@ -352,7 +385,7 @@ class _Run:
         files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
         evaluation = Evaluation(self.source, self.schema, self.columns)
         judge = partial(self._judged, evaluation, before=before)
-        return evaluation.rows(rows, files, judge, stack, bad=bad, few=self._few(files))
+        return evaluation.rows(rows, files, judge, stack, bad=bad, bring=self._bring(files, stack))
 
     def _judged(self, evaluation: Evaluation, rows: DataFrame, before: Publication | None) -> DataFrame:
         if before is None:

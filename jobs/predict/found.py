@@ -1,9 +1,9 @@
-"""What a batch of `predict` has made of its events: on the executors' disks, or of few events in the driver."""
+"""What a batch of `predict` has made of its events: kept by Spark, or in columns that the driver holds or reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,16 +11,30 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.batches import Batch
-from patternlake.udfs.machines.state import COUNTS, INSTANCE, INSTANCE_COLUMNS, MATCH, TOTALS_COLUMNS, WAITS
+from patternlake.jobs import few, spilling
+from patternlake.udfs.machines.state import (
+    BATCH_SCHEMA,
+    COUNTS,
+    INSTANCE,
+    INSTANCE_COLUMNS,
+    MATCH,
+    TOTALS_COLUMNS,
+    WAITS,
+)
 
 INSTANCES, MATCHES = "machine_instances", "subscription_matches"
+
+FOUND_SCHEMA = BATCH_SCHEMA.append(pa.field("partitioned_by", pa.string()))
+"""What `Batches` makes, with the PARTITION BY of its pass."""
+Rows: TypeAlias = pa.Table | Sequence[Callable[[], pa.Table]]
+"""Rows of a table: few, or portion by portion."""
 
 _MATCH = ("subscription", "last_time", "first_position", "last_position", "first_time", "part", "bindings")
 _INSTANCE = ("partitioned_by", "part", *INSTANCE_COLUMNS, "age")
 
 
 class Found(Protocol):
-    """Rows of `state.BATCH_SCHEMA` with ``partitioned_by``, and ``group`` counted through all passes."""
+    """Rows of `FOUND_SCHEMA`, ``group`` counted through all passes."""
 
     def counts(self) -> dict[str, int]:
         """How many rows there are by kind."""
@@ -31,10 +45,10 @@ class Found(Protocol):
     def waits(self) -> Iterator[Mapping[str, Any]]:
         """The rows of times between events: ``group`` and ``keys``."""
 
-    def matches(self) -> DataFrame | pa.Table:
+    def matches(self) -> DataFrame | Rows:
         """Rows of `subscription_matches`."""
 
-    def instances(self) -> DataFrame | pa.Table:
+    def instances(self) -> DataFrame | Rows:
         """Rows of `machine_instances`."""
 
     def advanced(self, roots: Sequence[str]) -> DataFrame | pa.Array:
@@ -79,18 +93,18 @@ class KeptFound:
 
     def advanced(self, roots: Sequence[str]) -> DataFrame:
         """As `Found` has it, of what was written."""
-        return self._batch.written(INSTANCES).where(F.col("state_id").isin(list(roots))).select("part").distinct()
+        return _advanced(self._batch, roots)
 
 
-class FewFound:
-    """Rows that the driver holds.
+class FoundHere:
+    """Rows that the driver holds, or reads from files.
 
     Parameters
     ----------
     batch
         The batch that writes them.
     rows
-        The rows.
+        The rows, in `FOUND_SCHEMA`.
     """
 
     def __init__(self, batch: Batch, rows: pa.Table) -> None:
@@ -102,24 +116,39 @@ class FewFound:
 
     def totals(self) -> Iterator[Mapping[str, Any]]:
         """As `Found` has it."""
-        yield from self._of(COUNTS).select(["group", *TOTALS_COLUMNS]).to_pylist()
+        yield from self._of(COUNTS, ["group", *TOTALS_COLUMNS]).to_pylist()
 
     def waits(self) -> Iterator[Mapping[str, Any]]:
         """As `Found` has it."""
-        yield from self._of(WAITS).select(["group", "keys"]).to_pylist()
+        yield from self._of(WAITS, ["group", "keys"]).to_pylist()
 
-    def matches(self) -> pa.Table:
+    def matches(self) -> Rows:
         """As `Found` has it."""
-        return self._batch.marked(MATCHES, self._of(MATCH).select(list(_MATCH)))
+        return self._table_rows(MATCHES, MATCH, _MATCH)
 
-    def instances(self) -> pa.Table:
+    def instances(self) -> Rows:
         """As `Found` has it."""
-        return self._batch.marked(INSTANCES, self._of(INSTANCE).select(list(_INSTANCE)))
+        return self._table_rows(INSTANCES, INSTANCE, _INSTANCE)
 
-    def advanced(self, roots: Sequence[str]) -> pa.Array:
+    def advanced(self, roots: Sequence[str]) -> DataFrame | pa.Array:
         """As `Found` has it."""
-        mine = self._of(INSTANCE)
+        if self._rows.num_rows > few.FEW_EVENTS:
+            return _advanced(self._batch, roots)
+        mine = self._of(INSTANCE, ["state_id", "part"])
         return mine.filter(pc.is_in(mine["state_id"], pa.array(roots, pa.string())))["part"].combine_chunks()
 
-    def _of(self, kind: str) -> pa.Table:
-        return self._rows.filter(pc.equal(self._rows["kind"], kind))
+    def _table_rows(self, table: str, kind: str, columns: Sequence[str]) -> Rows:
+        def made(rows: pa.Table) -> pa.Table:
+            chosen = rows.select(list(columns)).filter(pc.equal(rows["kind"], kind))
+            return self._batch.marked(table, chosen)
+
+        few_rows = self._rows.num_rows <= few.FEW_EVENTS
+        return made(self._rows) if few_rows else spilling.portions(self._rows, made)
+
+    def _of(self, kind: str, columns: Sequence[str]) -> pa.Table:
+        return self._rows.select(list(columns)).filter(pc.equal(self._rows["kind"], kind))
+
+
+def _advanced(batch: Batch, roots: Sequence[str]) -> DataFrame:
+    """The partitions with an instance that the batch has written in one of some states."""
+    return batch.written(INSTANCES).where(F.col("state_id").isin(list(roots))).select("part").distinct()

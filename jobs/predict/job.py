@@ -8,7 +8,7 @@ watermark, in the order of (time, position).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -22,18 +22,19 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.delta_tables.state_reader import Condition, among, shown_at
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.machine_instances import MachineInstancesReader
 from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
-from patternlake.jobs import few
+from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.forecasts import KEPT, forecast_rows
 from patternlake.jobs.forecasts import TABLE as FORECASTS
-from patternlake.jobs.predict.found import INSTANCES, FewFound, Found, KeptFound
+from patternlake.jobs.predict.found import FOUND_SCHEMA, INSTANCES, Found, FoundHere, KeptFound
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
@@ -160,9 +161,13 @@ class _Builder:
         phases.at("running machines")
         here = self._found_here()
         if here is not None:
-            return self._written(FewFound(self.batch, here))
-        with kept(self._found()) as found:
-            return self._written(KeptFound(self.batch, found))
+            return self._written(FoundHere(self.batch, here))
+        if self.db.lock(INSTANCES) is not None and on_one_disk(self.db.spark):
+            with spilling.folder_for(self.db.spark) as folder:
+                found = [spilling.spilled(rows, folder) for rows in self._found()]
+                return self._written(FoundHere(self.batch, pa.concat_tables([FOUND_SCHEMA.empty_table(), *found])))
+        with kept(self._frame()) as rows:
+            return self._written(KeptFound(self.batch, rows))
 
     def _written(self, found: Found) -> Publication:
         batch = self.batch
@@ -225,7 +230,7 @@ class _Builder:
         reader, now = self.db.direct, self.watermark
         if reader is None or now is None:
             return None
-        made = [BATCH_SCHEMA.append(pa.field("partitioned_by", pa.string())).empty_table()]
+        made = [FOUND_SCHEMA.empty_table()]
         number = 0
         for each in self.passes:
             for columns, groups in by_partition(each.groups).items():
@@ -233,12 +238,8 @@ class _Builder:
                 if rows is None:
                     return None
                 engine = Batches(groups, self.types, now, each.known)
-                found = few.table_of(engine.rows(batches_of(rows)), BATCH_SCHEMA)
-                place = BATCH_SCHEMA.get_field_index("group")
-                group = pc.add(found["group"], pa.scalar(number, pa.int32()))
-                found = found.set_column(place, BATCH_SCHEMA.field(place), group)
-                partitioned_by = pa.repeat(pa.scalar(_joined(columns)), found.num_rows)
-                made.append(found.append_column("partitioned_by", partitioned_by))
+                found = _of_pass(engine.rows(batches_of(rows)), number, _joined(columns))
+                made.append(few.table_of(found, FOUND_SCHEMA))
                 number += len(groups)
         return pa.concat_tables(made)
 
@@ -274,26 +275,24 @@ class _Builder:
             rows = rows.append_column(name, pa.nulls(rows.num_rows, BATCH_SCHEMA.field(name).type))
         return rows
 
-    def _found(self) -> DataFrame:
+    def _found(self) -> list[TaskRows]:
         """What `Batches` makes of the events of both passes."""
-        frames = []
+        found = []
         number = 0
         for each in self.passes:
             for columns, groups in by_partition(each.groups).items():
-                rows = self._rows(each, columns, groups)
-                frames.append(
-                    rows.withColumn("partitioned_by", F.lit(_joined(columns))).withColumn(
-                        "group", F.col("group") + F.lit(number)
-                    )
-                )
+                found.append(self._rows(each, columns, groups, number))
                 number += len(groups)
-        if not frames:
-            empty = from_arrow_schema(BATCH_SCHEMA).add("partitioned_by", "string")
-            return self.db.spark.createDataFrame([], empty)
-        return reduce(DataFrame.unionByName, frames)
+        return found
 
-    def _rows(self, each: Pass, columns: tuple[str, ...], groups: Sequence[Group]) -> DataFrame:
-        """What the subscriptions of a pass with one PARTITION BY make of their events."""
+    def _frame(self) -> DataFrame:
+        """The same for Spark."""
+        schema = from_arrow_schema(FOUND_SCHEMA)
+        frames = [rows.given.mapInArrow(rows.made, schema) for rows in self._found()]
+        return reduce(DataFrame.unionByName, frames) if frames else self.db.spark.createDataFrame([], schema)
+
+    def _rows(self, each: Pass, columns: tuple[str, ...], groups: Sequence[Group], number: int) -> TaskRows:
+        """What the subscriptions of a pass with one PARTITION BY make of their events, their groups counted on."""
         types, now, known = self.types, self.watermark or 0, each.known
         events = EventsReader(self.db).published(self.stream).where(F.unix_micros("time") <= F.lit(self.watermark))
         amount = self.batch.source_to
@@ -313,12 +312,12 @@ class _Builder:
         tasks = max(self.parallelism, -(-amount // _TASK_EVENTS))
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from Batches(groups, types, now, known).rows(batches)
+            yield from _of_pass(Batches(groups, types, now, known).rows(batches), number, _joined(columns))
 
         ordered = rows.repartition(tasks, "part").sortWithinPartitions(
             "part", F.col("state_id").isNull(), "time", "position"
         )
-        return ordered.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
+        return TaskRows(ordered, found, FOUND_SCHEMA)
 
     def _totals(self, found: Found) -> list[Any]:
         """`Machines.totals` of every group, of all tasks together."""
@@ -364,6 +363,16 @@ class _Builder:
             for row in rows.to_pylist()
             if row["left_state"] is not None
         }
+
+
+def _of_pass(batches: Iterable[pa.RecordBatch], number: int, partitioned_by: str) -> Iterator[pa.RecordBatch]:
+    """What `Batches` makes, with groups counted on from a number, in `FOUND_SCHEMA`."""
+    place = BATCH_SCHEMA.get_field_index("group")
+    for batch in batches:
+        columns = list(batch.columns)
+        columns[place] = pc.add(columns[place], pa.scalar(number, columns[place].type))
+        columns.append(pa.repeat(pa.scalar(partitioned_by), batch.num_rows))
+        yield pa.RecordBatch.from_arrays(columns, schema=FOUND_SCHEMA)
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,12 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.direct_reader import UnreadableError
+from patternlake.delta_tables.row_files import TaskRows
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
 from patternlake.jobs import few
 from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.jobs.contexts import in_own_session
@@ -239,7 +243,7 @@ class _Builder:
         events = _events_read(reader, few.of_stream(self.stream, first, self.total), self.configuration.keyed)
         return few.table_of(segment_rows(events, self._plan(number)), ROW_SCHEMA)
 
-    def _rows(self, begin: int, number: int) -> DataFrame:
+    def _rows(self, begin: int, number: int) -> DataFrame | TaskRows:
         """The node rows of all segments from `begin` on, built with plan `number`."""
         size = self.plans[number].sizing.segment_events
         plan = self._plan(number)
@@ -247,6 +251,18 @@ class _Builder:
         count = self.segments - begin
         per_task = max(1, min(_TASK_EVENTS // size, -(-count // cores)))
         tasks = -(-count // per_task)
+        place = self._readable()
+        if place is not None:
+            edges = [min(self.total, (begin + task * per_task) * size) for task in range(tasks + 1)]
+            where = [few.of_stream(self.stream, low + 1, high) for low, high in pairwise(edges)]
+            keyed = self.configuration.keyed
+
+            def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for batch in batches:
+                    for task in batch.column(0).to_pylist():
+                        yield from segment_rows(_events_read(reader_at(place), where[task], keyed), plan)
+
+            return TaskRows(self.events.sparkSession.range(0, tasks, 1, tasks), read, ROW_SCHEMA)
         task = F.expr(f"CAST(((position - 1) DIV {size} - {begin}) DIV {per_task} AS INT)")
         events = self.events.where(F.col("position") > begin * size).select(
             "position",
@@ -261,6 +277,17 @@ class _Builder:
                 yield from segment_rows(pa.Table.from_batches(held), plan)
 
         return events.repartitionById(tasks, task).mapInArrow(rows, _spark_schema())
+
+    def _readable(self) -> Location | None:
+        """Where tasks read events for themselves, without a shuffle of Spark's; None where they can't."""
+        reader = self.batch.database.direct
+        if reader is None:
+            return None
+        try:
+            reader.files("events", few.of_stream(self.stream, 1, self.total))
+        except UnreadableError:
+            return None
+        return location_of(*reader.place)
 
     def _measured(self, number: int, begin: int, finished: int) -> list[tuple[int, dict[int, float]]]:
         """Mean distinct tokens per node by level, for the finished segments of this plan, in their order."""

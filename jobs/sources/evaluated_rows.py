@@ -43,14 +43,14 @@ class EvaluatedRows:
         What they amount to, by reason; None stands for the accepted rows.
     bad_files
         The files that were left out, and what is wrong with each.
-    few
-        The prepared rows in the driver's process, where they were few enough for it.
+    here
+        The prepared rows in the driver's process, where they were brought there.
     """
 
     prepared: DataFrame
     totals: dict[str | None, Total]
     bad_files: dict[str, str]
-    few: pa.Table | None = None
+    here: pa.Table | None = None
 
     @property
     def refused(self) -> int:
@@ -82,7 +82,7 @@ class Evaluation:
         stack: ExitStack,
         *,
         bad: dict[str, str],
-        few: bool = False,
+        bring: Callable[[DataFrame], pa.Table | None] | None = None,
     ) -> EvaluatedRows:
         """Evaluate the rows of a batch.
 
@@ -98,8 +98,9 @@ class Evaluation:
             Keeps the evaluated rows until it is closed.
         bad
             Files that are known to be bad and left out.
-        few
-            Whether the rows are few enough for the driver's process.
+        bring
+            Brings rows to the driver's process, or gives None where they are too many for it; None leaves them to
+            Spark.
 
         Raises
         ------
@@ -119,8 +120,8 @@ class Evaluation:
             phases.at("reading", unit="files" if source.kind == "xes" else phases.ROWS)
             judged = judge(source.expanded(batch, schema))
             try:
-                if few:
-                    here = judged.toArrow()
+                here = None if bring is None else bring(judged)
+                if here is not None:
                     return EvaluatedRows(judged, few_rows.totals(here), bad, here)
                 prepared = stack.enter_context(kept(judged))
                 return EvaluatedRows(prepared, totals(prepared), bad)

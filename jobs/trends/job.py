@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.row_files import TaskRows
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
@@ -132,13 +133,12 @@ class _Builder:
         self._append(rows, EVENT)
         for kind in (ATTRIBUTE, PANE) if self.batch.adopted else ():
             # An earlier run may have written its rows kind by kind, and these not.
-            few = isinstance(rows, pa.Table)
-            self._append(rows.filter(pc.field("kind") == kind) if few else rows.where(F.col("kind") == kind), kind)
+            if isinstance(rows, TaskRows):
+                self._append(rows.where("kind", kind), kind)
+            else:
+                self._append(rows.filter(pc.field("kind") == kind), kind)
         edges = panes.edges(self.db)
-        if isinstance(edges, pa.Table):
-            self.batch.append(EDGES, self.batch.marked(EDGES, edges))
-        else:
-            self.batch.append(EDGES, edges.select("*", *self.batch.marks(EDGES)))
+        self.batch.append(EDGES, self.batch.marked(EDGES, edges) if isinstance(edges, pa.Table) else edges)
         return panes.lowest
 
     def _written_by_spark(self) -> int | None:
@@ -155,12 +155,13 @@ class _Builder:
             lowest = first_pane if lowest is None else lowest
         return lowest
 
-    def _append(self, rows: DataFrame | pa.Table, kind: str) -> None:
+    def _append(self, rows: DataFrame | TaskRows | pa.Table, kind: str) -> None:
         """Append rows of `trend_vertices`, of one kind or of this and others; not where they are there already."""
         if kind in self._there:
             return
-        if isinstance(rows, pa.Table):
-            self.batch.append(VERTICES, self.batch.marked(VERTICES, rows), part=kind)
+        if not isinstance(rows, DataFrame):
+            made = self.batch.marked(VERTICES, rows) if isinstance(rows, pa.Table) else rows
+            self.batch.append(VERTICES, made, part=kind)
             return
         marked = rows.select("*", *self.batch.marks(VERTICES))
         missing = [column for column in TABLE.columns if column.name not in marked.columns]

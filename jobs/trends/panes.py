@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
+from patternlake.delta_tables.row_files import TaskRows
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at, written_in
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
@@ -153,7 +152,7 @@ class DealtPanes:
         """The first pane that holds new events."""
         return self.ranges[0][0]
 
-    def vertices(self, db: Database) -> DataFrame | pa.Table:
+    def vertices(self, db: Database) -> TaskRows | pa.Table:
         """Rows of `trend_vertices`: new event vertices, and of the panes their attribute vertices and bounds.
 
         Of few rows what is made of them, else what makes it.
@@ -168,7 +167,7 @@ class DealtPanes:
 
         return self._made(db, rows, VERTICES_SCHEMA)
 
-    def edges(self, db: Database) -> DataFrame | pa.Table:
+    def edges(self, db: Database) -> TaskRows | pa.Table:
         """Rows of `trend_edges`, as `vertices` gives those of vertices."""
         read = self.read
 
@@ -179,18 +178,18 @@ class DealtPanes:
 
     def _made(
         self, db: Database, rows: Callable[[StateReader, int, int], Iterator[pa.RecordBatch]], schema: pa.Schema
-    ) -> DataFrame | pa.Table:
+    ) -> TaskRows | pa.Table:
         ranges, place = list(self.ranges), self.place
         if db.direct is not None and few.few_events(db, self.rows):
             return few.table_of(rows(db.direct, ranges[0][0], ranges[-1][1]), schema)
 
-        def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     yield from rows(reader_at(place), *ranges[number])
 
         numbers = db.spark.range(0, len(ranges), 1, len(ranges))
-        return numbers.mapInArrow(task, from_arrow_schema(schema))
+        return TaskRows(numbers, task, schema)
 
 
 def dealt_panes(

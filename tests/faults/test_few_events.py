@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from patternlake.delta_tables import batches
 from patternlake.jobs import few
 from patternlake.jobs.ingest import job as ingest
 from tests.faults.interrupted import Writes
@@ -12,15 +13,19 @@ from tests.faults.lakes import STEPS, History
 COMPARED = [pytest.param(step, id=step, marks=[] if step == "ingest" else [pytest.mark.slow]) for step in STEPS]
 
 
+@pytest.mark.parametrize("writer", ["tasks", "spark"])
 @pytest.mark.parametrize("step", COMPARED)
 def test_tasks_of_spark_write_what_the_driver_writes_of_few_events(
-    history: History, step: str, monkeypatch: pytest.MonkeyPatch
+    history: History, step: str, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Python tasks write files for themselves on a disk that they share with the driver; else Spark writes them."""
     given = STEPS[step]
     by_the_driver = history.after(step)
     monkeypatch.setattr(few, "FEW_EVENTS", -1)
     monkeypatch.setattr(few, "FEW_BYTES", -1)
     monkeypatch.setattr(ingest, "_FEW_BYTES", -1)
+    for module in (ingest, batches):
+        monkeypatch.setattr(module, "on_one_disk", lambda spark: writer == "tasks")
     lake = history.copy(given.before)
     lake.prepare(given)
     with Writes().watched() as writes:

@@ -53,6 +53,7 @@ def test_positions_and_times_are_stored_as_differences_in_merged_files_too(
     of_few = files_of(s)
     # Of few rows the driver writes a plain file, which is small and soon merged.
     monkeypatch.setattr(ingest_job, "_FEW_BYTES", -1)
+    monkeypatch.setattr(ingest_job, "on_one_disk", lambda spark: False)
     s.write("02.csv", "2024-01-02,a,k,1")
     s.ingest()
     files = files_of(s)

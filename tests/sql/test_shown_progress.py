@@ -59,6 +59,7 @@ def test_a_run_shows_its_phases_with_the_rows_of_each(
     # Of few events the driver takes care: there would be no rows of tasks.
     monkeypatch.setattr(few, "FEW_EVENTS", -1)
     monkeypatch.setattr(ingest_job, "_FEW_BYTES", -1)
+    monkeypatch.setattr(ingest_job, "on_one_disk", lambda spark: False)
     # As users have it, and unlike the other tests: a stage that ends early shows its rows in the phase that runs it.
     monkeypatch.setitem(sessions.SETTINGS, "spark.sql.adaptive.enabled", "true")
     before = spark.sparkContext.getJobTags()

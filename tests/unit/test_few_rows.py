@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from patternlake.jobs.ingest.batch_counts import Total
-from patternlake.jobs.ingest.few_rows import accepted, quarantine, statistics, totals
+from patternlake.jobs.ingest.few_rows import accepted, bad_files, quarantine, statistics, taken, totals
 
 SCHEMA = pa.schema(
     [
@@ -61,10 +62,18 @@ def test_names_are_counted_with_their_first_and_last_time() -> None:
     assert times == {"a": (2, 5, 9), "b": (1, 7, 7)}
 
 
-def test_refused_rows_and_bad_files_stand_side_by_side() -> None:
+def test_refused_rows_go_with_their_reason_and_files_that_are_bad_beside_them() -> None:
     rows = prepared((5, "a", None, 1, None), (None, "a", None, 2, "time"))
     refused = {"reason": "time", "detail": "time: 2", "origin": "file", "row": "2"}
     bad = {"reason": "file", "detail": "file: is cut off", "origin": "x.csv", "row": None}
-    assert quarantine(rows, {"x.csv": "is cut off"}).to_pylist() == [refused, bad]
-    assert quarantine(rows, {}).to_pylist() == [refused]
-    assert quarantine(prepared(), {}).num_rows == 0
+    assert quarantine(rows, np.array([1])).to_pylist() == [refused]
+    assert [made().to_pylist() for made in bad_files({"x.csv": "is cut off"})] == [[bad]]
+    assert bad_files({}) == []
+
+
+def test_rows_are_taken_from_any_number_of_chunks() -> None:
+    rows = prepared(*((n, "a", None, n, None) for n in range(9)))
+    parts = pa.concat_tables([rows.slice(0, 2), rows.slice(2, 0), rows.slice(2, 3), rows.slice(5, 4)])
+    assert taken(parts, np.array([0, 1, 4, 8]))["hash"].to_pylist() == [0, 1, 4, 8]
+    assert taken(parts, np.array([3]))["hash"].to_pylist() == [3]
+    assert taken(parts, np.array([], np.int64)).num_rows == 0

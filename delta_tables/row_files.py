@@ -1,0 +1,162 @@
+"""Rows of a table that are written as files without Spark's writer, which takes rows one by one, and then committed.
+
+By threads of the driver, or by the Python tasks that make the rows: what tasks hand to Spark goes row by row through
+its memory before it is in columns again. Only on a disk that tasks and driver share.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.transaction import AddAction
+
+from patternlake.delta_tables import direct_writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Made = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task makes of what it is given."""
+
+_FILE_BYTES = 64 << 20
+"""Bytes of rows that a task holds before it writes files of them."""
+
+
+def on_one_disk(spark: SparkSession) -> bool:
+    """Whether Spark's tasks write to the disk that the driver reads."""
+    master = str(spark.sparkContext.master)
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+@dataclass(frozen=True)
+class RowPortions:
+    """Rows that the driver makes portion by portion.
+
+    Attributes
+    ----------
+    portions
+        Each makes some of the rows, in threads of the driver: all columns of the table, in its types; rows of one
+        partition of the table are neighbours.
+    spark
+        The session that commits the files where Spark has to.
+    packed
+        Whether whole numbers and moments are written as differences from their neighbours.
+    """
+
+    portions: Sequence[Callable[[], pa.Table]]
+    spark: SparkSession
+    packed: bool
+
+    def files(self, folder: str) -> list[AddAction]:
+        """Write the files, and give what the log has to say of them."""
+        return direct_writer.write_portions(folder, self.portions, packed=self.packed)
+
+
+@dataclass(frozen=True)
+class TaskRows:
+    """Rows that Python tasks of Spark make.
+
+    Attributes
+    ----------
+    given
+        What the tasks are given.
+    made
+        What they make of it.
+    schema
+        Of what is made: columns of the table; those that are not there are marks or NULL.
+    """
+
+    given: DataFrame
+    made: Made
+    schema: pa.Schema
+
+    def where(self, column: str, value: str) -> TaskRows:
+        """Only the rows that have a value in a column."""
+        made = self.made
+
+        def chosen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in made(batches):
+                yield batch.filter(pc.equal(batch[column], value))
+
+        return TaskRows(self.given, chosen, self.schema)
+
+
+@dataclass(frozen=True)
+class WrittenByTasks:
+    """Rows that the tasks which make them write.
+
+    Attributes
+    ----------
+    rows
+        The rows.
+    marks
+        By name of a column that the tasks don't make: its value; NULL where there is none.
+    packed
+        As `RowPortions` has it.
+    """
+
+    rows: TaskRows
+    marks: Mapping[str, Any]
+    packed: bool
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that commits the files where Spark has to."""
+        return self.rows.given.sparkSession
+
+    def files(self, folder: str) -> list[AddAction]:
+        """Write the files, and give what the log has to say of them."""
+        place = direct_writer.Place.of(folder, packed=self.packed)
+        made, marks = self.rows.made, dict(self.marks)
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for rows in _held(made(batches)):
+                actions = place.written(_by_partition(marked(rows, place.schema, marks), place.partitions))
+                yield pa.RecordBatch.from_pydict({"action": [json.dumps(asdict(action)) for action in actions]})
+
+        # Files of tasks that were tried twice are there too; only those that Spark took are named.
+        told = self.rows.given.mapInArrow(write, "action string").collect()
+        return [AddAction(**json.loads(row["action"])) for row in told]
+
+
+def _held(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
+        if size >= _FILE_BYTES:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def marked(rows: pa.Table, schema: pa.Schema, marks: Mapping[str, Any]) -> pa.Table:
+    """Rows with all columns of a table: the marks added, and NULL for others that are not there."""
+    columns = {}
+    for column in schema:
+        if column.name in rows.column_names:
+            columns[column.name] = rows[column.name].cast(column.type)
+        else:
+            value = pa.scalar(marks.get(column.name), column.type)
+            columns[column.name] = pa.chunked_array([pa.repeat(value, rows.num_rows)])
+    return pa.table(columns)
+
+
+def _by_partition(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows of one partition beside each other, in the order in which they were made."""
+    codes = np.zeros(rows.num_rows, np.int64)
+    for name in names:
+        own = rows[name].combine_chunks().dictionary_encode().indices.to_numpy()
+        codes = codes * (int(own.max(initial=0)) + 1) + own
+    if (codes[1:] >= codes[:-1]).all():
+        return rows
+    return rows.take(pa.array(np.argsort(codes, kind="stable")))

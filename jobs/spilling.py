@@ -1,0 +1,84 @@
+"""Rows that tasks make, in columns on the disk that tasks and driver share, for the driver to read.
+
+Handed to Spark, they would go row by row through its memory, and be serialized to be kept.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import ipc
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from patternlake.delta_tables.row_files import Made, TaskRows
+
+_CHUNK_ROWS, _CHUNK_BYTES = 200_000, 32 << 20
+
+
+@contextmanager
+def folder_for(spark: SparkSession) -> Iterator[str]:
+    """A folder for the files, where Spark keeps its own, for the length of a block."""
+    places = os.environ.get("SPARK_LOCAL_DIRS") or spark.sparkContext.getConf().get("spark.local.dir", None)
+    folder = tempfile.mkdtemp(prefix="patternlake-", dir=None if places is None else places.split(",")[0])
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def spilled(rows: TaskRows, folder: str) -> pa.Table:
+    """Make rows, and give them back in columns that lie in files of a folder, to be used while that is there."""
+    found = rows.given.mapInArrow(_to_files(rows.made, folder), "path string").collect()
+    # Files of tasks that were tried twice are there too; only those that Spark took are named.
+    read = [ipc.open_file(pa.memory_map(row["path"])).read_all() for row in found]
+    return pa.concat_tables(read) if read else rows.schema.empty_table()
+
+
+def portions(rows: pa.Table, made: Callable[[pa.Table], pa.Table]) -> list[Callable[[], pa.Table]]:
+    """What makes something of rows, some neighbours at a time."""
+
+    def portion(begin: int) -> Callable[[], pa.Table]:
+        return lambda: made(rows.slice(begin, _CHUNK_ROWS))
+
+    return [portion(begin) for begin in range(0, rows.num_rows, _CHUNK_ROWS)]
+
+
+def _to_files(made: Made, folder: str) -> Made:
+    """Writes what a task makes to a file, and says which one."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        chunks = _chunks(made(batches))
+        first = next(chunks, None)
+        if first is None:
+            return
+        path = f"{folder}/{uuid.uuid4().hex}.arrow"
+        with pa.OSFile(path, "wb") as file, ipc.new_file(file, first.schema) as writer:
+            writer.write_table(first)
+            for chunk in chunks:
+                writer.write_table(chunk)
+        yield pa.RecordBatch.from_pydict({"path": [path]})
+
+    return write
+
+
+def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches as tables of one piece, of a size at which taking some of the rows is worth a call."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
+            yield pa.Table.from_batches(held).combine_chunks()
+            held, rows, size = [], 0, 0
+    if rows:
+        yield pa.Table.from_batches(held).combine_chunks()

@@ -1,0 +1,192 @@
+"""A batch's rows are written by Spark's tasks, range by range in the driver, or at once where they are few: alike."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from sql.empty_database import opened
+
+from patternlake.delta_tables import writes
+from patternlake.delta_tables.database import Database
+from patternlake.jobs import few, spilling
+from patternlake.jobs.ingest import job as ingest_job
+from patternlake.jobs.ingest import ranges
+from tests.sql.ingesting import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WAYS = ("few", "ranges", "tasks")
+Way = Callable[[str], None]
+
+
+@pytest.fixture(scope="module")
+def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return opened(spark, "ways_of_ingest", tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture
+def go(monkeypatch: pytest.MonkeyPatch) -> Way:
+    """Make ingest go one of the ways from here on."""
+
+    def choose(way: str) -> None:
+        if way != "few":
+            monkeypatch.setattr(ingest_job, "_FEW_BYTES", -1)
+            monkeypatch.setattr(few, "FEW_EVENTS", -1)
+            monkeypatch.setattr(ranges, "RANGE_ROWS", 7)
+        if way == "tasks":
+            monkeypatch.setattr(ingest_job, "on_one_disk", lambda spark: False)
+
+    return choose
+
+
+LINES = [
+    f"2024-01-0{1 + n % 2} 00:00:{n % 5:02},{'abc'[n * n % 3]},{('k', 'j', '')[n % 3]},{n if n % 7 else 'bad'}"
+    for n in range(40)
+]
+
+
+@pytest.fixture(scope="module")
+def written() -> dict[str, Any]:
+    """What the ways that were gone so far have written."""
+    return {}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_tables_are_the_same_whichever_way_the_rows_go(
+    db: Database, tmp_path: Path, go: Way, way: str, written: dict[str, Any]
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    lake.stream |= {"tokens": ["name", "who"], "allowed_lateness": "1 DAY", "event_id": "concat(what, who, at)"}
+    lake.write("1.csv", *LINES[:25], "not a time,a,k,1", "2024-01-01 00:00:09,,k,1")
+    lake.ingest()
+    lake.write("2.csv", *LINES[25:], "2023-01-01 00:00:00,late,k,1")
+    lake.ingest()
+    events = lake.events("position", "time", "key", "name", "attributes", "tokens", "event_id", "batch_id")
+    assert [row[0] for row in events] == list(range(1, len(events) + 1))
+    log = db.table("event_statistics").where(f"stream_id = {_number(lake)}")
+    counted = log.selectExpr("batch_id", "name", "events", "first_time", "last_time").collect()
+    written[way] = (
+        events,
+        [tuple(row)[1:4] for row in lake.quarantine()],
+        sorted(map(tuple, counted)),
+    )
+    assert len(written[way][1]) > 5
+    assert written[way] == next(iter(written.values()))
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_a_file_that_is_cut_off_goes_to_quarantine(db: Database, tmp_path: Path, go: Way, way: str) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    lake.stream["source"] = {"format": "parquet", "path": "data", "on_bad_file": "quarantine"}
+    lake.spark.sql("SELECT '2024-01-01' at, 'a' what, 'k' who, 1D x").write.parquet(str(lake.data / "good"))
+    good = next((lake.data / "good").glob("*.parquet"))
+    (lake.data / "1.parquet").write_bytes(good.read_bytes())
+    (lake.data / "2.parquet").write_bytes(good.read_bytes()[:-40])
+    lake.stream["source"]["path"] = "data/*.parquet"
+    summary = lake.ingest()
+    assert (summary.rows_out, summary.rows_quarantined) == (1, 1)
+    assert lake.reasons() == ["file"]
+
+
+def test_each_range_is_a_file_with_rising_numbers_packed(db: Database, tmp_path: Path, go: Way) -> None:
+    go("ranges")
+    lake = Lake(db, tmp_path)
+    lake.write("1.csv", *LINES)
+    lake.ingest()
+    files = list(Path(db.location, "events_log", f"stream_id={_number(lake)}", "block=0").glob("*.parquet"))
+    assert len(files) > 1, "a file for each range"
+    for file in files:
+        encodings = {
+            column.path_in_schema: column.encodings
+            for column in map(pq.read_metadata(file).row_group(0).column, range(3))
+        }
+        for name in ("position", "time"):
+            assert set(encodings[name]) - {"RLE"} == {"DELTA_BINARY_PACKED"}
+
+
+def test_a_long_commit_through_spark_makes_spark_copy_the_files(
+    db: Database, tmp_path: Path, go: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go("ranges")
+    monkeypatch.setattr(writes, "_PATIENCE", 0.0)
+    lake = Lake(db, tmp_path)
+    lake.write("1.csv", *LINES)
+    lock = db.lock("events")
+    assert lock is not None
+    with lock.together():
+        lake.ingest()
+    assert [row[0] for row in lake.events("position")] == list(range(1, len(lake.events("position")) + 1))
+    last = DeltaTable(lock.folder).history(1)[0]
+    assert "Apache-Spark" in last["engineInfo"]
+
+
+def test_a_replay_writes_no_files(db: Database, tmp_path: Path, go: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    go("ranges")
+    lake = Lake(db, tmp_path)
+    lake.write("1.csv", *LINES)
+    original = ingest_job.Batch.publish
+
+    def die(*given: object, **named: object) -> None:
+        raise RuntimeError("dead")
+
+    monkeypatch.setattr(ingest_job.Batch, "publish", die)
+    with pytest.raises(RuntimeError, match="dead"):
+        lake.ingest()
+    monkeypatch.setattr(ingest_job.Batch, "publish", original)
+    before = _files(db)
+    lake.ingest()
+    assert _files(db) == before
+    assert len(lake.events("position")) > 20
+
+
+def test_nothing_is_left_where_the_rows_lay_on_disk(
+    db: Database, tmp_path: Path, go: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go("ranges")
+    place = tmp_path / "spark"
+    place.mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{place},{tmp_path}/other")
+    seen = []
+    original = spilling.spilled
+
+    def spilled(rows: Any, folder: str) -> Any:
+        found = original(rows, folder)
+        seen.extend(place.rglob("*.arrow"))
+        return found
+
+    monkeypatch.setattr(spilling, "spilled", spilled)
+    lake = Lake(db, tmp_path)
+    lake.write("1.csv", *LINES)
+    lake.ingest()
+    assert seen
+    assert list(place.iterdir()) == []
+
+
+def test_more_rows_than_the_driver_takes_are_left_to_tasks(
+    db: Database, tmp_path: Path, go: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go("ranges")
+    monkeypatch.setattr(ranges, "MOST_ROWS", 39)
+    monkeypatch.setattr(ingest_job._Run, "_write_here", None)
+    lake = Lake(db, tmp_path)
+    lake.write("1.csv", *LINES)
+    assert lake.ingest().rows_in == 40
+
+
+def _number(lake: Lake) -> int:
+    (row,) = lake.db.table("streams").where(f"name = '{lake.name}'").select("stream_id").distinct().collect()
+    return int(row["stream_id"])
+
+
+def _files(db: Database) -> set[Path]:
+    tables = ("events_log", "quarantine_log", "event_statistics_log")
+    return set(itertools.chain(*(Path(db.location, table).rglob("*.parquet") for table in tables)))
