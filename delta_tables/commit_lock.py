@@ -22,6 +22,8 @@ except ImportError:  # not on Windows
 
 logger = logging.getLogger(__name__)
 
+POSSIBLE = fcntl is not None
+"""Whether this system locks files in the way that is used here; where it does not, Spark makes all commits."""
 _PATIENCE = 0.5
 """Seconds: a commit without Spark takes a tenth of that, one through Spark may write for hours before."""
 _PAUSE = 0.01

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.commit_lock import CommitLock, lock_of
+from patternlake.delta_tables.commit_lock import POSSIBLE, CommitLock, lock_of
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.sessions import own_session
@@ -82,7 +82,9 @@ class Database:
 
     def lock(self, table: str) -> CommitLock | None:
         """What keeps commits to a table through Spark and without it apart; None where Spark makes all of them."""
-        if self.folder_on_disk is None or self.direct is None or self.direct.writer_version(table) > WRITER_VERSION:
+        if not POSSIBLE or self.folder_on_disk is None or self.direct is None:
+            return None
+        if self.direct.writer_version(table) > WRITER_VERSION:
             return None
         return lock_of(self.folder_on_disk, log_name(table))
 
