@@ -61,9 +61,9 @@ def source(spark: SparkSession, events: int) -> DataFrame:
     )
 
 
-def _through_spark(spark: SparkSession, folder: Path, path: Path, repeats: int) -> dict[str, Any]:
-    db = open_database(spark, location=str(folder / "state"))
-    stream = StreamConfiguration.model_validate(
+def stream_configuration(path: Path) -> StreamConfiguration:
+    """The stream of a source that lies in a folder."""
+    return StreamConfiguration.model_validate(
         {
             "source": {"format": "parquet", "path": str(path.resolve())},
             "time": "timestamp_seconds(t)",
@@ -73,7 +73,11 @@ def _through_spark(spark: SparkSession, folder: Path, path: Path, repeats: int) 
             "probability": "share",
         }
     )
-    ingest(db, STREAM, stream)
+
+
+def _through_spark(spark: SparkSession, folder: Path, path: Path, repeats: int) -> dict[str, Any]:
+    db = open_database(spark, location=str(folder / "state"))
+    ingest(db, STREAM, stream_configuration(path))
     query = GroupConfiguration(stream=STREAM, pattern=PATTERN, within=WITHIN, threshold=THRESHOLD)
     groups(db, QUERY, query)
     job: list[float] = []
