@@ -114,6 +114,11 @@ class DirectReader:
         """Return the version of Delta's protocol that writers of a table must know."""
         return int(self._current(table).table.protocol().min_writer_version)
 
+    def properties(self, table: str) -> Mapping[str, str]:
+        """Return the properties of a table."""
+        told = self._current(table).table.metadata().configuration
+        return {name: value for name, value in told.items() if value is not None}
+
     def schema(self, table: str) -> pa.Schema:
         """Return the columns of a table and their types."""
         schema = self._current(table).schema

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.commit_lock import lock_of
+from patternlake.delta_tables.direct_reader import UnreadableError
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
@@ -135,14 +136,24 @@ def version_of(database: Database) -> int:
     StateError
         The table does not carry a version: it is not PatternLake's.
     """
-    rows = database.spark.sql(f"SHOW TBLPROPERTIES {database.log(CARRIER)}").collect()
-    for row in rows:
-        if row.key == PROPERTY:
-            return int(row.value)
+    found = _properties(database).get(PROPERTY)
+    if found is not None:
+        return int(found)
     raise StateError(
         f"the table {database.log(CARRIER)} at {database.location} carries no {PROPERTY}: it was not made by "
         "PatternLake; give another database or location"
     )
+
+
+def _properties(database: Database) -> Mapping[str, str]:
+    """Those of the table with the version; without Spark where that is possible, which runs a job where it is new."""
+    try:
+        if database.direct is not None:
+            return database.direct.properties(CARRIER)
+    except UnreadableError as error:
+        logger.info("%s; Spark reads it", error)
+    rows = database.spark.sql(f"SHOW TBLPROPERTIES {database.log(CARRIER)}").collect()
+    return {row.key: row.value for row in rows}
 
 
 def check(database: Database, version: int) -> None:

@@ -77,10 +77,11 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
             "give the same location or another name"
         )
     database = Database(spark, name, place.rstrip("/"))
+    there = _on_disk(registered, database.location)
     # What TIMESTAMP means, and what a view's text, is decided by the settings under which they are created.
-    with database.apart() as own:
+    with replace(database, direct=None if there is None else _reader(there)).apart() as own:
         made = prepare(own, managed=location is None)
-    on_disk = _on_disk(registered, database.location)
+    on_disk = there or _on_disk(registered, database.location)
     direct = None if on_disk is None else _directly(on_disk)
     return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -76,15 +77,26 @@ SHOWN_ROWS = 10
 console = Console(highlight=False)
 
 
+def started() -> SparkSession:
+    """A session over the lake, while the screen shows that there is work."""
+    if not console.is_terminal:
+        console.print("Starting Spark …")
+    # What Spark says while it starts is held back, with all that goes to standard output.
+    with (
+        open(os.dup(1), "w", encoding="utf-8") as screen,
+        Console(file=screen).status("starting Spark …"),
+        spark_output(verbose=False),
+    ):
+        return patternlake.session(location=str(LAKE), settings={"spark.sql.warehouse.dir": str(LAKE / "warehouse")})
+
+
 def main(route: Route) -> None:
     """Run the demo from an empty lake."""
     begun = time.monotonic()
     for folder in (DATA, WEATHER, LAKE, OUTPUT):
         shutil.rmtree(folder, ignore_errors=True)
     OUTPUT.mkdir()
-    console.print("Starting Spark …")
-    with spark_output(verbose=False):
-        spark = patternlake.session(location=str(LAKE), settings={"spark.sql.warehouse.dir": str(LAKE / "warehouse")})
+    spark = started()
     spark.sparkContext.setLogLevel("ERROR")
     try:
         as_of = deliver_and_run(spark, route, Deliveries(), Weather(), DailyMaxima(), begun)

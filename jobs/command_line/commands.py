@@ -7,22 +7,21 @@ error says why; 2, the command was not understood; 130, interrupted at work.
 from __future__ import annotations
 
 import json
-import logging
-import os
 import signal
 import sys
 import traceback
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from patternlake.jobs.command_line.ending import exit_code, failing
 from patternlake.jobs.messages import message
 from patternlake.udfs.errors import PatternLakeError
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from patternlake.jobs.running import Step
     from patternlake.jobs.summary import Summary
 
-INTERRUPTED = 130
-
 app = typer.Typer(
     name="patternlake",
     help="Questions about order in time, over Delta tables: run jobs, see how they stand, ask.",
@@ -43,7 +40,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-_UsageError: Any = typer.BadParameter.__base__
 
 
 class Format(str, Enum):
@@ -117,7 +113,7 @@ def init(
     if (table is None) == (files is None):
         raise typer.BadParameter("one of the two says where rows come from", param_hint="'--table' / '--files'")
     file = None if str(conf) == "-" else conf
-    with _failing(verbose) as console:
+    with failing(verbose) as console:
         starting.refuse_file(file)
         with spark_for(None, verbose=verbose) as spark:
             found, written = starting.init(
@@ -151,7 +147,7 @@ def check(
     if rows is not None and rows < 1:
         raise typer.BadParameter(f"{rows} is no number of rows; 1 or more", param_hint="'--rows'")
     failed = False
-    with _failing(verbose):
+    with failing(verbose):
         streams = checking.chosen(Configuration.load(conf), object)
         with spark_for(None, verbose=verbose) as spark:
             for name, stream in streams.items():
@@ -207,7 +203,7 @@ def run(
         raise typer.BadParameter(f"{watch:g} is no pause; more than 0 seconds", param_hint="'--watch'")
     if side_by_side is not None and side_by_side < 1:
         raise typer.BadParameter(f"{side_by_side} is no number of jobs; 1 or more", param_hint="'--side-by-side'")
-    with _failing(verbose) as console:
+    with failing(verbose) as console:
         configuration = Configuration.load(conf)
         planned = steps(configuration, job, object=object, rebuild=rebuild)
         if not planned:
@@ -242,7 +238,7 @@ def status(
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.status import status as look
 
-    with _failing(verbose):
+    with failing(verbose):
         configuration = Configuration.load(conf)
         with spark_for(configuration, verbose=verbose) as spark:
             database = open_database(spark, configuration.database, configuration.location)
@@ -285,7 +281,7 @@ def sql(
     if text is not None and not text.strip():
         raise typer.BadParameter("the statement is empty", param_hint="'QUERY'")
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    with _failing(verbose) as console:
+    with failing(verbose) as console:
         configuration = Configuration.load(conf)
         if text is None and at_terminal:
             _tell(console, "Spark starts …")
@@ -345,7 +341,7 @@ def serve(
 
     if not drain >= 0:
         raise typer.BadParameter(f"{drain:g} is no time; 0 seconds or more", param_hint="'--drain'")
-    with _failing(verbose) as console:
+    with failing(verbose) as console:
         serving.serve(
             Configuration.load(conf),
             host=host,
@@ -399,7 +395,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     SystemExit
         With the exit code, if it is not 0: some schedulers take any exit, that with 0 too, for a failure.
     """
-    code = _code(list(sys.argv[1:] if arguments is None else arguments))
+    code = exit_code(app, list(sys.argv[1:] if arguments is None else arguments))
     if code:
         sys.exit(code)
 
@@ -407,60 +403,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def main_of(job: str) -> None:
     """Run ``patternlake run <job>`` with the process' arguments: for ``python -m patternlake.jobs.<job>``."""
     main(["run", job, *sys.argv[1:]])
-
-
-def _code(arguments: list[str]) -> int:
-    try:
-        result = typer.main.get_command(app).main(arguments, prog_name="patternlake", standalone_mode=False)
-    except _UsageError as error:
-        path = "patternlake" if error.ctx is None else error.ctx.command_path
-        typer.echo(f"{error.format_message().rstrip('.')}; see {path} --help", err=True)
-        return 2
-    except BrokenPipeError:
-        # Whoever read standard output has enough; what Python still holds goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return result if isinstance(result, int) else 0
-
-
-@contextmanager
-def _failing(verbose: bool) -> Iterator[Console]:
-    """Turn errors into text on standard error and exit code 1; give the console that writes there."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    package = logging.getLogger("patternlake")
-    handler = _ConsoleHandler(console)
-    level = package.level
-    package.addHandler(handler)
-    package.setLevel(logging.INFO if verbose else logging.WARNING)
-    try:
-        yield console
-    except KeyboardInterrupt:
-        typer.echo("interrupted; nothing half-done is seen, run it again to go on", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        if verbose:
-            traceback.print_exception(error)
-        typer.echo(message(error), err=True)
-        raise typer.Exit(1) from None
-    finally:
-        package.removeHandler(handler)
-        package.setLevel(level)
-
-
-class _ConsoleHandler(logging.Handler):
-    """Writes the package's log above a progress line that is being shown."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__()
-        self._console = console
-
-    def emit(self, record: logging.LogRecord) -> None:
-        told = f"{record.levelname.lower()}: {record.getMessage()}"
-        self._console.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
 def _round(

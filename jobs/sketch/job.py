@@ -32,7 +32,7 @@ from patternlake.jobs import few
 from patternlake.jobs.configuration.file import SketchConfiguration
 from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
-from patternlake.jobs.sketch.planning import Sparse, first_plan, next_sizes, tokens
+from patternlake.jobs.sketch.planning import SAMPLE_EVENTS, Sparse, first_plan, next_sizes, tokens
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.sketch.batch import ROW_SCHEMA, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.sizing.sizes import Sizing
@@ -103,7 +103,7 @@ def _first_sizing(
     if plans and last is not None and (last.source_to or 0) >= plans[0].sizing.segment_events:
         return None
     return first_plan(
-        EventsReader(db).published(stream),
+        _sample(db, stream, configuration.keyed),
         configuration,
         _expected(configuration, expected, stream.source_to),
         _expressions(stream),
@@ -302,6 +302,15 @@ class _Builder:
         for row in rows:
             by_segment.setdefault(row["segment"], {})[row["level"]] = row["mean"]
         return sorted(by_segment.items())
+
+
+def _sample(db: Database, stream: Publication, keyed: bool) -> pa.Table:
+    """The first events of a stream in their order, as `first_plan` takes them."""
+    last = min(stream.source_to, SAMPLE_EVENTS)
+    if db.direct is not None and few.few_events(db, last):
+        return _events_read(db.direct, few.of_stream(stream, 1, last), keyed).sort_by("position")
+    events = EventsReader(db).between(stream, 1, last)
+    return events.select("position", "key", tokens()).toArrow().sort_by("position")
 
 
 def _events_read(reader: StateReader, where: Sequence[Condition], keyed: bool) -> pa.Table:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from patternlake.jobs.configuration.file import SketchConfiguration
@@ -91,14 +91,15 @@ def next_sizes(
 
 
 def first_plan(
-    events: DataFrame, configuration: SketchConfiguration, expected_events: int, expressions: int, height: int | None
+    sample: pa.Table, configuration: SketchConfiguration, expected_events: int, expressions: int, height: int | None
 ) -> Sizing:
     """Fit the first plan to the events of the first segment.
 
     Parameters
     ----------
-    events
-        The stream's events; only the first `SAMPLE_EVENTS` are read.
+    sample
+        The stream's first events in their order, `SAMPLE_EVENTS` at most: ``position``, ``tokens`` and, of a keyed
+        sketch, ``key``.
     configuration
         The sketch's section.
     expected_events
@@ -113,9 +114,6 @@ def first_plan(
     SizingError
         The memory does not allow the wanted rate.
     """
-    sample = (events.where(F.col("position") <= SAMPLE_EVENTS).select("position", "key", tokens()).toArrow()).sort_by(
-        "position"
-    )
     chosen = _fitted(sample, configuration, expected_events, expressions, height or configuration.levels)
     first = sample.slice(0, chosen.segment_events)
     fitted = _fitted(first, configuration, expected_events, expressions, chosen.height)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from sql.small_tables import asked
 
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.stream_names import candidates
@@ -53,7 +54,7 @@ class Lake:
         return ingest(self.db, self.name, self.configuration(**changes), rebuild=rebuild)
 
     def rows(self, view: str) -> DataFrame:
-        return self.spark.table(self.db.view(view)).where(f"stream = '{self.name}'")
+        return asked(self.db, f"SELECT * FROM {self.db.name}.{view} WHERE stream = '{self.name}'")
 
     def events(self, *columns: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.rows("events").orderBy("position").selectExpr(*columns).collect()]

@@ -22,6 +22,7 @@ from naive.sketch_tree import Event, Node, tree
 from pyspark.errors import PySparkException
 from sql.empty_database import lay
 from sql.published_events import NAME, TIME, E, moment, plain, publish
+from sql.small_tables import asked
 
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
@@ -191,7 +192,7 @@ class SketchLake:
         return self.streams[name]
 
     def rows(self, sql: str) -> list[Row]:
-        return self.spark.sql(sql).collect()
+        return asked(self.db, sql).collect()
 
     def ask(self, calls: Sequence[str]) -> list[list[Row]]:
         """The rows of each call, a few calls at a time."""

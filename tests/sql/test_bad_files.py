@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sql.empty_database import opened
+from sql.empty_database import common
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
@@ -24,7 +24,7 @@ TYPES = "cast(at AS string) AS at, cast(what AS string) AS what, cast(who AS str
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return opened(spark, "bad_files", tmp_path_factory.mktemp("lake"))
+    return common(spark, tmp_path_factory)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from sql.empty_database import opened
+from sql.empty_database import common
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return opened(spark, "ingest_events", tmp_path_factory.mktemp("lake"))
+    return common(spark, tmp_path_factory)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sql.empty_database import opened
+from sql.empty_database import common
 
 from patternlake.delta_tables.database import Database
 from patternlake.udfs.errors import ConfigurationError, SourceError
@@ -29,7 +29,7 @@ XES = """<?xml version="1.0" encoding="UTF-8"?>
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return opened(spark, "ingest_sources", tmp_path_factory.mktemp("lake"))
+    return common(spark, tmp_path_factory)
 
 
 @pytest.fixture

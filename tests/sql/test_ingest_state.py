@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sql.empty_database import opened
+from sql.empty_database import common
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return opened(spark, "ingest_state", tmp_path_factory.mktemp("lake"))
+    return common(spark, tmp_path_factory)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sql.empty_database import opened
+from sql.empty_database import common
 
 from patternlake.delta_tables.database import Database
 from patternlake.udfs.errors import StateError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return opened(spark, "ingest_steps", tmp_path_factory.mktemp("lake"))
+    return common(spark, tmp_path_factory)
 
 
 def test_steps_are_taken_or_turned_down_whole(db: Database, tmp_path: Path) -> None:

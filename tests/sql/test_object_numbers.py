@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sql.empty_database import opened
 from sql.sketch_lake import E
-from sql.trend_lake import TrendLake
+from sql.trend_lake import shared
 
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.batches import Batch
@@ -107,7 +107,7 @@ def test_a_rebuilt_query_on_another_stream_is_seen_there_alone(lake: Database) -
 def test_twins_of_streams_and_of_trend_queries_answer_apart(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    lake = TrendLake(spark, tmp_path_factory.mktemp("twins"))
+    lake = shared(spark, tmp_path_factory)
     queries = {TWINS[0]: "PATTERN a+", TWINS[1]: "PATTERN b+"}
     stream = lake.stream(TWINS[0], queries, [E(1, "a"), E(2, "a"), E(3, "b"), E(4, "b")])
     assert lake.trends(TWINS[0]) == [(1, 2)]
@@ -131,7 +131,7 @@ def test_twins_of_streams_and_of_trend_queries_answer_apart(
 def test_a_database_of_version_3_keeps_its_numbers(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    database = open_database(spark, "state_version_3", str(tmp_path / "version_3"))
+    database = opened(spark, "state_version_3", str(tmp_path / "version_3"))
     name = database.log
     for job, object, stream in (
         ("ingest", "s", "s"),
@@ -145,7 +145,7 @@ def test_a_database_of_version_3_keeps_its_numbers(
         spark.sql(f"ALTER TABLE {name(table)} DROP COLUMN object_id")
     spark.sql(f"DELETE FROM {name('object_numbers')}")
     spark.sql(f"ALTER TABLE {name(migrations.CARRIER)} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '3')")
-    open_database(spark, database.name, database.location)
+    database = open_database(spark, database.name, database.location)
     (s,), (t,) = candidates("s")[:1], candidates("t")[:1]
     for table in ("publications", "intents"):
         found = {row["object"]: row.object_id for row in database.table(table).collect()}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sql.empty_database import opened
+from sql.empty_database import common
 
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.database import Database
@@ -23,7 +23,7 @@ ID = {"event_id": "x", "allowed_lateness": "1 day"}
 
 @pytest.fixture(scope="module")
 def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return opened(spark, "repeats", tmp_path_factory.mktemp("lake"))
+    return common(spark, tmp_path_factory)
 
 
 @pytest.fixture

@@ -12,13 +12,15 @@ import pytest
 from delta.exceptions import ConcurrentAppendException, ConcurrentTransactionException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from sql.empty_database import opened
+from sql.empty_database import common
+from sql.small_tables import asked
 
 from patternlake.delta_tables import stream_names, writes
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
+from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.registration import register
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.delta_tables.tables.intents import TABLE as INTENTS
@@ -31,7 +33,7 @@ _NAMES = (f"stream{number}" for number in itertools.count())
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return opened(spark, "state_batches", tmp_path_factory.mktemp("batches"))
+    return common(spark, tmp_path_factory)
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def _statistics(batch: Batch, name: str = "a", events: int = 3) -> DataFrame:
 
 
 def _seen(lake: Database, name: str) -> list[tuple[str, int]]:
-    rows = lake.spark.table(lake.view("event_statistics")).where(F.col("stream") == F.lit(name))
+    rows = asked(lake, f"SELECT * FROM {lake.name}.event_statistics WHERE stream = {literal(name)}")
     return sorted((row["name"], row["events"]) for row in rows.collect())
 
 

@@ -12,6 +12,7 @@ import yaml
 from sql.empty_database import lay
 from sql.published_events import KEY, NAME, TIME, E, moment, plain, publish
 from sql.sketch_lake import call
+from sql.small_tables import asked
 
 import patternlake
 from patternlake.delta_tables.opening import open_database
@@ -118,7 +119,7 @@ class TrendLake:
         return made
 
     def rows(self, sql: str) -> list[Row]:
-        return self.spark.sql(sql).collect()
+        return asked(self.db, sql).collect()
 
     def as_text(self, query: str) -> dict[str, Any]:
         """The arguments that ask a configured query as a text."""
