@@ -1,6 +1,10 @@
 """Tables 5.1 and 5.2 of the thesis (Baltus 2021): sequences in logs of processes, beside an index of pairs of names.
 
-    python -m benchmarks.process_logs [--quick] [--queries N]
+    python -m benchmarks.process_logs [--quick] [--queries N] [--log 2020|2017 …] [--length N …] [--lake FOLDER]
+        [--no-pairs]
+
+With a lake, what is built stays in that folder, and only what is not there is built: queries of some lengths can be
+asked at a time.
 
 **Logs**: generated twins of those of the BPI challenges 2020 and 2017, of the same shape: 36,796 events of 19 names in
 traces of 5.3 events, 1,202,267 of 26 in traces of 38. A process is a random Markov chain over the names, with a start
@@ -25,8 +29,10 @@ functions remember is dropped before each. Bytes are those of files.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -143,7 +149,7 @@ def queries(events: pd.DataFrame, count: int, seed: int) -> Iterator[list[list[s
 
 def written(events: pd.DataFrame, folder: Path) -> None:
     """The events as a Parquet file that `ingest` reads."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     columns = {
         "at": pa.array(events["at"].to_numpy(), pa.int64()).cast(pa.timestamp("us", "UTC")),
         "name": pa.array(events["name"]),
@@ -197,17 +203,34 @@ def ways(names: list[str]) -> dict[str, str]:
     }
 
 
-def measure(log: Log, count: int) -> None:
+def measure(log: Log, count: int, lengths: Sequence[int], lake: Path | None, pairs: bool) -> None:
     """Build, ask, and print a table like the thesis'."""
+    name = f"process_log_{log.events}"
+    with new_folder(name) if lake is None else nullcontext(lake / name) as folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        _measured(log, count, lengths, folder, pairs)
+
+
+def _measured(log: Log, count: int, lengths: Sequence[int], folder: Path, pairs: bool) -> None:
     events = twin(log)
-    with new_folder(f"process_log_{log.events}") as folder, spark_session(folder) as spark:
+    with spark_session(folder) as spark:
         spark.conf.set("spark.patternlake.exactWhenFew", "false")
-        written(events, folder / "source")
         loaded = configuration(folder, log.events)
-        build = {job: _timed(lambda job=job: patternlake.run(spark, loaded, job)) for job in ("ingest", "sketch")}  # type: ignore[misc]
-        spark.table("events_log").selectExpr("key AS trace", "name", "position").createOrReplaceTempView("log")
-        build["pairs"] = _timed(lambda: _write_pairs(spark, folder / "pairs"))
-        spark.read.format("delta").load(str(folder / "pairs")).createOrReplaceTempView("pairs")
+        steps: dict[str, Callable[[], object]] = {
+            "source": lambda: written(events, folder / "source"),
+            "ingest": partial(patternlake.run, spark, loaded, "ingest"),
+            "sketch": partial(patternlake.run, spark, loaded, "sketch"),
+            "pairs": lambda: _write_pairs(spark, folder / "pairs"),
+        }
+        if not pairs:
+            del steps["pairs"]
+        build = {}
+        for step, action in steps.items():
+            if not (done := folder / f"{step}.done").exists():
+                build[step] = seconds(action, step)
+                done.touch()
+        if pairs:
+            spark.read.format("delta").load(str(folder / "pairs")).createOrReplaceTempView("pairs")
         sizes = {
             "events": size_of(folder / "state" / TABLES["events"].log),
             "sketch": size_of(folder / "state" / TABLES["sketch_nodes"].log),
@@ -215,27 +238,31 @@ def measure(log: Log, count: int) -> None:
         }
         traces = events["trace"].nunique()
         title = f"twin of {log.name}: {len(events):,} events, {events['name'].nunique()} names, {traces:,} traces"
-        made = ", ".join(f"{name} {taken:.1f} s" for name, taken in build.items())
+        made = ", ".join(f"{name} {taken:.1f} s" for name, taken in build.items()) or "before"
         held = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items())
         print(f"{title}\nbuilt: {made}\nfiles: {held}", flush=True)
-        _print_times(spark, title, list(queries(events, count, log.seed)))
+        asked = dict(zip(LENGTHS, queries(events, count, log.seed), strict=True))
+        _print_times(spark, title, {length: asked[length] for length in lengths}, pairs)
 
 
 def _write_pairs(spark: SparkSession, path: Path) -> None:
-    spark.sql(PAIRS).write.format("delta").partitionBy("a", "b").save(str(path))
+    spark.table("events_log").selectExpr("key AS trace", "name", "position").createOrReplaceTempView("log")
+    spark.sql(PAIRS).write.format("delta").mode("overwrite").partitionBy("a", "b").save(str(path))
 
 
-def _print_times(spark: SparkSession, title: str, asked: list[list[list[str]]]) -> None:
-    names = list(ways(["a", "b"]))
+def _print_times(spark: SparkSession, title: str, asked: Mapping[int, list[list[str]]], pairs: bool) -> None:
+    names = [name for name in ways(["a", "b"]) if pairs or name != "pairs"]
     table = Table(title=f"{title}: mean seconds (rows) of a query")
     for column in ("length", *names):
         table.add_column(column, justify="right")
-    for length, some in zip(LENGTHS, asked, strict=True):
+    for length, some in asked.items():
         taken: dict[str, list[float]] = {name: [] for name in names}
         rows: dict[str, list[int]] = {name: [] for name in names}
         for turn in range(2):
             for query in some:
                 for name, text in ways(query).items():
+                    if name not in names:
+                        continue
                     start = time.perf_counter()
                     (row,) = ask(spark, text)
                     if turn:
@@ -245,21 +272,22 @@ def _print_times(spark: SparkSession, title: str, asked: list[list[list[str]]]) 
     console().print(table)
 
 
-def _timed(action: Callable[[], object]) -> float:
-    return seconds(action)
-
-
 def main(
     quick: Annotated[
         bool, typer.Option("--quick", help="a tenth of the small log, two queries of each length")
     ] = False,
     queries_: Annotated[int, typer.Option("--queries", help="of each length")] = 15,
+    which: Annotated[list[int] | None, typer.Option("--log", help="2020 or 2017; both by default")] = None,
+    length: Annotated[list[int] | None, typer.Option("--length", help="2 to 8; all by default")] = None,
+    lake: Annotated[Path | None, typer.Option("--lake", help="a folder that keeps what is built")] = None,
+    pairs: Annotated[bool, typer.Option(help="whether pairs are built and asked")] = True,
 ) -> None:
     """Print the tables."""
     small = LOGS[0]
     logs = (Log(small.name, small.events // 10, small.names, small.per_trace, small.seed),) if quick else LOGS
     for log in logs:
-        measure(log, 2 if quick else queries_)
+        if not which or log.seed in which:
+            measure(log, 2 if quick else queries_, length or LENGTHS, lake, pairs)
 
 
 if __name__ == "__main__":
