@@ -105,7 +105,7 @@ def read_events(kind: str, path: Path) -> Events:
     # As Spark hands texts over: each event's own, in Arrow.
     columns = {name: typed_column(side, "string") for name, side in (("src", src), ("dest", dest))}
     given = events(np.zeros(len(src)))
-    return Events(given.positions, given.times, given.keys, given.names, ["check"], columns)
+    return Events(given.positions, given.times, given.names, ["check"], columns, given.keys)
 
 
 def count_prices(prices: np.ndarray, ratio: float, margin: float = 0.0) -> int:

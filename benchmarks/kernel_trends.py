@@ -63,7 +63,7 @@ def checks(n: int) -> Events:
     known = np.ones(n, np.bool_)
     columns = {side: Column(names[rng.integers(0, n // 4, n)], known, "string") for side in ("src", "dest")}
     given = events(np.zeros(n))
-    return Events(given.positions, given.times, given.keys, given.names, ["check"], columns)
+    return Events(given.positions, given.times, given.names, ["check"], columns, given.keys)
 
 
 def uniform(n: int) -> np.ndarray:

@@ -103,7 +103,7 @@ def _kernels(amounts: NDArray[np.float64], events: int) -> dict[str, Any]:
     """The same answers from arrays, on one core, without Spark."""
     columns = {"amount": Column(amounts, np.ones(events, np.bool_), "double")}
     numbers = np.arange(events, dtype=np.int64)
-    given = Events(numbers + 1, (numbers + _START) * 1_000_000, numbers * 0, numbers * 0, ["e"], columns)
+    given = Events(numbers + 1, (numbers + _START) * 1_000_000, numbers * 0, ["e"], columns, numbers * 0)
     asked = compile_query(parse(STOCK), Scope(attributes={"amount": "double"}))
     taken: dict[str, float] = {}
     found: list[Trends] = []

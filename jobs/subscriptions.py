@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.udfs.errors import ConfigurationError
-from patternlake.udfs.machines.events import EVENT_COLUMNS
+from patternlake.udfs.event_arrays import EVENT_COLUMNS
 from patternlake.udfs.machines.from_config import Group, columns_read, groups_of
 
 Entries = Mapping[str, Mapping[str, Any]]

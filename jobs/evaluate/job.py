@@ -29,7 +29,7 @@ from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.machines.events import EVENT_COLUMNS
+from patternlake.udfs.event_arrays import EVENT_COLUMNS
 from patternlake.udfs.machines.forecasts.trials import BINS, TRIAL_SCHEMA, Trials, told_by, verdicts
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.state import totals_of

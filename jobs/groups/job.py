@@ -27,8 +27,8 @@ from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
+from patternlake.udfs.event_arrays import EVENT_COLUMNS
 from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
-from patternlake.udfs.groups.events import COLUMNS
 from patternlake.udfs.groups.from_config import query_of, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.language.query.names import key_word
@@ -176,7 +176,7 @@ class _Builder:
             if not few.few_bytes(db, STATES, where):
                 return None
             states = reader.rows(STATES, ("part", STATE), where)
-        new = reader.rows("events", COLUMNS, few.of_stream(self.stream, batch.source_from + 1, batch.source_to))
+        new = reader.rows("events", EVENT_COLUMNS, few.of_stream(self.stream, batch.source_from + 1, batch.source_to))
         new = new.append_column("part", parts(new, columns))
         rows = few.in_partition_order(new, states, ("step", "position"))
         if STATE not in rows.column_names:
@@ -189,7 +189,7 @@ class _Builder:
         configuration = dict(self.batch.configuration)
         part = F.array(*map(self._value, self.query.partition or ("key",))).cast("array<string>")
         events = EventsReader(self.db).published(self.stream).where(F.col("position") > self.batch.source_from)
-        rows = events.select(part.alias("part"), F.lit(None).cast("binary").alias(STATE), *COLUMNS)
+        rows = events.select(part.alias("part"), F.lit(None).cast("binary").alias(STATE), *EVENT_COLUMNS)
         if self.last is not None:
             states = GroupStateReader(self.db).states(self.last)
             advanced = rows.select("part").distinct().withColumnRenamed("part", "advanced")

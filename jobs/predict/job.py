@@ -38,8 +38,8 @@ from patternlake.jobs.predict.found import FOUND_SCHEMA, INSTANCES, Found, Found
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
+from patternlake.udfs.event_arrays import EVENT_COLUMNS
 from patternlake.udfs.machines.batch import Batches
-from patternlake.udfs.machines.events import EVENT_COLUMNS
 from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document, from_document, together
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.request import COUNTING

@@ -83,6 +83,9 @@ def test_what_a_call_observes_plans_the_next_one_in_this_session_and_in_others(l
     assert plan(lake, stream) == GUESSED
     found = count(lake, stream)
     assert plan(lake, stream) == LEARNED
+    text = call("explain_pattern", stream.name, SKEWED)
+    lines = [row[0] for row in lake.rows(f"SELECT plan FROM {text} WHERE plan LIKE 'seen: %'")]
+    assert [line.split(" holds in ")[0] for line in lines] == ["seen: A.s = B.s", "seen: B.x < C.x"]
     assert count(lake, stream, max_matches=10_000) == found
     assert told(lake, stream) == []  # nobody has waited for a write
     lake_of(lake.spark).learned.write()

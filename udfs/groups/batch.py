@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.groups.events import COLUMNS, read
+from patternlake.udfs.event_arrays import EVENT_COLUMNS
+from patternlake.udfs.groups.events import read
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.state import (
     FIXED,
@@ -70,7 +71,7 @@ class Batches:
         Parameters
         ----------
         given
-            ``part``, ``state`` and `events.COLUMNS`, in the order of (part, step): of each partition, first a row
+            ``part``, ``state`` and `EVENT_COLUMNS`, in the order of (part, step): of each partition, first a row
             with what was remembered of it, if anything was, then its new events, whose state is NULL.
 
         Yields
@@ -93,7 +94,7 @@ class Batches:
         is_state = pc.is_valid(columns[STATE]).to_numpy(zero_copy_only=False)
         state = from_bytes(keys[is_state], columns[STATE].filter(pa.array(is_state)).to_pylist())
         events = pa.array(~is_state)
-        new = read(self.groups.query, self.types, {name: columns[name].filter(events) for name in COLUMNS})
+        new = read(self.groups.query, self.types, {name: columns[name].filter(events) for name in EVENT_COLUMNS})
         state, closed = self.groups.advance(state, keys[~is_state], new.steps, new.classes, new.probabilities)
         _, first = np.unique(keys, return_index=True)
         parts = columns["part"].take(pa.array(first))

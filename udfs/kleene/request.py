@@ -12,7 +12,7 @@ from patternlake.udfs.arguments import check_bounds, check_key, given, stream_co
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.plans.costs import Statistics
-from patternlake.udfs.kleene.plans.judged_conditions import shares_of
+from patternlake.udfs.kleene.plans.judged_conditions import seen_texts, shares_of
 from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained, planned
 from patternlake.udfs.kleene.plans.replanning import Replanning
@@ -191,7 +191,8 @@ def explain(
 
     `work` is what matching along that plan did, where it was measured.
 
-    A name of the pattern that never occurred has a line of its own behind the first.
+    A name of the pattern that never occurred has a line of its own behind the first, a condition that earlier runs saw
+    one behind all others.
 
     Raises
     ------
@@ -201,7 +202,14 @@ def explain(
     check = _checked(arguments, publication, known)
     head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts, observed)), work)
     unseen = unseen_names(check.pattern.asked_names, [row["name"] for row in counts])
-    return [head, *(PlanLine(f"  {unseen_text(name, nearest)}", None, None) for name, nearest in unseen), *steps]
+    told = [f"  {unseen_text(name, nearest)}" for name, nearest in unseen]
+    seen = [] if observed is None else seen_texts(check.pattern, observed)
+    return [
+        head,
+        *(PlanLine(text, None, None) for text in told),
+        *steps,
+        *(PlanLine(text, None, None) for text in seen),
+    ]
 
 
 @lru_cache(maxsize=64)
@@ -242,11 +250,18 @@ class _Compiled:
 
 def _compiled(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -> _Compiled:
     types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
-    scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=configuration["key"])
     policy = given(arguments, "policy", "skip_till_any")
     check_arguments(policy, given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES))
-    pattern = compile_pattern(parse(arguments["pattern"]), scope, policy=policy)
-    return _Compiled(pattern, types, policy)
+    parameters = dict(arguments.get("params") or {})
+    asked = json.dumps([arguments["pattern"], types, parameters, configuration["key"], policy])
+    return _Compiled(_pattern_of(asked), types, policy)
+
+
+@lru_cache(maxsize=64)
+def _pattern_of(asked: str) -> KleenePattern:
+    """The pattern of a text, the types of attributes, parameters, the key's column and a policy."""
+    text, types, parameters, key, policy = json.loads(asked)
+    return compile_pattern(parse(text), Scope(attributes=types, parameters=parameters, key=key), policy=policy)
 
 
 def _checked(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> _Compiled:

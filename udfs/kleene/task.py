@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.event_arrays import event_arrays, integers, micros
 from patternlake.udfs.kleene.events import BoolArray, Events
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.kernels.bindings import Matches
@@ -19,7 +19,6 @@ from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows, value_texts
 from patternlake.udfs.kleene.work import Work, work_rows
-from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.partitions import partitions
 
@@ -88,9 +87,7 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
     codes, shown = partitions(rows["part"], len(request.pattern.partition))
     if not request.pattern.partition:
         shown = [request.key]
-    times = pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
-    positions = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
-    order = np.lexsort((positions, times, codes))
+    order = np.lexsort((integers(rows["position"]), micros(rows["time"]), codes))
     taken = pa.array(order)
     return Portion({name: column.take(taken) for name, column in rows.items()}, codes[order], shown)
 
@@ -160,15 +157,9 @@ class Portion:
         """The events of partitions `first` to `last` (exclusive)."""
         begin, end = int(self.offsets[first]), int(self.offsets[last])
         rows = {name: column.slice(begin, end - begin) for name, column in self.rows.items()}
-        names = rows["name"].dictionary_encode()
+        read = event_arrays(rows, request.pattern.columns, request.types)
         return Events(
-            keys=self.codes[begin:end],
-            times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
-            positions=rows["position"].to_numpy(zero_copy_only=False).astype(np.int64),
-            names=names.indices.to_numpy(zero_copy_only=False).astype(np.int64),
-            vocabulary=names.dictionary.to_pylist(),
-            columns=event_columns(rows, request.pattern.columns - {"name"}, request.types),
-            ordinals=rows["rank"].to_numpy(zero_copy_only=False).astype(np.int64) if "rank" in rows else None,
+            **vars(read), keys=self.codes[begin:end], ordinals=integers(rows["rank"]) if "rank" in rows else None
         )
 
 

@@ -8,62 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.event_arrays import EventArrays, IntArray, event_arrays
 from patternlake.udfs.language.predicate.columns import Column
-from patternlake.udfs.language.predicate.event_columns import event_columns
 from patternlake.udfs.trends.query import TrendQuery
 
-IntArray = NDArray[np.int64]
 Partition = tuple[str | None, ...]
 """The values of the PARTITION BY columns, as text; without PARTITION BY an empty tuple."""
 
 
 @dataclass(frozen=True)
-class Events:
+class Events(EventArrays):
     """Events of a stream, in any order.
 
     Attributes
     ----------
-    positions, times
-        int64[n]; times in microseconds since the epoch.
     keys
         int64[n]: code of the partition that PARTITION BY puts each event in, 0 for all without; NULL has a code too.
-    names, vocabulary
-        int64[n] codes of event names (-1: NULL), and the names that they stand for.
-    columns
-        What predicates read, by column name (`TrendQuery.columns`); ``position``, ``time`` and ``name`` may be left
-        out.
     """
 
-    positions: IntArray
-    times: IntArray
     keys: IntArray
-    names: IntArray
-    vocabulary: Sequence[str]
-    columns: Mapping[str, Column]
-
-    def column(self, name: str) -> Column:
-        """A column by name.
-
-        Raises
-        ------
-        ArgumentError
-            It was not given.
-        """
-        if name in self.columns:
-            return self.columns[name]
-        known = np.ones(len(self.positions), np.bool_)
-        if name == "position":
-            return Column(self.positions, known, "bigint")
-        if name == "time":
-            return Column(self.times, known, "timestamp")
-        if name == "name":
-            words = np.array([*self.vocabulary, ""], object)
-            return Column(words[self.names], self.names >= 0, "string")
-        raise ArgumentError(f"column {name!r} of the events is needed; given are {', '.join(self.columns) or 'none'}")
 
 
 def event_columns_read(query: TrendQuery) -> list[str]:
@@ -94,34 +58,16 @@ def events_of(
     list of Partition
         The partitions, ascending, NULL first.
     """
-    names = rows["name"].dictionary_encode()
-    columns = event_columns(rows, query.columns - {"name"}, types)
-    codes, partitions = _partitions(query, rows, columns)
-    events = Events(
-        positions=rows["position"].to_numpy(zero_copy_only=False).astype(np.int64),
-        times=micros(rows["time"]),
-        keys=codes,
-        names=names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64),
-        vocabulary=names.dictionary.to_pylist(),
-        columns=columns,
-    )
-    return events, partitions
+    events = event_arrays(rows, query.columns, types)
+    codes, partitions = _partitions(query, rows, events)
+    return Events(**vars(events), keys=codes), partitions
 
 
 def _partitions(
-    query: TrendQuery, rows: Mapping[str, pa.Array], columns: Mapping[str, Column]
+    query: TrendQuery, rows: Mapping[str, pa.Array], events: EventArrays
 ) -> tuple[IntArray, list[Partition]]:
-    texts = []
-    for name in query.partition:
-        if name in ("key", "name"):
-            texts.append(rows[name])
-        elif name == "position":
-            texts.append(rows[name].cast(pa.string()))
-        elif name == "time":
-            texts.append(as_texts(Column(micros(rows["time"]), np.ones(len(rows["time"]), np.bool_), "timestamp")))
-        else:
-            texts.append(as_texts(columns[name]))
-    return coded(texts, len(rows["position"]))
+    texts = [rows[name] if name in ("key", "name") else as_texts(events.column(name)) for name in query.partition]
+    return coded(texts, len(events.positions))
 
 
 def coded(columns: Sequence[pa.Array], size: int) -> tuple[IntArray, list[Partition]]:
@@ -141,11 +87,6 @@ def coded(columns: Sequence[pa.Array], size: int) -> tuple[IntArray, list[Partit
     _, first = np.unique(code, return_index=True)
     taken = [column.take(pa.array(first)).to_pylist() for column in columns]
     return code, list(zip(*taken, strict=True))
-
-
-def micros(time: pa.Array) -> IntArray:
-    """Moments as microseconds since the epoch."""
-    return np.asarray(pc.cast(time, pa.int64()).to_numpy(zero_copy_only=False), np.int64)
 
 
 def as_texts(column: Column) -> pa.Array:

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.event_arrays import micros
 from patternlake.udfs.language.predicate.columns import Column, text_column
 from patternlake.udfs.language.predicate.scopes import Scope, column_type
-from patternlake.udfs.trends.events import Partition, as_texts, coded, events_of, micros
+from patternlake.udfs.trends.events import Partition, as_texts, coded, events_of
 from patternlake.udfs.trends.kernels.vertices import Vertices, joined, vertices_of
 from patternlake.udfs.trends.query import TrendQuery
 

@@ -167,6 +167,19 @@ def test_of_few_judgements_nothing_is_concluded() -> None:
     assert shares_of(pattern, lambda _: None) == {}
 
 
+def test_a_call_that_is_asked_again_has_the_same_text_though_shares_shift_a_little() -> None:
+    events = [Event(n, n * 1000, "AB"[n % 2], {}) for n in range(1, 1001)]
+    call = {"stream": "s", "pattern": "A ; B WHERE A.x < B.x WITHIN 2 EVENTS"}
+
+    def text(held: float) -> str:
+        seen = {JudgedCondition("A.x < B.x", ""): Observation(1000, held, 0)}
+        found = request.check_request(call, publication(), ["s"], counts(events), factor=10, observed=seen.get)
+        return str(found["text"])
+
+    assert text(123) == text(123.4)
+    assert text(123) != text(150)
+
+
 def plan_by(text: str, events: list[Event], seen: Mapping[JudgedCondition, Observation]) -> str:
     call = {"stream": "s", "pattern": text}
     found = request.check_request(call, publication(), ["s"], counts(events), observed=seen.get)
@@ -194,6 +207,19 @@ def test_a_filter_is_expected_to_hold_as_often_as_it_did() -> None:
         lines = request.explain(call, publication(), ["s"], counts(events), observed=known.get)
         (line,) = [each for each in lines if each.text.strip().startswith("A where")]
         assert line.rows == pytest.approx(events_of_a)
+
+
+def test_a_plan_says_which_shares_were_seen() -> None:
+    events = [Event(n, n * 1000, "AB"[n % 2], {}) for n in range(1, 1001)]
+    call = {"stream": "s", "pattern": "A AS p ; B WHERE p.x < B.x AND p.s = B.s AND p.n = B.n WITHIN 2 EVENTS"}
+    seen = {
+        JudgedCondition("A.x < B.x", ""): Observation(12_345.6, 4000, 0),
+        JudgedCondition("A.s = B.s", ""): Observation(LEAST_JUDGED - 1, 1, 0),
+    }
+    lines = [line.text for line in request.explain(call, publication(), ["s"], counts(events), observed=seen.get)]
+    assert [text for text in lines if text.startswith("seen")] == ["seen: p.x < B.x holds in 0.324 of 12,346"]
+    unknown = request.explain(call, publication(), ["s"], counts(events))
+    assert [line.text for line in unknown] == lines[:-1]
 
 
 @settings(max_examples=200)

@@ -104,10 +104,10 @@ def test_vertices_do_not_depend_on_how_events_are_dealt_out(rng: random.Random) 
         some = type(given_events)(
             given_events.positions[rows],
             given_events.times[rows],
-            given_events.keys[rows],
             given_events.names[rows],
             given_events.vocabulary,
             columns,
+            given_events.keys[rows],
         )
         parts.append(vertices_of(question, some))
     merged = joined(parts)

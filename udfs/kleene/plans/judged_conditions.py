@@ -36,10 +36,23 @@ def judged_conditions(pattern: KleenePattern) -> dict[str, JudgedCondition]:
 
 
 def shares_of(pattern: KleenePattern, seen: Seen) -> dict[str, float]:
-    """What earlier runs saw of the conditions of a pattern, for `Statistics.selectivities`."""
+    """What earlier runs saw of the conditions of a pattern, for `Statistics.selectivities`; to two digits.
+
+    No plan needs more, and a request that is asked again has the same text, though each run shifts shares a little.
+    """
     found = {text: seen(condition) for text, condition in judged_conditions(pattern).items()}
     shares = {text: None if one is None else one.share for text, one in found.items()}
-    return {text: share for text, share in shares.items() if share is not None}
+    return {text: float(f"{share:.2g}") for text, share in shares.items() if share is not None}
+
+
+def seen_texts(pattern: KleenePattern, seen: Seen) -> list[str]:
+    """What earlier runs saw, in words, of the conditions whose shares are taken from it."""
+    found = ((text, seen(condition)) for text, condition in judged_conditions(pattern).items())
+    return [
+        f"seen: {text} holds in {one.share:.3g} of {one.judged:,.0f}"
+        for text, one in found
+        if one is not None and one.share is not None
+    ]
 
 
 def observed_in(pattern: KleenePattern, work: Work) -> dict[JudgedCondition, tuple[int, int]]:
