@@ -227,7 +227,8 @@ class Batch:
         ConcurrentRunError
             Another run has published the batch, or writes the same rows at the same moment.
         """
-        phases.at(f"writing {table}")
+        # Tasks that read for themselves are told of to Spark as parts, not as what they read.
+        phases.at(f"writing {table}", unit="parts" if isinstance(rows, TaskRows) else phases.ROWS)
         name = self.database.log(table)
         application = _application(table, self.job, self.object, part)
         try:

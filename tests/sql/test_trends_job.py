@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from naive.trend_cases import ATTRIBUTES, random_events, random_query
@@ -121,6 +121,14 @@ def dying(writes: int) -> Iterator[None]:
         append(batch, table, rows, part)
         done.append(table)
 
+    publish = Batch.publish
+
+    def ends(batch: Batch, **given: Any) -> Any:
+        if len(done) == writes:
+            raise RuntimeError("died")
+        return publish(batch, **given)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Batch, "append", dies)
+        patch.setattr(Batch, "publish", ends)
         yield
