@@ -90,7 +90,8 @@ class FewEvents:
         columns = self.pattern.event_columns
         events = reader.rows("events", columns, self._events_read)
         events = events.append_column(_PART, parts(events, self.pattern.partition))
-        given, former = [events], None
+        given: list[pa.Table] = [events]
+        former: pa.Table | None = None
         if self._by_rows:
             given = [self._with_read_attributes(events)]
             if self.carried is not None and self.last is not None:

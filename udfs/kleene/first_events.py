@@ -91,7 +91,7 @@ def _around(request: KleeneRequest, events: Events, low: int, high: int) -> tupl
     assert within is not None
     span = events.times
     if within.counted:
-        span = np.arange(len(events)) if events.ordinals is None else events.ordinals
+        span = np.arange(len(events), dtype=np.int64) if events.ordinals is None else events.ordinals
     first = np.searchsorted(span, span[low] - within.amount, side="left")
     last = np.searchsorted(span, span[high - 1] + within.amount, side="right")
     return int(first), int(last)
