@@ -33,6 +33,7 @@ from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
 from patternlake.delta_tables.visibility import of_object
 from patternlake.udfs.errors import ConcurrentRunError, StateError
+from patternlake.udfs.partitions import same_partitions
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -343,7 +344,11 @@ class Batch:
         only: Callable[[pa.Table], NDArray[np.bool_]] | None = None,
     ) -> Callable[[str], bool]:
         """Ends rows of earlier batches without Spark, given a table's folder; tells whether they were few enough."""
-        mine = [Condition("stream_id", "=", self.stream_id), Condition("from_batch", "<=", self.batch_id - 1)]
+        mine = [
+            Condition("stream_id", "=", self.stream_id),
+            Condition("from_batch", "<=", self.batch_id - 1),
+            Condition("to_batch", "null or >", self.batch_id - 1),
+        ]
         if TABLES[table].object_column:
             mine.append(Condition(TABLES[table].object_column, "=", self.object_id))
 
@@ -538,13 +543,8 @@ def numbers(
 
 
 def _in_partitions(parts: pa.Array) -> Callable[[pa.Table], NDArray[np.bool_]]:
-    """Which rows belong to one of some partitions; NULL is a value like any other."""
-    wanted = {tuple(part) for part in parts.to_pylist()}
-
-    def belong(rows: pa.Table) -> NDArray[np.bool_]:
-        return np.array([tuple(part) in wanted for part in rows["part"].to_pylist()], np.bool_)
-
-    return belong
+    """Which rows belong to one of some partitions."""
+    return lambda rows: same_partitions(rows["part"].combine_chunks(), parts)
 
 
 def _application(table: str, job: str, object: str, part: str = "") -> str:

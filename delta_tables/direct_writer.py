@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 8
 _FIRST_PAUSE = 0.01
+_FEW_ROWS = 10_000
+"""A file of no more rows stays one when some of them are changed."""
 _OF = "partition."
 _THREADS = 8
 """Portions of rows that are made and written at once, at most: each is held in memory."""
@@ -201,6 +203,9 @@ def update(
 ) -> bool:
     """Set columns of some rows, by writing the files that hold them anew.
 
+    Rows that are changed leave a large file: what is closed would else be written again with every row that is closed
+    later.
+
     Parameters
     ----------
     folder
@@ -231,11 +236,22 @@ def update(
             return
         schema = pa.schema(table.schema().to_arrow())
         actions: list[AddAction | RemoveAction] = []
+        changed: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
         for file in candidates.to_pylist():
             rows = _rows(folder, file, schema)
             meant = _meant(rows, any_of, only)
-            if meant.any():
+            if not meant.any():
+                continue
+            if rows.num_rows <= _FEW_ROWS:
                 actions += _in_place_of(folder, [file], _changed(rows, meant, values), table, packed)
+                continue
+            actions += _in_place_of(folder, [file], rows.filter(pa.array(~meant)), table, packed)
+            apart = rows.filter(pa.array(meant))
+            apart = _changed(apart, np.ones(apart.num_rows, np.bool_), values)
+            changed.setdefault(os.path.dirname(file["path"]), []).append((file, apart))
+        for parent, pieces in changed.items():
+            together = pa.concat_tables([rows for _, rows in pieces])
+            actions += _in_place_of(folder, [], together, table, packed, parent=parent, partition=pieces[0][0])
         if actions:
             table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
 

@@ -34,8 +34,10 @@ def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     if exact in files.column_names:
         return truth(files[exact], condition)
     low, high = f"min.{condition.column}", f"max.{condition.column}"
-    if low not in files.column_names or condition.operator == "null or >":
+    if low not in files.column_names:
         return np.ones(files.num_rows, np.bool_)
+    if condition.operator == "null or >":
+        return _may_be_open(files, condition)
     least, greatest = files[low], _greatest(files[high])
     values = condition.value if condition.operator == "in" else (condition.value,)
     if not values:
@@ -52,6 +54,16 @@ def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
         return possible
     empty = pc.fill_null(pc.equal(files[nulls], files["num_records"]), False)
     return possible & ~np.asarray(empty.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _may_be_open(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
+    """The files that may hold NULL or a value above one in a column."""
+    nulls, greatest = f"null_count.{condition.column}", _greatest(files[f"max.{condition.column}"])
+    if nulls not in files.column_names or not pa.types.is_integer(greatest.type):
+        return np.ones(files.num_rows, np.bool_)  # bounds of texts may be shortened, numbers be none
+    above = pc.greater(greatest, _scalar(condition.value, greatest.type))
+    found = pc.fill_null(pc.or_kleene(pc.greater(files[nulls], 0), above), True)
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def certain(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:

@@ -34,7 +34,7 @@ from patternlake.udfs.kleene.result import MATCHES, ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, too_many
 from patternlake.udfs.partition_values import fit_here, parts
-from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.record_batches import columns_of, in_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -166,7 +166,7 @@ class KeptPattern:
             places = known.select([PART, "last_time", "last_position"]).rename_columns([PART, "time", "position"])
             given.append(places)
         schema = given[0].schema
-        return columns_of(pa.concat_tables([_as(rows, schema) for rows in given]))
+        return columns_of(pa.concat_tables([in_schema(rows, schema) for rows in given]))
 
     def _of_key(self, rows: pa.Table) -> pa.Table:
         key = self.arguments["key"]
@@ -206,16 +206,6 @@ class KeptPattern:
         found = tasks.dealt(given, high - low + 1, task, _SCHEMA)
         every = known.withColumn("final", F.lit(True)).select(*MATCHES.names).unionByName(found)
         return _numbered(every, parse_request(text))
-
-
-def _as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with these columns, NULL where they have none."""
-    count = rows.num_rows
-    columns = [
-        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(count, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _numbered(rows: DataFrame, request: KleeneRequest) -> DataFrame:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from patternlake.sql_ext import quiet_start
 from patternlake.sql_ext.settings import SESSION_SETTINGS
+from patternlake.sql_ext.spark_packages import packages_asked_for
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def bare_session(master: str = "local[*]", settings: Mapping[str, str] | None = 
     defaults = {"spark.driver.memory": os.environ.get("PATTERNLAKE_DRIVER_MEMORY", "4g"), **SESSION_SETTINGS}
     for key, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(key, value)
-    builder = configure_spark_with_delta_pip(builder)
+    builder = configure_spark_with_delta_pip(builder, packages_asked_for(settings or {}, os.environ))
     for name in _ECHOES:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:

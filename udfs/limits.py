@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 
 class TooManyMatchesError(ArgumentError):
-    """A partition, or an answer without partitions, has more rows than asked for."""
+    """A partition, or an answer without partitions, has more rows than asked for, or than can be held."""
 
 
 def too_many(total: int, max_matches: int, *, complete: bool = True) -> TooManyMatchesError:
@@ -39,7 +39,12 @@ def too_many(total: int, max_matches: int, *, complete: bool = True) -> TooManyM
     )
 
 
-def by_partition(first: int, last: int, run: Callable[[int, int], Answer]) -> Iterator[Answer]:
+def by_partition(
+    first: int,
+    last: int,
+    run: Callable[[int, int], Answer],
+    alone: Callable[[int], Iterator[Answer]] | None = None,
+) -> Iterator[Answer]:
     """Answer partitions together where all of them have no more rows than one may have, else half by half.
 
     Parameters
@@ -49,18 +54,25 @@ def by_partition(first: int, last: int, run: Callable[[int, int], Answer]) -> It
     run
         Answers partitions `first` to `last` (exclusive); raises `TooManyMatchesError`, of one partition too, unless
         it may be cut.
+    alone
+        Answers a partition that has more rows, in portions; None: that is an error.
 
     Yields
     ------
-    What `run` gives, in the order of the partitions.
+    What `run` and `alone` give, in the order of the partitions.
     """
     try:
         answer = run(first, last)
     except TooManyMatchesError:
-        if last - first <= 1:
+        if last - first <= 1 and alone is None:
             raise
-        middle = (first + last) // 2
-        yield from by_partition(first, middle, run)
-        yield from by_partition(middle, last, run)
+    else:
+        yield answer
         return
-    yield answer
+    if last - first <= 1:
+        assert alone is not None
+        yield from alone(first)
+        return
+    middle = (first + last) // 2
+    yield from by_partition(first, middle, run, alone)
+    yield from by_partition(middle, last, run, alone)

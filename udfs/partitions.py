@@ -52,6 +52,35 @@ def _of_one_column(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None
     return codes, [*([None] if null else []), *words.dictionary.take(order).to_pylist()]
 
 
+def same_partitions(values: pa.Array, wanted: pa.Array) -> NDArray[np.bool_]:
+    """bool[n]: which of n lists of values are among others; NULL is a value like any other.
+
+    Parameters
+    ----------
+    values
+        List array of texts.
+    wanted
+        List array of texts, all of one length.
+    """
+    found = np.zeros(len(values), np.bool_)
+    if not len(wanted):
+        return found
+    width = len(wanted[0])
+    # Lists of other lengths are of a partitioning that was given up.
+    alike = np.flatnonzero(pc.equal(pc.list_value_length(values), width).to_numpy(zero_copy_only=False))
+    kind = pa.list_(pa.string())
+    both = pa.concat_arrays([wanted.cast(kind), values.take(pa.array(alike)).cast(kind)])
+    codes = np.zeros(len(both), np.int64)
+    for number, code in enumerate(_codes(both, width)):
+        codes = codes * (int(code.max(initial=-1)) + 2) + code + 1
+        if number:
+            _, codes = np.unique(codes, return_inverse=True)
+    chosen = np.zeros(int(codes.max(initial=0)) + 1, np.bool_)
+    chosen[codes[: len(wanted)]] = True
+    found[alike] = chosen[codes[len(wanted) :]]
+    return found
+
+
 def first_rows(values: pa.Array) -> NDArray[np.int64]:
     """The first row of each partition, of n > 0 rows of which those of one partition lie side by side."""
     begins = np.zeros(len(values), np.bool_)

@@ -22,6 +22,16 @@ def columns_of(table: pa.Table) -> dict[str, pa.Array]:
     return {name: table[name].combine_chunks() for name in table.column_names}
 
 
+def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with the columns of a schema, NULL where they have none."""
+    count = rows.num_rows
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
 def batches_of(table: pa.Table) -> list[pa.RecordBatch]:
     """A table as the batches in which Spark hands rows to Python, columns in one piece."""
     return list(table.combine_chunks().to_batches(max_chunksize=ROWS_AT_ONCE))

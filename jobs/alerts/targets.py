@@ -11,9 +11,11 @@ from typing import IO, TYPE_CHECKING, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from patternlake.jobs.configuration.alerts import KAFKA, WEBHOOK, AlertConfiguration
+from patternlake.jobs.sources.errors import innermost
 from patternlake.udfs.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -165,13 +167,15 @@ class Kafka:
         failure = None
         try:
             sink.option("kafka.delivery.timeout.ms", wait).option("kafka.linger.ms", "0").save()
-        except PySparkException as error:
-            if (error.getCondition() or "") in _NO_SOURCE or _NO_KAFKA in str(error):
+        except (PySparkException, Py4JJavaError) as error:
+            condition = error.getCondition() if isinstance(error, PySparkException) else None
+            if condition in _NO_SOURCE or _NO_KAFKA in str(error):
                 raise ConfigurationError(
                     "`to: kafka` needs Spark's sink for Kafka, which this session does not have; start it with the "
                     f"package org.apache.spark:spark-sql-kafka-0-10_2.13:{self._spark.version} in spark.jars.packages"
                 ) from None
-            failure = _text(error)
+            # What is wrong with brokers or the topic is an error of Kafka's own, which pyspark does not translate.
+            failure = _text(innermost(error))
         yield from (failure for _ in letters)
 
 

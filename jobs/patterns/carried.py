@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -60,6 +64,36 @@ def carried_after(
     return Carried(before, begin, taken.count())
 
 
+def carried_here(
+    before: Moment, pattern: KleenePattern, reach: int, events: pa.Table, since: int | None
+) -> tuple[int | None, int]:
+    """As `carried_after`, of a pattern whose events are not kept as rows: from when on they are read, and how many.
+
+    Parameters
+    ----------
+    before
+        The moment that the batch has come to.
+    pattern, reach, since
+        As of `carried_after`.
+    events
+        ``time`` and ``name`` of all that the batch has read, or of those whose names can take part.
+    """
+    assert pattern.within is not None
+    times = events["time"].cast(pa.int64()).to_numpy()
+    if pattern.within.counted:
+        settled = times[times <= before.watermark]
+        low = min(int(times.min(initial=before.watermark)), before.watermark)
+        width = _width(low, before.watermark)
+        counts = np.bincount((settled - low) // width)
+        return _from_slice(dict(enumerate(counts.tolist())), len(times) - len(settled), low, width, reach)
+    begin = before.watermark - reach + 1
+    assert since is None or since <= begin, "watermarks never go back"
+    taken = times >= begin
+    if pattern.names is not None:
+        taken &= pc.is_in(events["name"], pa.array(sorted(pattern.names))).to_numpy()
+    return begin, int(np.count_nonzero(taken))
+
+
 def _since(events: DataFrame, begin: int | None) -> DataFrame:
     since = timestamps.timestamp_literal(timestamps.from_micros(begin))
     return events if begin is None else events.where(F.col("time") >= since)
@@ -70,14 +104,23 @@ def _last(events: DataFrame, watermark: int, wanted: int) -> tuple[int | None, i
     at = F.unix_micros("time")
     first = events.agg(F.min(at)).first()
     low = watermark if first is None or first[0] is None else min(first[0], watermark)
-    width = max(1, -(-(watermark - low + 1) // _SLICES))
+    width = _width(low, watermark)
     number = F.when(at <= watermark, F.floor((at - low) / width)).otherwise(F.lit(_SLICES))
     counts = {row[0]: row[1] for row in events.groupBy(number.cast("int")).count().collect()}
-    total = counts.pop(_SLICES, 0)
+    unsettled = counts.pop(_SLICES, 0)
+    return _from_slice(counts, unsettled, low, width, wanted)
+
+
+def _width(low: int, watermark: int) -> int:
+    """Microseconds of a slice of the time between two moments, both included."""
+    return max(1, -(-(watermark - low + 1) // _SLICES))
+
+
+def _from_slice(counts: Mapping[int, int], unsettled: int, low: int, width: int, wanted: int) -> tuple[int | None, int]:
+    """The beginning of the last slice from which on there are so many settled events, and all events from it on."""
     settled = 0
     for each in sorted(counts, reverse=True):
         settled += counts[each]
-        total += counts[each]
         if settled >= wanted:
-            return low + each * width, total
-    return None, total
+            return low + each * width, settled + unsettled
+    return None, settled + unsettled

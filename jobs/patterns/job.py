@@ -28,6 +28,7 @@ from patternlake.jobs.configuration.file import PatternConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.patterns.carried import carried_after
+from patternlake.jobs.patterns.here import MATCHES, STATE, FewEvents, Found
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError, StateError
 from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
@@ -40,7 +41,6 @@ from patternlake.udfs.unseen_names import MOST_NAMES
 logger = logging.getLogger(__name__)
 
 JOB = "patterns"
-STATE, MATCHES = "pattern_state", "pattern_matches"
 PART, PORTION = "part", "portion"
 
 
@@ -121,6 +121,9 @@ class _Builder:
         """Write matches and what is kept of partitions, close what that replaces, publish."""
         batch = self.batch
         phases.at("matching")
+        few_found = self._few.found()
+        if few_found is not None:
+            return self._publish_few(few_found)
         with kept(self._found()) as found:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             if counts.get(MATCH):
@@ -137,9 +140,24 @@ class _Builder:
             self.reach,
             None if self.carried is None else self.carried.from_time,
         )
+        return self._publish(counts.get(MATCH, 0), carried)
+
+    def _publish_few(self, found: Found) -> Publication:
+        """As `build`, of rows that the driver holds."""
+        batch = self.batch
+        if found.matches.num_rows:
+            batch.append(MATCHES, batch.marked(MATCHES, found.matches))
+        if found.events.num_rows:
+            batch.append(STATE, batch.marked(STATE, found.events))
+        if self.by_rows and self.last is not None:
+            batch.close_partitions(STATE, found.advanced)
+        return self._publish(found.matches.num_rows, found.carried)
+
+    def _publish(self, matches: int, carried: Carried) -> Publication:
+        batch = self.batch
         return batch.publish(
             rows_in=batch.source_to - batch.source_from,
-            rows_out=counts.get(MATCH, 0),
+            rows_out=matches,
             watermark=self.stream.watermark,
             state=carried.state,
         )
@@ -152,8 +170,18 @@ class _Builder:
             return None
         return Carried.of(last.state, timestamps.to_micros(last.watermark), last.source_to)
 
+    @property
+    def _few(self) -> FewEvents:
+        """The batch as the driver makes it, where it can."""
+        given = (self.db, self.batch, self.stream, self.last, self.pattern, self.reach, self.carried)
+        return FewEvents(*given, self._request(whole=True))
+
     @cached_property
     def request(self) -> dict[str, Any]:
+        """What is asked of the events, for tasks."""
+        return self._request(whole=False)
+
+    def _request(self, *, whole: bool) -> dict[str, Any]:
         """What is asked of the events, as `check_request` says it."""
         stream = self.stream
         at = {
@@ -165,11 +193,14 @@ class _Builder:
             "source_to": stream.source_to,
         }
         publication = {"at": at, "first": None, "horizon": None}
-        counts = Snapshot(self.db.state, None).name_counts(
-            stream.object_id, stream.base_batch, stream.batch_id, MOST_NAMES
-        )
         arguments = arguments_of(self.batch.configuration)
-        return check_request(arguments, publication, [stream.object], counts, carried=self.carried)
+        return check_request(arguments, publication, [stream.object], self._counts, whole=whole, carried=self.carried)
+
+    @cached_property
+    def _counts(self) -> list[dict[str, Any]]:
+        stream = self.stream
+        snapshot = Snapshot(self.db.state, None)
+        return snapshot.name_counts(stream.object_id, stream.base_batch, stream.batch_id, MOST_NAMES)
 
     def _found(self) -> DataFrame:
         """What `batch_rows` makes of new events and of those that are kept."""

@@ -83,7 +83,7 @@ def explained(
         return error
     if not isinstance(error, PySparkException | Py4JJavaError):
         return None
-    texts = list(_texts(error))
+    texts = list(texts_of(error))
     text = "\n".join(texts)
     what = f"stream {stream!r}"
     ours = _OURS.findall(text)
@@ -122,7 +122,13 @@ def _group(pattern: re.Pattern[str], text: str) -> str:
     return found[1].strip() if found else ""
 
 
-def _texts(error: BaseException | None) -> Iterator[str]:
+def innermost(error: BaseException) -> str:
+    """The message of what caused an error in the end, without the name of its Java class."""
+    said = [text for text in texts_of(error) if text.strip()]
+    return _JAVA_CLASS.sub("", said[-1].strip()) if said else type(error).__name__
+
+
+def texts_of(error: BaseException | None) -> Iterator[str]:
     """The messages of an error and of what caused it, in Python and in Java."""
     while error is not None:
         java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from sql.pattern_lake import PatternStream, in_order
 from sql.sketch_lake import DATABASE, E, SketchLake, by_tasks, call, letters, moment, shared
 
 from patternlake.delta_tables.opening import open_database
+from patternlake.jobs import few
 from patternlake.jobs.status import status
 from patternlake.udfs.errors import ConfigurationError, StateError
 
@@ -89,6 +91,41 @@ def test_all_kinds_of_kept_patterns_are_answered_as_their_texts(lake: SketchLake
     with by_tasks(lake.spark):
         in_tasks = same(lake, [*asked(stream), *asked_then])
     assert list(map(in_order, in_tasks)) == list(map(in_order, in_process))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [20, 21])
+def test_tasks_of_spark_write_and_carry_on_what_the_driver_does(
+    lake: SketchLake, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    events = random_events(rng, 120)
+    cuts = [0, *sorted(rng.sample(range(10, 110), 2)), 120]
+    found = []
+    for way, most in (("here", few.FEW_EVENTS), ("tasks", -1)):
+        monkeypatch.setattr(few, "FEW_EVENTS", most)
+        named = {f"{name}_{way}_{seed}": one for name, one in EVERY.items()}
+        stream = PatternStream(lake, f"kept {way} {seed}", named, **section())
+        for begin, end in pairwise(cuts):
+            stream.take(_in_time(stream, events[begin:end]))
+        found.append([[without_names(row) for row in stream.written(name)] for name in named])
+        states = lake.rows(
+            f"SELECT state FROM {DATABASE}.publications_log WHERE job = 'patterns' AND object LIKE '%{way}_{seed}' "
+            "ORDER BY replace(object, '_here_', '_tasks_'), batch_id"
+        )
+        found[-1].append([row["state"] for row in states])
+        kept = lake.rows(
+            f"SELECT pattern, partition, position, time, name, from_batch FROM {DATABASE}.pattern_state "
+            f"WHERE pattern LIKE '%{way}_{seed}'"
+        )
+        found[-1].append(sorted(map(repr, map(without_names, kept))))
+    here, tasks = found
+    assert here == tasks
+    assert all(here), "there is something to compare"
+
+
+def without_names(row: Any) -> dict[str, Any]:
+    return {name: value for name, value in row.asDict().items() if name not in ("stream", "pattern")}
 
 
 def _runs(lake: SketchLake, stream: PatternStream, events: Sequence[E], cuts: Sequence[int]) -> None:
@@ -232,9 +269,9 @@ def test_a_stream_that_is_built_anew_is_answered_from_its_events_until_the_job_h
     stream.write(letters("AB", begin=5))
     stream.run("ingest", rebuild=True)
     (rows,) = same(lake, asked(stream))
-    assert len(rows) == 5
+    assert len(rows) == 4
     stream.keep()
-    assert len(stream.written("kt")) == 5
+    assert len(stream.written("kt")) == 4
     same(lake, asked(stream))
 
 

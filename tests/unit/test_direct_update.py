@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from patternlake.delta_tables import direct_writer
 from patternlake.delta_tables.commit_lock import CommitLock, lock_of
+from patternlake.delta_tables.file_choice import chosen
 from patternlake.delta_tables.file_statistics import statistics_of
 from patternlake.delta_tables.state_reader import Condition, among
 
@@ -259,3 +260,45 @@ def test_rows_are_replaced_by_others_and_the_rest_of_their_file_stays(folder: st
         where = [MINE, Condition("segment", ">=", 7)]
     assert list(closed(folder)) == [(1, 2), (1, 7), (1, 8), (2, 0), (2, 1), (2, 2)]
     assert not direct_writer.replace(folder, [MINE], new, only=None, most_bytes=10)
+
+
+def test_rows_that_are_changed_leave_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is closed is not read and written again when others are closed later."""
+    monkeypatch.setattr(direct_writer, "_FEW_ROWS", 2)
+    place = str(tmp_path / "table")
+    whole = pa.concat_tables([_row(1, segment) for segment in range(4)])
+    told = {"delta.dataSkippingStatsColumns": "segment,from_batch,to_batch"}
+    write_deltalake(place, whole, partition_by=["stream_id"], configuration=told)
+    still_open = Condition("to_batch", "null or >", 1)
+    assert close(place, [MINE, still_open, Condition("segment", "<=", 0)])
+    (left,) = [file["path"] for file in _files(place) if file["null_count.to_batch"]]
+    assert close(place, [MINE, Condition("to_batch", "null or >", 2), among("segment", (3,))], batch=3)
+    assert closed(place) == {(1, 0): 2, (1, 1): None, (1, 2): None, (1, 3): 3}
+    found = sorted((file["num_records"], file["max.to_batch"]) for file in _files(place) if file["max.to_batch"])
+    assert found == [(1, 2), (1, 3)]
+    assert left not in [file["path"] for file in _files(place)]
+
+
+def test_rows_of_several_files_that_are_closed_together_stand_in_one(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct_writer, "_FEW_ROWS", 0)
+    assert close(folder, [MINE, Condition("segment", ">=", 1)])
+    assert closed(folder) == {(1, 0): None, (1, 1): 2, (1, 2): 2, (2, 0): None, (2, 1): None, (2, 2): None}
+    assert [file["num_records"] for file in _files(folder) if file["max.to_batch"]] == [2]
+
+
+def test_files_whose_rows_are_all_closed_are_not_read_for_open_ones(folder: str) -> None:
+    close(folder, [MINE, Condition("segment", "<=", 0)])
+    close(folder, [MINE, Condition("segment", ">=", 2)], batch=4)
+    open_at = {at: chosen(_told(folder), [MINE, Condition("to_batch", "null or >", at)]) for at in (1, 2, 4)}
+    assert {at: files.num_rows for at, files in open_at.items()} == {1: 3, 2: 2, 4: 1}
+
+
+def _told(folder: str) -> pa.Table:
+    return pa.table(DeltaTable(folder).get_add_actions(flatten=True))
+
+
+def _files(folder: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _told(folder).to_pylist()
+    return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+import random
 
-from patternlake.udfs.partitions import first_rows, partitions
+import pyarrow as pa
+import pytest
+
+from patternlake.udfs.partitions import first_rows, partitions, same_partitions
 
 TEXTS = pa.list_(pa.string())
 
@@ -21,3 +24,13 @@ def test_without_columns_all_is_one_partition() -> None:
 def test_partitions_are_numbered_by_what_is_shown_of_them_null_first() -> None:
     numbers, shown = partitions(pa.array([["b"], [None], ["a"], ["b"]], TEXTS), 1)
     assert (numbers.tolist(), shown) == ([2, 0, 1, 2], [None, "a", "b"])
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 3])
+def test_lists_are_found_among_others_of_the_same_length(width: int) -> None:
+    rng = random.Random(width)
+    values = [[rng.choice([None, "", "a", "b"]) for _ in range(rng.choice([width, width, 1]))] for _ in range(80)]
+    for count in (0, 1, 7):
+        wanted = [[rng.choice([None, "", "a", "b"]) for _ in range(width)] for _ in range(count)]
+        found = same_partitions(pa.array(values, TEXTS), pa.array(wanted, TEXTS))
+        assert found.tolist() == [value in wanted for value in values]

@@ -8,6 +8,7 @@ are taken away first. So each match is written by one batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import BoolArray
 from patternlake.udfs.kleene.finality import ends_with_window
+from patternlake.udfs.kleene.first_events import too_many_at_once
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.result import MATCHES, match_rows
@@ -65,9 +67,13 @@ def batch_rows(
     Raises
     ------
     PatternLakeError
-        A partition, or a block, has more matches than can be held; what matching itself raises.
+        One event begins more matches than can be held, or, where the pattern begins with ``[n]``, a partition has more;
+        what matching itself raises.
     """
     given = unruled(request, portion_of(request, rows))
+    if request.policy != "skip_till_any":
+        # A start has one match at most, so there are no more than events, which are held as it is.
+        request = replace(request, max_matches=max(request.max_matches, len(given.codes)))
     if request.pattern.partition:
         given = given.where(_may_settle(request, given))
     ends = _Ends(len(given.shown))
@@ -79,11 +85,13 @@ def batch_rows(
         return _batch(MATCH, match_rows(done, given.parts, sure[sure], values.take(pa.array(taken))))
 
     try:
-        yield from answered(request, portion, given, write)
+        yield from answered(request, portion, given, write, in_portions=True)
     except TooManyMatchesError:
         raise ArgumentError(
-            f"the events of one batch and its window give more than {request.max_matches:,} matches of one partition; "
-            "narrow the pattern with conditions, PARTITION BY or a shorter WITHIN"
+            f"the events of one batch and its window give {too_many_at_once(request)}, in one partition, and a pattern "
+            f"that {'begins with [n]' if request.pattern.choice_first else 'asks for past_last'} is not matched in "
+            "portions; narrow it with conditions, PARTITION BY or a shorter WITHIN, or run `ingest` and `patterns` "
+            "more often, so that a batch has fewer events"
         ) from None
     if kept_events is not None:
         yield from _kept(request, given, ends, kept_events)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.event_arrays import event_arrays, integers, micros
 from patternlake.udfs.kleene.events import BoolArray, Events
 from patternlake.udfs.kleene.finality import Moment, final
+from patternlake.udfs.kleene.first_events import by_first_events, can_be_divided
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.plans.replanning import Replanning
@@ -93,7 +94,13 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
 
 
 def answered(
-    request: KleeneRequest, portion: int, given: Portion, write: Write, work: Work | None = None
+    request: KleeneRequest,
+    portion: int,
+    given: Portion,
+    write: Write,
+    work: Work | None = None,
+    *,
+    in_portions: bool = False,
 ) -> Iterator[pa.Table]:
     """Match a portion.
 
@@ -107,14 +114,30 @@ def answered(
         Makes rows of the matches of some partitions, of whether each is final, and of its `value_texts`.
     work
         As of `match_partitions`.
+    in_portions
+        Whether a partition may have more matches than are asked for, where `by_first_events` can divide them.
 
     Yields
     ------
     What `write` gives, in the order of the partitions.
     """
-    yield from by_partition(
-        0, len(given.shown), lambda first, last: _matched(request, portion, given, first, last, write, work)
-    )
+
+    def matched(first: int, last: int) -> pa.Table:
+        events = given.events(request, first, last)
+        begins = _may_begin(request, portion, events)
+        found = _matches(request, events, begins, work, truncate=request.truncate and last - first <= 1)
+        return _written(request, given, events, found, write)
+
+    def divided(partition: int) -> Iterator[pa.Table]:
+        events = given.events(request, partition, partition + 1)
+        begins = _may_begin(request, portion, events)
+        for found in by_first_events(
+            request, events, begins, lambda events, begins: _matches(request, events, begins, work, truncate=False)
+        ):
+            yield _written(request, given, events, found, write)
+
+    dividing = in_portions and can_be_divided(request)
+    yield from by_partition(0, len(given.shown), matched, divided if dividing else None)
 
 
 @dataclass(frozen=True)
@@ -166,29 +189,26 @@ class Portion:
 Write = Callable[[Matches, Portion, BoolArray, pa.MapArray], pa.Table]
 
 
-def _matched(
-    request: KleeneRequest,
-    portion: int,
-    given: Portion,
-    first: int,
-    last: int,
-    write: Write,
-    work: Work | None,
-) -> pa.Table:
-    """The rows of partitions `first` to `last` (exclusive)."""
-    events = given.events(request, first, last)
-    matches = match_events(
+def _matches(
+    request: KleeneRequest, events: Events, begins: BoolArray | None, work: Work | None, *, truncate: bool
+) -> Matches:
+    """The matches of events of some partitions that begin with some of them."""
+    return match_events(
         request.pattern,
         events,
         policy=request.policy,
         after_match=request.after_match,
         plan=request.plan,
         max_matches=request.max_matches,
-        truncate=request.truncate and last - first <= 1,
+        truncate=truncate,
         work=work,
-        begins=_may_begin(request, portion, events),
+        begins=begins,
         replanning=_replanning(request, events),
     )
+
+
+def _written(request: KleeneRequest, given: Portion, events: Events, matches: Matches, write: Write) -> pa.Table:
+    """The rows of the matches that the answer does not go on from."""
     sure = _final(request, matches, events, request.now)
     if request.before is not None and not request.resumes:
         new = np.flatnonzero(~_final(request, matches, events, request.before))

