@@ -108,6 +108,7 @@ def test_ctrl_d_leaves(terminal: Terminal) -> None:
     assert terminal.process.wait(60) == 0
 
 
+@pytest.mark.processes
 def test_ctrl_c_drops_what_was_typed_and_stops_what_runs(terminal: Terminal) -> None:
     terminal.sees(shell.PROMPT)
     terminal.types("SELECT 'never closed\n")
