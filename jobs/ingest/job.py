@@ -333,6 +333,7 @@ class _Run:
     def _write_here(self, batch: Batch, prepared: pa.Table, bad_files: Mapping[str, str]) -> None:
         """Write the same of rows that the driver holds, or reads range by range."""
         register(batch, types=self.stream.types, timezone=self.stream.timezone)
+        phases.at("ordering", unit=None)
         cut = ranges.ranges(prepared)
         firsts = batch.source_from + 1 + np.cumsum([0, *map(len, cut)])
         self._append(batch, "events", prepared, [
