@@ -1,16 +1,18 @@
 """What many events cost each job, beside a plain copy, and in which phases the seconds go.
 
     python -m benchmarks.large_runs [--events N] [--rounds N]
+    python -m benchmarks.large_runs --events N --in-batches
 
 Each round makes a fresh lake and takes all events in at once, job by job; before each job plain Spark copies what the
 job reads: the source files for `ingest`, the table of events for the others. The last round is told, as medians of all
-but the first, which warms Spark up.
+but the first, which warms Spark up. In batches, 10 million events come at a time: what `ingest` takes for each, and
+`sketch` for all of them, and the memory of both.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -20,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.table import Table
 
 from benchmarks import groups as probable
-from benchmarks.lakes import new_folder, sketch_configuration, stream_configuration, write_source
+from benchmarks.lakes import make_lake, new_folder, sketch_configuration, stream_configuration, write_source
 from benchmarks.machines import QUERIES
 from benchmarks.measuring import seconds
 from benchmarks.months import Measured
@@ -42,8 +44,12 @@ PROBABLE = "probable"
 def main(
     events: Annotated[int, typer.Option("--events", help="events of each of the two streams")] = 10_000_000,
     rounds: Annotated[int, typer.Option("--rounds", help="rounds, of which the first is not counted")] = 3,
+    in_batches: Annotated[bool, typer.Option("--in-batches", help="ingest and sketch alone, batch by batch")] = False,
 ) -> None:
     """Measure and print a table."""
+    if in_batches:
+        _in_batches(events)
+        return
     with new_folder(f"large_runs_{events}") as folder, spark_session(folder, functions=False) as spark:
         write_source(spark, folder / "source", events, "parquet")
         probable.source(spark, events).write.parquet(str(folder / PROBABLE))
@@ -52,6 +58,23 @@ def main(
             found.append(_round(spark, folder, folder / f"round{number}", events))
             shutil.rmtree(folder / f"round{number}")
     _tell(found[1:] or found)
+
+
+def _in_batches(events: int) -> None:
+    with new_folder(f"batches_{events}") as folder, spark_session(folder, functions=False) as spark:
+        lake = make_lake(spark, folder, events)
+        lake.build(sketch_configuration(events))
+    table = Table("what", "s", "peaks of memory, MB")
+    for number, batch in enumerate(lake.batches, 1):
+        taken = batch.pop("seconds")
+        table.add_row(f"ingest, batch {number}", f"{taken:.1f}", _megabytes(batch))
+    table.add_row("ingest", f"{lake.seconds['ingest']:.1f}", "")
+    table.add_row("sketch", f"{lake.seconds['sketch']:.1f}", _megabytes(lake.memory))
+    console().print(table)
+
+
+def _megabytes(peaks: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {size / 1e6:,.0f}" for name, size in peaks.items())
 
 
 def _round(spark: SparkSession, folder: Path, place: Path, events: int) -> list[tuple[Any, float]]:
