@@ -126,7 +126,7 @@ def test_any_cuts_of_random_streams_give_what_the_events_give(lake: SketchLake, 
         }
         for number, pattern in enumerate(patterns)
     }
-    stream = GroupStream(lake, f"groups cut {seed}", queries)
+    stream = GroupStream(lake, f"groups cut {seed}", queries, ingested=True)
     cuts = {key: sorted(rng.randint(0, len(given)) for _ in range(2)) for key, given in rows.items()}
     batches = [
         [row for key, given in rows.items() for row in given[slice(*(([0, *cuts[key], None])[part : part + 2]))]]
