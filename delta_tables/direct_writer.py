@@ -278,12 +278,7 @@ def delete(folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: in
         if not small:
             return
         schema = pa.schema(table.schema().to_arrow())
-        actions: list[AddAction | RemoveAction] = []
-        for file in candidates.to_pylist():
-            rows = _rows(folder, file, schema)
-            meant = _meant(rows, any_of, None)
-            if meant.any():
-                actions += _in_place_of(folder, [file], rows.filter(pa.array(~meant)), table, packed)
+        actions = _without(folder, candidates, any_of, None, table, packed)
         if actions:
             table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
 
@@ -322,12 +317,7 @@ def replace(
         values = {f"{_OF}{name}": rows[name][0].as_py() for name in names}
         parent = _parent({name: rows[name][0].as_py() for name in names})
         actions = _in_place_of(folder, [], rows, table, packed, parent=parent, partition=values)
-        for file in files.to_pylist():
-            stored = _rows(folder, file, schema)
-            gone = _meant(stored, [where], only)
-            if gone.any():
-                kept = stored.filter(pa.array(~gone))
-                actions += _in_place_of(folder, [file], kept, table, packed)
+        actions += _without(folder, files, [where], only, table, packed)
         table.create_write_transaction(actions, "append", schema, names)
 
     _retrying(folder, commit)
@@ -400,6 +390,25 @@ def _rows(folder: str, file: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
                 value = pa.scalar(file[f"{_OF}{name}"], schema.field(name).type)
                 columns[name] = pa.chunked_array([pa.repeat(value, count)])
         return pa.table({name: columns[name] for name in schema.names})
+
+
+def _without(
+    folder: str,
+    files: pa.Table,
+    any_of: Sequence[Sequence[Condition]],
+    only: Callable[[pa.Table], NDArray[np.bool_]] | None,
+    table: DeltaTable,
+    packed: bool,
+) -> list[AddAction | RemoveAction]:
+    """Write files anew without the rows that are meant, those that hold some of them."""
+    schema = pa.schema(table.schema().to_arrow())
+    actions: list[AddAction | RemoveAction] = []
+    for file in files.to_pylist():
+        rows = _rows(folder, file, schema)
+        gone = _meant(rows, any_of, only)
+        if gone.any():
+            actions += _in_place_of(folder, [file], rows.filter(pa.array(~gone)), table, packed)
+    return actions
 
 
 def _meant(

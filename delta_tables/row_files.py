@@ -7,6 +7,7 @@ its memory before it is in columns again. Only on a disk that tasks and driver s
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from deltalake.transaction import AddAction
 
 from patternlake.delta_tables import direct_writer
+from patternlake.udfs.record_batches import tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 Made = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a task makes of what it is given."""
 
-_FILE_BYTES = 64 << 20
-"""Bytes of rows that a task holds before it writes files of them."""
+_FILE_ROWS, _FILE_BYTES = sys.maxsize, 64 << 20
+"""Rows that a task holds before it writes files of them: however many, and so many bytes."""
 
 
 def on_one_disk(spark: SparkSession) -> bool:
@@ -116,27 +118,13 @@ class WrittenByTasks:
         made, marks = self.rows.made, dict(self.marks)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for rows in _held(made(batches)):
+            for rows in tables(made(batches), rows=_FILE_ROWS, size=_FILE_BYTES):
                 actions = place.written(_by_partition(marked(rows, place.schema, marks), place.partitions))
                 yield pa.RecordBatch.from_pydict({"action": [json.dumps(asdict(action)) for action in actions]})
 
         # Files of tasks that were tried twice are there too; only those that Spark took are named.
         told = self.rows.given.mapInArrow(write, "action string").collect()
         return [AddAction(**json.loads(row["action"])) for row in told]
-
-
-def _held(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            size += batch.nbytes
-        if size >= _FILE_BYTES:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def marked(rows: pa.Table, schema: pa.Schema, marks: Mapping[str, Any]) -> pa.Table:

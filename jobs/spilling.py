@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import ipc
 
+from patternlake.udfs.record_batches import tables
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -56,7 +58,8 @@ def _to_files(made: Made, folder: str) -> Made:
     """Writes what a task makes to a file, and says which one."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        chunks = _chunks(made(batches))
+        # In one piece each, and of a size at which taking some of the rows is worth a call.
+        chunks = (rows.combine_chunks() for rows in tables(made(batches), rows=_CHUNK_ROWS, size=_CHUNK_BYTES))
         first = next(chunks, None)
         if first is None:
             return
@@ -68,17 +71,3 @@ def _to_files(made: Made, folder: str) -> Made:
         yield pa.RecordBatch.from_pydict({"path": [path]})
 
     return write
-
-
-def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches as tables of one piece, of a size at which taking some of the rows is worth a call."""
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
-            yield pa.Table.from_batches(held).combine_chunks()
-            held, rows, size = [], 0, 0
-    if rows:
-        yield pa.Table.from_batches(held).combine_chunks()

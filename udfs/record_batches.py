@@ -37,17 +37,18 @@ def batches_of(table: pa.Table) -> list[pa.RecordBatch]:
     return list(table.combine_chunks().to_batches(max_chunksize=ROWS_AT_ONCE))
 
 
-def tables(given: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Some batches at a time, empty ones left out."""
+def tables(given: Iterable[pa.RecordBatch], *, rows: int = ROWS_AT_ONCE, size: int | None = None) -> Iterator[pa.Table]:
+    """Some batches at a time, empty ones left out: so many rows, or bytes, or more where the last batch has more."""
     held: list[pa.RecordBatch] = []
-    rows = 0
+    count = held_bytes = 0
     for batch in given:
         if batch.num_rows:
             held.append(batch)
-            rows += batch.num_rows
-        if rows >= ROWS_AT_ONCE:
+            count += batch.num_rows
+            held_bytes += 0 if size is None else batch.nbytes
+        if count >= rows or (size is not None and held_bytes >= size):
             yield pa.Table.from_batches(held)
-            held, rows = [], 0
+            held, count, held_bytes = [], 0, 0
     if held:
         yield pa.Table.from_batches(held)
 
