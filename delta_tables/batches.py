@@ -4,55 +4,32 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-from delta.exceptions import ConcurrentTransactionException
-from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
-
-from patternlake.delta_tables import direct_writer, documents, phases, timestamps, writes
-from patternlake.delta_tables.arrow_rows import FewRows, arrow_schema
+from patternlake.delta_tables import documents, phases, timestamps
+from patternlake.delta_tables.batch_rows import BatchRows, application_of
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.object_state import ObjectState, load_object_state
-from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.resume import resolve, wrote_nothing
-from patternlake.delta_tables.row_files import RowPortions, TaskRows, WrittenByTasks, marked, on_one_disk
-from patternlake.delta_tables.sessions import temporary_settings
-from patternlake.delta_tables.spark_reader import all_of
-from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.stream_names import check_name
 from patternlake.delta_tables.tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
-from patternlake.delta_tables.visibility import of_object
-from patternlake.udfs.errors import ConcurrentRunError, StateError
-from patternlake.udfs.partitions import same_partitions
+from patternlake.udfs.errors import ConcurrentRunError
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
 
-FEW_BYTES = 64 << 20
-"""Files of up to so many bytes are read and written anew in the driver's process; of more, Spark's tasks do it."""
-
 
 @dataclass
-class Batch:
+class Batch(BatchRows):
     """A batch that was begun. Its range, source and base are the intent's, which may be an earlier run's."""
 
-    database: Database
-    intent: Intent
     previous: Publication | None
     """The latest publication before this batch."""
-    published: Publication | None
-    """This batch's own publication, if it has one already: then there is nothing left to do."""
-    run_id: str
     adopted: bool
     """Whether an earlier run had begun the batch."""
     passed: tuple[Intent, ...] = ()
@@ -133,252 +110,16 @@ class Batch:
         )
         start = resolve(database, intent, found, passing=passing)
         if start.published is None and not start.adopted:
-            IntentsWriter(database).declare(intent, application=_application("intents", job, object))
-        return cls(database, start.intent, start.previous, start.published, intent.run_id, start.adopted, start.passed)
-
-    @property
-    def job(self) -> str:
-        """The job."""
-        return self.intent.job
-
-    @property
-    def object(self) -> str:
-        """What the job maintains."""
-        return self.intent.object
-
-    @property
-    def stream(self) -> str:
-        """Name of the stream."""
-        return self.intent.stream
-
-    @property
-    def stream_id(self) -> int:
-        """Number of the stream."""
-        return self.intent.stream_id
-
-    @property
-    def object_id(self) -> int:
-        """Number of what the job maintains: of a query its own, else that of the stream."""
-        return self.intent.object_id
-
-    @property
-    def batch_id(self) -> int:
-        """Number of the batch."""
-        return self.intent.batch_id
-
-    @property
-    def base_batch(self) -> int:
-        """First batch whose rows count."""
-        return self.intent.base_batch
-
-    @property
-    def source(self) -> Mapping[str, Any]:
-        """What is read."""
-        return self.intent.source
-
-    @property
-    def source_from(self) -> int:
-        """Position before the first of the input."""
-        return self.intent.source_from
-
-    @property
-    def source_to(self) -> int:
-        """Last position of the input."""
-        return self.intent.source_to
-
-    @property
-    def configuration(self) -> Mapping[str, Any]:
-        """The object's configuration."""
-        return self.intent.configuration
-
-    def marks(self, table: str) -> list[Column]:
-        """The columns of a table with from_batch and to_batch that say whose rows they are: those of this batch."""
-        values: dict[str, int | None] = {
-            TABLES[table].object_column: self.object_id,
-            "stream_id": self.stream_id,
-            "from_batch": self.batch_id,
-            "to_batch": None,
-        }
-        kinds = {column.name: column.type for column in TABLES[table].columns}
-        return [F.lit(value).cast(kinds[name]).alias(name) for name, value in values.items() if name]
-
-    def marked(self, table: str, rows: pa.Table) -> pa.Table:
-        """Few rows as rows of this batch in a table: its marks added, and NULL for columns that are not there."""
-        return marked(rows, self._schema(table), self._values(table))
-
-    def append(self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]], part: str = "") -> None:
-        """Append rows of this batch, once: a replay writes nothing.
-
-        Parameters
-        ----------
-        table
-            Plain name.
-        rows
-            All columns of the table by name, with this batch's number in batch_id or from_batch; few rows, which the
-            driver holds, as `marked` gives them; or more that it makes portion by portion, see `RowPortions`; or what
-            Python tasks make, without the marks.
-        part
-            Tells several appends to one table apart. Delta remembers every (job, object, table, part), so parts come
-            from a small fixed set.
-
-        Raises
-        ------
-        StateError
-            A column is missing or unknown.
-        ConcurrentRunError
-            Another run has published the batch, or writes the same rows at the same moment.
-        """
-        # Tasks that read for themselves are told of to Spark as parts, not as what they read.
-        phases.at(f"writing {table}", unit="parts" if isinstance(rows, TaskRows) else phases.ROWS)
-        name = self.database.log(table)
-        application = _application(table, self.job, self.object, part)
-        try:
-            writes.append(
-                name,
-                self._given(table, rows),
-                application=application,
-                version=self.batch_id,
-                lock=self.database.lock(table),
-                settings=TABLES[table].writing,
-            )
-        except ConcurrentTransactionException as conflict:
-            raise ConcurrentRunError(
-                f"another run is writing the rows of batch {self.batch_id} of {self.job} of '{self.object}' to {table} "
-                "at the same moment; this run stopped and changed nothing that readers see"
-            ) from conflict
-
-    def replace(self, table: str, rows: DataFrame) -> None:
-        """Put rows in the place of all that this batch has in a table, in one commit; a replay does the same again.
-
-        Only for tables that are written once: in the others, a run that lags behind could reopen rows.
-        """
-        if TABLES[table].changing:
-            raise StateError(f"rows of {table} are closed by later batches, so a batch's rows cannot be replaced there")
-        phases.at(f"writing {table}")
-        condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
-        with temporary_settings(rows.sparkSession, TABLES[table].writing):
-            ordered, lock = self._ordered(table, rows), self.database.lock(table)
-            writes.replace(self.database.log(table), ordered, condition, lock=lock)
-
-    def close_rows(self, table: str, *any_of: Column | str | Sequence[Condition]) -> None:
-        """End the rows of earlier batches that satisfy a condition: from this batch on they are not seen.
-
-        Parameters
-        ----------
-        table
-            Plain name of a table with from_batch and to_batch.
-        any_of
-            The rows: those that satisfy one of these. Column or SQL over the table's columns, or conditions that hold
-            all together, which are looked for without Spark where few rows may satisfy them. Rows of other objects are
-            left alone.
-        """
-        self._check_open()
-        phases.at(f"closing rows of {table}")
-        wanted = F.lit(False)
-        for each in any_of:
-            if isinstance(each, Column | str):
-                wanted = wanted | (F.expr(each) if isinstance(each, str) else each)
-            else:
-                wanted = wanted | all_of(each, TABLES[table].moments)
-        older = F.col("to_batch").isNull() & (F.col("from_batch") < self.batch_id)
-        mine = of_object(TABLES[table], self.stream_id, self.object_id)
-        values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
-        listed = [each for each in any_of if not isinstance(each, Column | str)]
-        writes.update(
-            self.database.spark,
-            self.database.log(table),
-            mine & older & wanted,
-            values,
-            lock=self.database.lock(table),
-            directly=self._closing(table, listed) if len(listed) == len(any_of) else None,
+            IntentsWriter(database).declare(intent, application=application_of("intents", job, object))
+        return cls(
+            database,
+            start.intent,
+            start.published,
+            intent.run_id,
+            previous=start.previous,
+            adopted=start.adopted,
+            passed=start.passed,
         )
-
-    def close_partitions(
-        self,
-        table: str,
-        parts: DataFrame | pa.Array,
-        where: str | Sequence[Condition] = (),
-    ) -> None:
-        """End the rows of earlier batches in some partitions: from this batch on they are not seen.
-
-        Parameters
-        ----------
-        table
-            Plain name of a table with from_batch, to_batch and part.
-        parts
-            A column ``part``, distinct; of few, their values.
-        where
-            The rows that are meant: conditions that hold all together, or SQL over the table's columns, called ``t``.
-        """
-        self._check_open()
-        phases.at(f"closing rows of {table}")
-        mine = f"t.stream_id = {self.stream_id}"
-        if TABLES[table].object_column:
-            mine += f" AND t.{TABLES[table].object_column} = {self.object_id}"
-        older = f"t.to_batch IS NULL AND t.from_batch < {self.batch_id}"
-        values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
-        further = F.expr(where) if isinstance(where, str) else all_of(where, TABLES[table].moments, "t")
-        directly = None
-        if isinstance(parts, pa.Array) and not isinstance(where, str):
-            directly = self._closing(table, [where], _in_partitions(parts))
-
-        def frame() -> DataFrame:
-            if isinstance(parts, pa.Array):
-                return self.database.spark.createDataFrame(pa.table({"part": parts})).distinct()
-            return parts.select("part")
-
-        writes.update_matching(
-            self.database.spark,
-            self.database.log(table),
-            frame,
-            F.expr(f"{mine} AND {older} AND t.part <=> k.part") & further,
-            values,
-            lock=self.database.lock(table),
-            directly=directly,
-        )
-
-    def _closing(
-        self,
-        table: str,
-        any_of: Sequence[Sequence[Condition]],
-        only: Callable[[pa.Table], NDArray[np.bool_]] | None = None,
-    ) -> Callable[[str], bool]:
-        """Ends rows of earlier batches without Spark, given a table's folder; tells whether they were few enough."""
-        mine = [
-            Condition("stream_id", "=", self.stream_id),
-            Condition("from_batch", "<=", self.batch_id - 1),
-            Condition("to_batch", "null or >", self.batch_id - 1),
-        ]
-        if TABLES[table].object_column:
-            mine.append(Condition(TABLES[table].object_column, "=", self.object_id))
-
-        def still_open(rows: pa.Table) -> NDArray[np.bool_]:
-            found: NDArray[np.bool_] = rows["to_batch"].is_null().to_numpy()
-            return found if only is None else found & only(rows)
-
-        def close(folder: str) -> bool:
-            wanted = [[*mine, *where] for where in any_of]
-            values = {"to_batch": self.batch_id}
-            packed = TABLES[table].packed
-            return direct_writer.update(folder, wanted, values, only=still_open, most_bytes=FEW_BYTES, packed=packed)
-
-        return close
-
-    def discard(self, table: str, condition: Column | str) -> None:
-        """Delete rows of this batch that a part wrote and that a later part writes anew.
-
-        The part that wrote them is not appended again: the condition follows from the batch's input, as the rows do,
-        so that every run of the batch discards the same rows and appends the later part once.
-        """
-        self._check_open()
-        phases.at(f"discarding rows of {table}")
-        wanted = F.expr(condition) if isinstance(condition, str) else condition
-        own, lock = self._own(table) & wanted, self.database.lock(table)
-        writes.delete(self.database.spark, self.database.log(table), own, lock=lock)
-
-    def written(self, table: str) -> DataFrame:
-        """Return the rows that this batch has written to a table so far, published or not."""
-        return self.database.table(table).where(self._own(table))
 
     def publish(
         self,
@@ -442,63 +183,10 @@ class Batch:
             seconds=round(time.monotonic() - self._started, 3),
             published_at=published_at,
         )
-        application = _application("publications", self.job, self.object)
+        application = application_of("publications", self.job, self.object)
         writer = PublicationsWriter(self.database)
         self.published = writer.publish(publication, application=application, version=self.batch_id)
         return self.published
-
-    def _own(self, table: str) -> Column:
-        written = F.col("from_batch" if TABLES[table].changing else "batch_id")
-        return of_object(TABLES[table], self.stream_id, self.object_id) & (written == self.batch_id)
-
-    def _schema(self, table: str) -> pa.Schema:
-        """Columns of a table in their order there, and their types."""
-        direct = self.database.direct
-        if direct is not None:
-            return direct.schema(table)
-        return arrow_schema(self.database.table(table).schema)
-
-    def _frame(self, table: str, rows: TaskRows) -> DataFrame:
-        """What tasks make as rows of a table, for Spark."""
-        values = self._values(table)
-        made = rows.given.mapInArrow(rows.made, from_arrow_schema(rows.schema))
-        others = [column for column in TABLES[table].columns if column.name not in made.columns]
-        added = [F.lit(values.get(each.name)).cast(each.type).alias(each.name) for each in others]
-        return made.select("*", *added)
-
-    def _values(self, table: str) -> dict[str, int]:
-        """The columns that say whose rows they are, by name: those of this batch."""
-        return {
-            TABLES[table].object_column: self.object_id,
-            "stream_id": self.stream_id,
-            "from_batch": self.batch_id,
-            "batch_id": self.batch_id,
-        }
-
-    def _given(
-        self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows
-    ) -> DataFrame | FewRows | RowPortions | WrittenByTasks:
-        if isinstance(rows, DataFrame):
-            return self._ordered(table, rows)
-        self._check_open()
-        if isinstance(rows, TaskRows):
-            if self.database.lock(table) is not None and on_one_disk(self.database.spark):
-                return WrittenByTasks(rows, self._values(table), TABLES[table].packed)
-            return self._ordered(table, self._frame(table, rows))
-        if isinstance(rows, pa.Table):
-            return FewRows(rows, self.database.spark)
-        if self.database.lock(table) is None:
-            return FewRows(pa.concat_tables([portion() for portion in rows]), self.database.spark)
-        return RowPortions(rows, self.database.spark, TABLES[table].packed)
-
-    def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
-        self._check_open()
-        wanted = TABLES[table].column_names
-        if set(rows.columns) != set(wanted) or len(rows.columns) != len(wanted):
-            missing = [name for name in wanted if name not in rows.columns]
-            unknown = [name for name in rows.columns if name not in wanted]
-            raise StateError(f"rows for {table} lack the columns {missing} and have the unknown columns {unknown}")
-        return rows.select(*[F.col(identifier(name)) for name in wanted])
 
     def _check_passed(self) -> None:
         """Refuse to publish beside a batch that was given up and that its run has gone on with after all."""
@@ -510,15 +198,6 @@ class Batch:
                     f"written nothing when batch {self.batch_id} was begun; this run stopped and changed nothing that "
                     "readers see; run it with --rebuild"
                 )
-
-    def _check_open(self) -> None:
-        if self.published is not None:
-            what = f"batch {self.batch_id} of {self.published.name} is published; it takes no more writes"
-            if self.published.run_id == self.run_id:
-                raise StateError(what)
-            raise ConcurrentRunError(
-                f"{what}: another run did it, this one stopped and changed nothing that readers see"
-            )
 
 
 def numbers(
@@ -540,13 +219,3 @@ def numbers(
     number = given.give(STREAM, stream)
     numbered = any(table.job == job and table.object_column for table in TABLES.values())
     return number, given.give(job, object) if numbered else number
-
-
-def _in_partitions(parts: pa.Array) -> Callable[[pa.Table], NDArray[np.bool_]]:
-    """Which rows belong to one of some partitions."""
-    return lambda rows: same_partitions(rows["part"].combine_chunks(), parts)
-
-
-def _application(table: str, job: str, object: str, part: str = "") -> str:
-    """Name a writer for Delta; a JSON array, so that no two lists of names look the same."""
-    return documents.to_array([job, object, table, part])

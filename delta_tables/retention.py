@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 
-from patternlake.delta_tables import direct_writer, documents, timestamps, writes
-from patternlake.delta_tables.batches import FEW_BYTES
+from patternlake.delta_tables import direct_rewriting, documents, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.closing import FEW_BYTES
 from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
@@ -84,7 +84,7 @@ def _forget(database: Database, table: Table, needed: Publication) -> None:
         database.log(table.name),
         reduce(Column.__or__, [all_of(where, table.moments) for where in any_of]),
         lock=database.lock(table.name),
-        directly=partial(direct_writer.delete, any_of=any_of, most_bytes=FEW_BYTES, packed=table.packed),
+        directly=partial(direct_rewriting.delete, any_of=any_of, most_bytes=FEW_BYTES, packed=table.packed),
     )
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.transaction import AddAction
 
-from patternlake.delta_tables import direct_writer
+from patternlake.delta_tables.unlisted_files import Place, write_portions
 from patternlake.udfs.record_batches import tables
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RowPortions:
 
     def files(self, folder: str) -> list[AddAction]:
         """Write the files, and give what the log has to say of them."""
-        return direct_writer.write_portions(folder, self.portions, packed=self.packed)
+        return write_portions(folder, self.portions, packed=self.packed)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class WrittenByTasks:
 
     def files(self, folder: str) -> list[AddAction]:
         """Write the files, and give what the log has to say of them."""
-        place = direct_writer.Place.of(folder, packed=self.packed)
+        place = Place.of(folder, packed=self.packed)
         made, marks = self.rows.made, dict(self.marks)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

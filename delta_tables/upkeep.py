@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from patternlake.delta_tables import direct_writer, phases, timestamps, writes
+from patternlake.delta_tables import direct_rewriting, phases, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
@@ -73,7 +73,7 @@ def tidy(database: Database, streams: Collection[int]) -> None:
             conditions = " OR ".join(map(_condition, crowded)) if table.partitions else None
             phases.at(f"merging files of {table.name}")
             merge = partial(
-                direct_writer.merge, partitions=crowded, packed=table.packed, largest=_SMALL, most_bytes=_FEW_BYTES
+                direct_rewriting.merge, partitions=crowded, packed=table.packed, largest=_SMALL, most_bytes=_FEW_BYTES
             )
             writes.compact(
                 database.spark, database.log(table.name), conditions, table.writing, lock=lock, directly=merge

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables import direct_writer, writes
+from patternlake.delta_tables import direct_rewriting, writes
 from patternlake.delta_tables.arrow_rows import FewRows
 from patternlake.delta_tables.state_reader import Condition, written_in
 from patternlake.delta_tables.table import Column, LogName, Table
@@ -107,7 +107,7 @@ class EventStatisticsWriter:
         where = [Condition("stream_id", "=", publication.stream_id), Condition("batch_id", "=", publication.batch_id)]
 
         def replace(folder: str) -> bool:
-            return direct_writer.replace(folder, where, rows.rows, only=_telling, most_bytes=_FEW_BYTES)
+            return direct_rewriting.replace(folder, where, rows.rows, only=_telling, most_bytes=_FEW_BYTES)
 
         lock = self._database.lock(TABLE.name)
         writes.replace(self._database.log(TABLE.name), rows, _told(publication), lock=lock, directly=replace)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from patternlake.delta_tables import direct_writer, documents, timestamps, writes
+from patternlake.delta_tables import direct_rewriting, direct_writer, documents, timestamps, writes
 from patternlake.delta_tables.arrow_rows import FewRows, of_tuples
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition
@@ -159,7 +159,7 @@ class ObservedSelectivities:
         where = [Condition("observed_at", "<=", last)]
         condition = f"observed_at <= timestamp_micros({last})"
         few, lock = FewRows(_rows(kept), database.spark), database.lock(TABLE.name)
-        replace = partial(direct_writer.replace, where=where, rows=few.rows, only=None, most_bytes=_FEW_BYTES)
+        replace = partial(direct_rewriting.replace, where=where, rows=few.rows, only=None, most_bytes=_FEW_BYTES)
         writes.replace(database.log(TABLE.name), few, condition, lock=lock, directly=replace)
         logger.info("observed selectivities: %d rows became %d", rows.num_rows, len(kept))
 

@@ -9,53 +9,38 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
-
-import numpy as np
-import pyarrow as pa
-from delta.exceptions import ConcurrentTransactionException
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from patternlake.delta_tables import phases, timestamps
-from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.object_state import load_object_state
-from patternlake.delta_tables.registration import register
-from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.delta_tables.sessions import made_within
-from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration
-from patternlake.jobs.contexts import in_background, kept
-from patternlake.jobs.ingest import few_rows, ordering, ranges, repeats, steps
-from patternlake.jobs.ingest.batch_counts import Total, by_range, counted, quarantine, statistics, warning
+from patternlake.jobs.ingest.batch_counts import Total, warning
+from patternlake.jobs.ingest.bringing import bringing
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
+from patternlake.jobs.ingest.judging import Judge
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
+from patternlake.jobs.ingest.rivals import rival, rivalry
+from patternlake.jobs.ingest.unread_files import may_have_unread
+from patternlake.jobs.ingest.writing import write_by_tasks, write_here
 from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.jobs.sources.evaluated_rows import EvaluatedRows, Evaluation
 from patternlake.jobs.sources.evaluated_rows import settings as evaluation_settings
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.errors import ConcurrentRunError, SourceError, StateError
+from patternlake.udfs.errors import SourceError, StateError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as T
 
     from patternlake.delta_tables.database import Database
 
@@ -65,10 +50,6 @@ JOB = "ingest"
 
 # Rows per task of the aggregates; a batch's own partitions would be too many for few rows and too few for many.
 _SHUFFLED_ROWS = 1_000_000
-
-_COMPRESSED = (".gz", ".gzip", ".bz2", ".zst", ".zstd", ".lz4", ".snappy", ".deflate", ".xz", ".lzo", ".br")
-_FEW_BYTES = 16 << 20
-"""Bytes of text, at most, whose rows the driver takes in for itself."""
 
 
 def ingest(
@@ -188,11 +169,12 @@ class _Run:
             # A live rival may have gone on between the look at the tables and the look at the checkpoint.
             if load_object_state(db, JOB, name, name) == object_state:
                 raise
-            raise _rival(name) from None
+            raise rival(name) from None
         self.source = Source(self.spark, name, self.stream)
         last = begun.source if begun is not None else own.source if own is not None else None
         self.origin = None if last is None else last.get("origin")
-        if last is not None and not self._new_files(last) and begun is None and self.checkpoint.settled(expected):
+        unread = last is None or may_have_unread(name, self.source, self.checkpoint, last)
+        if not unread and begun is None and self.checkpoint.settled(expected):
             logger.info("stream %r: no new files at %s", name, self.source.shown)
             return
         schema = self.checkpoint.schema if self.source.kind != "delta" else None
@@ -228,7 +210,7 @@ class _Run:
             query.awaitTermination()
         except Exception as error:
             cause = failures[0] if failures else error
-            known = _rivalry(cause, self.name) or self.source.explained(cause, self.schema.fieldNames())
+            known = rivalry(cause, self.name) or self.source.explained(cause, self.schema.fieldNames())
             if known is not None:
                 raise known from None
             raise cause from None
@@ -276,12 +258,20 @@ class _Run:
                 object_state=self.object_state,
             )
             if batch.published is not None:
-                raise _rival(self.name)
+                raise rival(self.name)
             self._check_adopted(batch, epoch, first + good.rows)
             if evaluated.here is not None:
-                self._write_here(batch, evaluated.here, bad_files)
+                write_here(batch, evaluated.here, self.columns, bad_files=bad_files)
             else:
-                self._write(batch, prepared, bad_files, good, refused, parallelism)
+                write_by_tasks(
+                    batch,
+                    prepared,
+                    self.columns,
+                    good=good,
+                    refused=refused,
+                    bad_files=bad_files,
+                    parallelism=parallelism,
+                )
         last = _later(good.greatest, None if before is None else before.state.get("max_time"))
         publication = batch.publish(
             rows_in=rows_in,
@@ -301,83 +291,6 @@ class _Run:
         self.published.append(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, rows_in, refused)
 
-    def _write(
-        self,
-        batch: Batch,
-        prepared: DataFrame,
-        bad_files: Mapping[str, str],
-        good: Total,
-        refused: int,
-        parallelism: int,
-    ) -> None:
-        """Write the rows of all tables by tasks of Spark."""
-        session = prepared.sparkSession
-        accepted = prepared.where(F.col("reason").isNull())
-        phases.at("counting")
-        cut = ordering.ranges(accepted, good.rows, good.quantiles, parallelism=parallelism)
-        with kept(counted(accepted, cut)) as counts:
-            sizes = by_range(counts) if len(cut) > 1 else {}
-
-            def small_writes() -> None:
-                register(batch, types=self.stream.types, timezone=self.stream.timezone)
-                if good.rows:
-                    batch.append("event_statistics", statistics(counts, batch))
-                if refused:
-                    batch.append("quarantine", quarantine(prepared, bad_files, batch))
-
-            with in_background(session, small_writes):
-                if good.rows:
-                    numbered = ordering.number(accepted, cut, sizes, batch.source_from + 1)
-                    batch.append("events", self.columns.events(numbered, batch.stream_id, batch.batch_id))
-
-    def _write_here(self, batch: Batch, prepared: pa.Table, bad_files: Mapping[str, str]) -> None:
-        """Write the same of rows that the driver holds, or reads range by range."""
-        register(batch, types=self.stream.types, timezone=self.stream.timezone)
-        phases.at("ordering", unit=None)
-        cut = ranges.ranges(prepared)
-        firsts = batch.source_from + 1 + np.cumsum([0, *map(len, cut)])
-        self._append(batch, "events", prepared, [
-            partial(few_rows.events, prepared, places, first, self.columns)
-            for places, first in zip(cut, firsts.tolist(), strict=False)
-        ])  # fmt: skip
-        self._append(batch, "event_statistics", prepared, [partial(few_rows.statistics, prepared)] if cut else [])
-        refused = [partial(few_rows.quarantine, prepared, places) for places in ranges.refused(prepared)]
-        self._append(batch, "quarantine", prepared, [*refused, *few_rows.bad_files(bad_files)])
-
-    def _append(self, batch: Batch, table: str, prepared: pa.Table, rows: Sequence[Callable[[], pa.Table]]) -> None:
-        """Append what is made of a batch's rows, at once where they are few."""
-
-        def marked(made: Callable[[], pa.Table]) -> pa.Table:
-            return batch.marked(table, made())
-
-        if rows and prepared.num_rows <= few.FEW_EVENTS:
-            batch.append(table, pa.concat_tables(map(marked, rows)))
-        elif rows:
-            batch.append(table, [partial(marked, made) for made in rows])
-
-    def _bring(self, files: Sequence[str], stack: ExitStack) -> Callable[[DataFrame], pa.Table | None] | None:
-        """What brings the rows of a batch's files to the driver's process; None where Spark's tasks write them."""
-        if self.db.direct is None:
-            return None
-        if self._few(files):
-            return DataFrame.toArrow
-        if self.db.lock("events") is None or not on_one_disk(self.spark):
-            return None
-        folder = stack.enter_context(spilling.folder_for(self.spark))
-
-        def spilled(rows: DataFrame) -> pa.Table | None:
-            found = spilling.spilled(TaskRows(rows, lambda batches: batches, arrow_schema(rows.schema)), folder)
-            return found if found.num_rows <= ranges.MOST_ROWS else None
-
-        return spilled
-
-    def _few(self, files: Sequence[str]) -> bool:
-        """Whether the rows of a batch's files are few, by what the files take."""
-        if self.source.kind not in ("csv", "json") or not files:
-            return False
-        sizes = [_bytes_of(file) for file in files]
-        return None not in sizes and sum(size for size in sizes if size is not None) <= _FEW_BYTES
-
     def _evaluated(self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack) -> EvaluatedRows:
         """The rows of a batch; one that was begun leaves out the files that it left out then."""
         batch_id = self.base + epoch
@@ -385,49 +298,9 @@ class _Run:
         bad: dict[str, str] = {} if begun is None else dict(begun.source.get("bad_files", {}))
         files = [] if self.source.kind == "delta" else self.checkpoint.files_of(epoch)
         evaluation = Evaluation(self.source, self.schema, self.columns)
-        judge = partial(self._judged, evaluation, before=before)
-        return evaluation.rows(rows, files, judge, stack, bad=bad, bring=self._bring(files, stack))
-
-    def _judged(self, evaluation: Evaluation, rows: DataFrame, before: Publication | None) -> DataFrame:
-        if before is None:
-            return evaluation.judged(rows)
-        stream, session = self.stream, rows.sparkSession
-        mark = None if stream.allowed_lateness is None else before.watermark
-        ids = None
-        if stream.event_id is not None:
-            ids = repeats.unsettled_ids(self._identified(before, mark, session), mark)
-        return evaluation.judged(
-            rows,
-            watermark=None if mark is None else timestamps.to_micros(mark),
-            known_ids=ids,
-            last_steps=steps.last_steps(self._stepped(before, session)) if stream.probabilistic else None,
-        )
-
-    def _identified(self, before: Publication, mark: datetime | None, session: SparkSession) -> DataFrame:
-        """The published events whose ids matter; see `repeats.unsettled_ids`."""
-        where = [] if mark is None else [Condition("time", ">=", timestamps.to_micros(mark))]
-        found = self._few_published(before, ("time", "event_id"), where)
-        return self._events(before, session) if found is None else session.createDataFrame(found)
-
-    def _stepped(self, before: Publication, session: SparkSession) -> DataFrame:
-        """The published events whose steps matter; see `steps.last_steps`."""
-        found = self._few_published(before, ("key", "step", "probability"))
-        if found is None:
-            return self._events(before, session)
-        return session.createDataFrame(steps.of_last_steps(found))
-
-    def _few_published(
-        self, before: Publication, columns: Sequence[str], where: Sequence[Condition] = ()
-    ) -> pa.Table | None:
-        """Columns of the published events, read without Spark; None where they take too much."""
-        conditions = [*few.of_stream(before, 1, before.source_to), *where]
-        if self.db.direct is None or not few.few_bytes(self.db, "events", conditions, columns):
-            return None
-        return self.db.direct.rows("events", columns, conditions)
-
-    def _events(self, before: Publication, session: SparkSession) -> DataFrame:
-        """The published events, in the session of the batch: Spark joins no frames of two sessions."""
-        return EventsReader(type(self.db)(session, self.db.name, self.db.location)).published(before)
+        judge = Judge(self.db, evaluation, before)
+        bring = bringing(self.db, self.source, files, stack)
+        return evaluation.rows(rows, files, judge.judged, stack, bad=bad, bring=bring)
 
     def _watermark(self, last: int | None, before: Publication | None) -> Any:
         lateness = self.stream.allowed_lateness
@@ -450,38 +323,6 @@ class _Run:
                 f"begun and has now up to {source_to}: the source was changed in between; run with --rebuild"
             )
 
-    def _new_files(self, last: Any) -> bool:
-        """Whether there may be files that were not read; refuses such as were changed after they were read."""
-        until = last.get("offset", {}).get("logOffset")
-        if until is None:
-            return True
-        read, there = self.checkpoint.files(int(until)), self.source.modified()
-        if read is None or there is None:
-            return True
-        # Spark writes one file's address with one slash or with three.
-        path = F.regexp_replace("path", "^file:/+", "file:/").alias("path")
-        was = read.select(path, F.col("modified").alias("was"))
-        known = there.select(path, "modified").join(was, "path", "left")
-        differing = known.where(F.col("was").isNull() | (F.col("was") != F.col("modified")))
-        # Those that were changed come first.
-        found = differing.orderBy(F.col("was").isNull(), "path").select("path", "was").limit(4).collect()
-        names = [row["path"] for row in found if row["was"] is not None]
-        if names:
-            shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-            raise ChangedSourceError(
-                f"stream {self.name!r}: changed after it was read: {shown}; put new rows into new files, "
-                "or run with --rebuild, which reads all files anew"
-            )
-        return bool(found)
-
-
-def _bytes_of(file: str) -> int | None:
-    """The bytes of a file on a local disk; None of another one, and of one that may hold many times as much."""
-    path = unquote(urlsplit(file).path) if file.startswith("file:") else ""
-    if not path or path.lower().endswith(_COMPRESSED) or not os.path.isfile(path):
-        return None
-    return os.path.getsize(path)
-
 
 def _later(one: int | None, other: Any) -> int | None:
     return max((value for value in (one, other) if value is not None), default=None)
@@ -502,25 +343,3 @@ def _refuse_changes(name: str, before: Any, now: Any) -> None:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 120 else text[:119] + "…"
-
-
-def _rivalry(error: BaseException, name: str) -> ConcurrentRunError | None:
-    """Spark's and Delta's ways to say that another run of the stream is at work."""
-    text = str(error)
-    rival = isinstance(error, ConcurrentTransactionException) or any(
-        sign in text
-        for sign in (
-            "Multiple streaming jobs detected",
-            "Multiple streaming queries are concurrently using",
-            "CONCURRENT_STREAM_LOG_UPDATE",
-            "is already active",
-            "CONCURRENT_QUERY",
-        )
-    )
-    if not rival or not isinstance(error, PySparkException | Py4JJavaError | ConcurrentTransactionException):
-        return None
-    return _rival(name)
-
-
-def _rival(name: str) -> ConcurrentRunError:
-    return ConcurrentRunError(f"another run of ingest of stream {name!r} is at work; this one stopped without harm")

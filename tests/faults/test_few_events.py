@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.delta_tables import batches
+from patternlake.delta_tables import batch_rows
 from patternlake.jobs import few
-from patternlake.jobs.ingest import job as ingest
+from patternlake.jobs.ingest import bringing
 from tests.faults.interrupted import Writes
 from tests.faults.lakes import STEPS, History
 
@@ -23,8 +23,8 @@ def test_tasks_of_spark_write_what_the_driver_writes_of_few_events(
     by_the_driver = history.after(step)
     monkeypatch.setattr(few, "FEW_EVENTS", -1)
     monkeypatch.setattr(few, "FEW_BYTES", -1)
-    monkeypatch.setattr(ingest, "_FEW_BYTES", -1)
-    for module in (ingest, batches):
+    monkeypatch.setattr(bringing, "_FEW_BYTES", -1)
+    for module in (bringing, batch_rows):
         monkeypatch.setattr(module, "on_one_disk", lambda spark: writer == "tasks")
     lake = history.copy(given.before)
     lake.prepare(given)

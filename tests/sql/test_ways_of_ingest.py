@@ -13,10 +13,11 @@ from deltalake import DeltaTable
 from sql.empty_database import opened
 
 from patternlake.delta_tables import writes
+from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.jobs import few, spilling
+from patternlake.jobs.ingest import bringing, ranges
 from patternlake.jobs.ingest import job as ingest_job
-from patternlake.jobs.ingest import ranges
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ def go(monkeypatch: pytest.MonkeyPatch) -> Way:
 
     def choose(way: str) -> None:
         if way != "few":
-            monkeypatch.setattr(ingest_job, "_FEW_BYTES", -1)
+            monkeypatch.setattr(bringing, "_FEW_BYTES", -1)
             monkeypatch.setattr(few, "FEW_EVENTS", -1)
             monkeypatch.setattr(ranges, "RANGE_ROWS", 7)
         if way == "tasks":
-            monkeypatch.setattr(ingest_job, "on_one_disk", lambda spark: False)
+            monkeypatch.setattr(bringing, "on_one_disk", lambda spark: False)
 
     return choose
 
@@ -133,15 +134,15 @@ def test_a_replay_writes_no_files(db: Database, tmp_path: Path, go: Way, monkeyp
     go("ranges")
     lake = Lake(db, tmp_path)
     lake.write("1.csv", *LINES)
-    original = ingest_job.Batch.publish
+    original = Batch.publish
 
     def die(*given: object, **named: object) -> None:
         raise RuntimeError("dead")
 
-    monkeypatch.setattr(ingest_job.Batch, "publish", die)
+    monkeypatch.setattr(Batch, "publish", die)
     with pytest.raises(RuntimeError, match="dead"):
         lake.ingest()
-    monkeypatch.setattr(ingest_job.Batch, "publish", original)
+    monkeypatch.setattr(Batch, "publish", original)
     before = _files(db)
     lake.ingest()
     assert _files(db) == before
@@ -176,7 +177,7 @@ def test_more_rows_than_the_driver_takes_are_left_to_tasks(
 ) -> None:
     go("ranges")
     monkeypatch.setattr(ranges, "MOST_ROWS", 39)
-    monkeypatch.setattr(ingest_job._Run, "_write_here", None)
+    monkeypatch.setattr(ingest_job, "write_here", None)
     lake = Lake(db, tmp_path)
     lake.write("1.csv", *LINES)
     assert lake.ingest().rows_in == 40

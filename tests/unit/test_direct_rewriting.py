@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from patternlake.delta_tables import direct_writer
+from patternlake.delta_tables import direct_rewriting, direct_writer
 from patternlake.delta_tables.commit_lock import CommitLock, lock_of
 from patternlake.delta_tables.file_choice import chosen
 from patternlake.delta_tables.file_statistics import statistics_of
@@ -67,7 +67,7 @@ def closed(folder: str) -> dict[tuple[int, int], int | None]:
 
 
 def close(folder: str, *any_of: list[Condition], batch: int = 2, most_bytes: int = MIB) -> bool:
-    return direct_writer.update(folder, any_of, {"to_batch": batch}, only=None, most_bytes=most_bytes)
+    return direct_rewriting.update(folder, any_of, {"to_batch": batch}, only=None, most_bytes=most_bytes)
 
 
 MINE = Condition("stream_id", "=", 1)
@@ -90,7 +90,7 @@ def test_of_rows_that_satisfy_the_conditions_those_are_meant_that_are_said(folde
     def second(found: pa.Table) -> Any:
         return np.array([part[0] == "k1" for part in found["part"].to_pylist()])
 
-    assert direct_writer.update(folder, [[MINE]], {"to_batch": 2}, only=second, most_bytes=MIB)
+    assert direct_rewriting.update(folder, [[MINE]], {"to_batch": 2}, only=second, most_bytes=MIB)
     assert [key for key, batch in closed(folder).items() if batch == 2] == [(1, 1)]
 
 
@@ -110,11 +110,11 @@ def test_more_bytes_than_allowed_are_left_alone(folder: str) -> None:
 def test_deleted_rows_are_gone_and_the_others_of_their_files_stay(folder: str) -> None:
     before, version = rows(folder), DeltaTable(folder).version()
     any_of = [[MINE, Condition("segment", "<=", 0)], [Condition("stream_id", "=", 2), Condition("segment", ">=", 0)]]
-    assert not direct_writer.delete(folder, any_of, most_bytes=10)
+    assert not direct_rewriting.delete(folder, any_of, most_bytes=10)
     assert rows(folder) == before
-    assert direct_writer.delete(folder, any_of, most_bytes=MIB)
+    assert direct_rewriting.delete(folder, any_of, most_bytes=MIB)
     assert rows(folder) == [row for row in before if row["stream_id"] == 1 and row["segment"] > 0]
-    assert direct_writer.delete(folder, any_of, most_bytes=MIB)
+    assert direct_rewriting.delete(folder, any_of, most_bytes=MIB)
     assert DeltaTable(folder).version() == version + 1, "a commit, and none where nothing is left to delete"
 
 
@@ -160,7 +160,7 @@ def test_a_rival_that_changed_the_same_file_is_found_out(folder: str, monkeypatc
     def still_open(found: pa.Table) -> Any:
         return found["to_batch"].is_null().to_numpy()
 
-    assert direct_writer.update(folder, [[MINE]], {"to_batch": 2}, only=still_open, most_bytes=MIB)
+    assert direct_rewriting.update(folder, [[MINE]], {"to_batch": 2}, only=still_open, most_bytes=MIB)
     assert [closed(folder)[1, segment] for segment in range(3)] == [7, 2, 2]
 
 
@@ -236,7 +236,7 @@ def _hold(lock: CommitLock, taken: Event) -> None:
 @pytest.mark.parametrize("packed", [False, True])
 def test_small_files_of_a_partition_become_one_with_the_same_rows(folder: str, packed: bool) -> None:
     before = rows(folder)
-    merged = direct_writer.merge(folder, [{"stream_id": 1}], packed=packed, largest=MIB, most_bytes=MIB)
+    merged = direct_rewriting.merge(folder, [{"stream_id": 1}], packed=packed, largest=MIB, most_bytes=MIB)
     assert merged
     assert rows(folder) == before
     told = pa.table(DeltaTable(folder).get_add_actions(flatten=True)).to_pylist()
@@ -248,7 +248,7 @@ def test_small_files_of_a_partition_become_one_with_the_same_rows(folder: str, p
 
 def test_partitions_with_more_bytes_are_left_to_spark(folder: str) -> None:
     version = DeltaTable(folder).version()
-    assert not direct_writer.merge(folder, [{"stream_id": 1}], packed=False, largest=MIB, most_bytes=10)
+    assert not direct_rewriting.merge(folder, [{"stream_id": 1}], packed=False, largest=MIB, most_bytes=10)
     assert DeltaTable(folder).version() == version
 
 
@@ -256,15 +256,15 @@ def test_rows_are_replaced_by_others_and_the_rest_of_their_file_stays(folder: st
     new = pa.concat_tables([_row(1, 7), _row(1, 8)])
     where = [MINE, Condition("segment", "<=", 1)]
     for _ in range(2):
-        assert direct_writer.replace(folder, [*where], new, only=None, most_bytes=MIB)
+        assert direct_rewriting.replace(folder, [*where], new, only=None, most_bytes=MIB)
         where = [MINE, Condition("segment", ">=", 7)]
     assert list(closed(folder)) == [(1, 2), (1, 7), (1, 8), (2, 0), (2, 1), (2, 2)]
-    assert not direct_writer.replace(folder, [MINE], new, only=None, most_bytes=10)
+    assert not direct_rewriting.replace(folder, [MINE], new, only=None, most_bytes=10)
 
 
 def test_rows_that_are_changed_leave_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is closed is not read and written again when others are closed later."""
-    monkeypatch.setattr(direct_writer, "_FEW_ROWS", 2)
+    monkeypatch.setattr(direct_rewriting, "_FEW_ROWS", 2)
     place = str(tmp_path / "table")
     whole = pa.concat_tables([_row(1, segment) for segment in range(4)])
     told = {"delta.dataSkippingStatsColumns": "segment,from_batch,to_batch"}
@@ -282,7 +282,7 @@ def test_rows_that_are_changed_leave_a_large_file(tmp_path: Path, monkeypatch: p
 def test_rows_of_several_files_that_are_closed_together_stand_in_one(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct_writer, "_FEW_ROWS", 0)
+    monkeypatch.setattr(direct_rewriting, "_FEW_ROWS", 0)
     assert close(folder, [MINE, Condition("segment", ">=", 1)])
     assert closed(folder) == {(1, 0): None, (1, 1): 2, (1, 2): 2, (2, 0): None, (2, 1): None, (2, 2): None}
     assert [file["num_records"] for file in _files(folder) if file["max.to_batch"]] == [2]

@@ -1,0 +1,295 @@
+"""Rows of Delta tables that are changed, deleted or replaced in the driver's process: their files are written anew."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
+from numpy.typing import NDArray
+
+from patternlake.delta_tables.direct_writer import retrying
+from patternlake.delta_tables.file_choice import chosen, truth
+from patternlake.delta_tables.parquet_columns import columns_of_file
+from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.unlisted_files import Place, parent_folder, partition_texts
+
+_FEW_ROWS = 10_000
+"""A file of no more rows stays one when some of them are changed."""
+_OF = "partition."
+
+
+def update(
+    folder: str,
+    any_of: Sequence[Sequence[Condition]],
+    values: Mapping[str, Any],
+    *,
+    only: Callable[[pa.Table], NDArray[np.bool_]] | None,
+    most_bytes: int,
+    packed: bool = False,
+) -> bool:
+    """Set columns of some rows, by writing the files that hold them anew.
+
+    Rows that are changed leave a large file: what is closed would else be written again with every row that is closed
+    later.
+
+    Parameters
+    ----------
+    folder
+        Of the Delta table.
+    any_of
+        The rows: those that satisfy all conditions of one of these lists.
+    values
+        By name of a column that is no partition: the value that it gets.
+    only
+        Of rows that satisfy the conditions, with all columns: which are meant; None: all of them.
+    most_bytes
+        Nothing is done where the files that may hold such rows take more.
+    packed
+        As for `merge`.
+
+    Returns
+    -------
+    bool
+        Whether it was done.
+    """
+    small = True
+
+    def commit(table: DeltaTable) -> None:
+        nonlocal small
+        candidates = _holding(table, any_of)
+        small = (pc.sum(candidates["size_bytes"]).as_py() or 0) <= most_bytes
+        if not small:
+            return
+        schema = pa.schema(table.schema().to_arrow())
+        actions: list[AddAction | RemoveAction] = []
+        changed: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
+        for file in candidates.to_pylist():
+            rows = _rows(folder, file, schema)
+            meant = _meant(rows, any_of, only)
+            if not meant.any():
+                continue
+            if rows.num_rows <= _FEW_ROWS:
+                actions += _in_place_of(folder, [file], _changed(rows, meant, values), table, packed)
+                continue
+            actions += _in_place_of(folder, [file], rows.filter(pa.array(~meant)), table, packed)
+            apart = rows.filter(pa.array(meant))
+            apart = _changed(apart, np.ones(apart.num_rows, np.bool_), values)
+            changed.setdefault(os.path.dirname(file["path"]), []).append((file, apart))
+        for parent, pieces in changed.items():
+            together = pa.concat_tables([rows for _, rows in pieces])
+            actions += _in_place_of(folder, [], together, table, packed, parent=parent, partition=pieces[0][0])
+        if actions:
+            table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
+
+    retrying(folder, commit)
+    return small
+
+
+def delete(folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: int, packed: bool = False) -> bool:
+    """Delete some rows, by writing the files that hold them anew without them.
+
+    Parameters are those of `update`.
+
+    Returns
+    -------
+    bool
+        Whether it was done.
+    """
+    small = True
+
+    def commit(table: DeltaTable) -> None:
+        nonlocal small
+        candidates = _holding(table, any_of)
+        small = (pc.sum(candidates["size_bytes"]).as_py() or 0) <= most_bytes
+        if not small:
+            return
+        schema = pa.schema(table.schema().to_arrow())
+        actions = _without(folder, candidates, any_of, None, table, packed)
+        if actions:
+            table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
+
+    retrying(folder, commit)
+    return small
+
+
+def replace(
+    folder: str,
+    where: Sequence[Condition],
+    rows: pa.Table,
+    *,
+    only: Callable[[pa.Table], NDArray[np.bool_]] | None,
+    most_bytes: int,
+    packed: bool = False,
+) -> bool:
+    """Put rows of one partition in the place of those that satisfy conditions.
+
+    Parameters are those of `update`; `rows` has all columns of the table, and at least one row.
+
+    Returns
+    -------
+    bool
+        Whether it was done.
+    """
+    small = True
+
+    def commit(table: DeltaTable) -> None:
+        nonlocal small
+        files = chosen(pa.table(table.get_add_actions(flatten=True)), where)
+        small = (pc.sum(files["size_bytes"]).as_py() or 0) <= most_bytes
+        if not small:
+            return
+        schema = pa.schema(table.schema().to_arrow())
+        names = table.metadata().partition_columns
+        values = {f"{_OF}{name}": rows[name][0].as_py() for name in names}
+        parent = parent_folder({name: rows[name][0].as_py() for name in names})
+        actions = _in_place_of(folder, [], rows, table, packed, parent=parent, partition=values)
+        actions += _without(folder, files, [where], only, table, packed)
+        table.create_write_transaction(actions, "append", schema, names)
+
+    retrying(folder, commit)
+    return small
+
+
+def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool, largest: int, most_bytes: int) -> bool:
+    """Merge the small files of some partitions, each partition's into one.
+
+    Parameters
+    ----------
+    folder
+        Of the Delta table.
+    partitions
+        By name of a partition column: its value.
+    packed
+        Whether whole numbers and moments are written as differences from their neighbours.
+    largest
+        Bytes of a file above which it is no small one.
+    most_bytes
+        Nothing is done where a partition's small files take more.
+
+    Returns
+    -------
+    bool
+        Whether it was done.
+    """
+    small = True
+
+    def commit(table: DeltaTable) -> None:
+        nonlocal small
+        files = pa.table(table.get_add_actions(flatten=True))
+        files = files.filter(pc.less(files["size_bytes"], largest)).sort_by("modification_time")
+        schema = pa.schema(table.schema().to_arrow())
+        actions: list[AddAction | RemoveAction] = []
+        for values in partitions:
+            mine = [
+                file
+                for file in files.to_pylist()
+                if all(file[f"{_OF}{name}"] == value for name, value in values.items())
+            ]
+            small = small and sum(file["size_bytes"] for file in mine) <= most_bytes
+            if not small:
+                return
+            if len(mine) > 1:
+                rows = pa.concat_tables([_rows(folder, file, schema) for file in mine])
+                actions += _in_place_of(folder, mine, rows, table, packed, changing=False)
+        if actions:
+            table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
+
+    retrying(folder, commit)
+    return small
+
+
+def _holding(table: DeltaTable, any_of: Sequence[Sequence[Condition]]) -> pa.Table:
+    """The files that may hold rows which satisfy all conditions of one of some lists."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    paths = {path for where in any_of for path in chosen(files, where)["path"].to_pylist()}
+    return files.filter(pc.is_in(files["path"], pa.array(sorted(paths), pa.string())))
+
+
+def _rows(folder: str, file: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """All rows of a file, with all columns of the table."""
+    with pa.memory_map(f"{folder}/{file['path']}") as source:
+        stored = [name for name in schema.names if f"{_OF}{name}" not in file]
+        columns, _ = columns_of_file(source, stored, schema)
+        count = len(next(iter(columns.values())))
+        for name in schema.names:
+            if name not in columns:
+                value = pa.scalar(file[f"{_OF}{name}"], schema.field(name).type)
+                columns[name] = pa.chunked_array([pa.repeat(value, count)])
+        return pa.table({name: columns[name] for name in schema.names})
+
+
+def _without(
+    folder: str,
+    files: pa.Table,
+    any_of: Sequence[Sequence[Condition]],
+    only: Callable[[pa.Table], NDArray[np.bool_]] | None,
+    table: DeltaTable,
+    packed: bool,
+) -> list[AddAction | RemoveAction]:
+    """Write files anew without the rows that are meant, those that hold some of them."""
+    schema = pa.schema(table.schema().to_arrow())
+    actions: list[AddAction | RemoveAction] = []
+    for file in files.to_pylist():
+        rows = _rows(folder, file, schema)
+        gone = _meant(rows, any_of, only)
+        if gone.any():
+            actions += _in_place_of(folder, [file], rows.filter(pa.array(~gone)), table, packed)
+    return actions
+
+
+def _meant(
+    rows: pa.Table, any_of: Sequence[Sequence[Condition]], only: Callable[[pa.Table], NDArray[np.bool_]] | None
+) -> NDArray[np.bool_]:
+    found = np.zeros(rows.num_rows, np.bool_)
+    for where in any_of:
+        holds = np.ones(rows.num_rows, np.bool_)
+        for condition in where:
+            holds &= truth(rows[condition.column], condition)
+        found |= holds
+    if only is not None and found.any():
+        places = np.flatnonzero(found)
+        found[places] = only(rows.take(pa.array(places)))
+    return found
+
+
+def _changed(rows: pa.Table, meant: NDArray[np.bool_], values: Mapping[str, Any]) -> pa.Table:
+    for name, value in values.items():
+        place = rows.column_names.index(name)
+        column = rows[name].combine_chunks()
+        rows = rows.set_column(place, name, pc.if_else(pa.array(meant), pa.scalar(value, column.type), column))
+    return rows
+
+
+def _in_place_of(
+    folder: str,
+    files: Sequence[Mapping[str, Any]],
+    rows: pa.Table,
+    table: DeltaTable,
+    packed: bool,
+    *,
+    changing: bool = True,
+    parent: str = "",
+    partition: Mapping[str, Any] | None = None,
+) -> list[AddAction | RemoveAction]:
+    """Write rows, and give what the log has to say of their file and of those of their partition they stand for.
+
+    `parent` and `partition` are the folder and the values of the partition, where the rows stand for no file.
+    """
+    if files:
+        parent, partition = os.path.dirname(files[0]["path"]), files[0]
+    given = {name.removeprefix(_OF): value for name, value in (partition or {}).items() if name.startswith(_OF)}
+    texts, now = partition_texts(given), int(time.time() * 1000)
+    actions: list[AddAction | RemoveAction] = [
+        RemoveAction(file["path"], changing, now, size=file["size_bytes"], partition_values=texts) for file in files
+    ]
+    if rows.num_rows:
+        place = Place.of(table, packed=packed, folder=folder)
+        actions.append(place.file(rows, parent, given, changing=changing))
+    return actions

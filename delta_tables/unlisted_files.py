@@ -1,0 +1,126 @@
+"""Files of rows of a Delta table that its log does not name yet, written in the process that has the rows."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction
+
+from patternlake.delta_tables.file_statistics import statistics_of
+from patternlake.delta_tables.parquet_columns import write_file
+
+_THREADS = 8
+"""Portions of rows that are made and written at once, at most: each is held in memory."""
+_COUNTED_COLUMNS = "delta.dataSkippingStatsColumns"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where files of a table are written, and how; can be sent to tasks.
+
+    Attributes
+    ----------
+    folder
+        Of the Delta table.
+    schema
+        All columns.
+    partitions
+        Names of the partition columns.
+    counted
+        Names of the columns whose bounds the log tells; None: the first ones.
+    packed
+        Whether whole numbers and moments are written as differences from their neighbours.
+    """
+
+    folder: str
+    schema: pa.Schema
+    partitions: tuple[str, ...]
+    counted: tuple[str, ...] | None
+    packed: bool
+
+    @classmethod
+    def of(cls, table: DeltaTable | str, *, packed: bool, folder: str | None = None) -> Place:
+        """Of a table that is open, or of that in a folder."""
+        opened = DeltaTable(table) if isinstance(table, str) else table
+        metadata = opened.metadata()
+        told = metadata.configuration.get(_COUNTED_COLUMNS)
+        return cls(
+            folder or str(table),
+            pa.schema(opened.schema().to_arrow()),
+            tuple(metadata.partition_columns),
+            None if told is None else tuple(told.split(",")),
+            packed,
+        )
+
+    def written(self, rows: pa.Table) -> list[AddAction]:
+        """Write rows, those of one partition neighbours: a file for each partition."""
+        found = []
+        for begin, end in _runs(rows, self.partitions):
+            values = {name: rows[name][begin].as_py() for name in self.partitions}
+            found.append(self.file(rows.slice(begin, end - begin), parent_folder(values), values))
+        return found
+
+    def file(self, rows: pa.Table, parent: str, partition: Mapping[str, Any], *, changing: bool = True) -> AddAction:
+        """Write a file of rows of one partition, and give what the log has to say of it."""
+        stored = rows.select([name for name in rows.column_names if name not in partition])
+        path = f"{parent}/{uuid.uuid4().hex}.parquet" if parent else f"{uuid.uuid4().hex}.parquet"
+        os.makedirs(f"{self.folder}/{parent}", exist_ok=True)
+        write_file(stored, f"{self.folder}/{path}", packed=self.packed)
+        size, now = os.path.getsize(f"{self.folder}/{path}"), int(time.time() * 1000)
+        return AddAction(path, size, partition_texts(partition), now, changing, statistics_of(stored, self.counted))
+
+
+def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], *, packed: bool) -> list[AddAction]:
+    """Write files of rows, several at a time, that nobody sees yet.
+
+    Parameters
+    ----------
+    folder
+        Of the Delta table.
+    portions
+        Each makes some of the rows: all columns of the table, in its types; rows of one partition are neighbours.
+    packed
+        Whether whole numbers and moments are written as differences from their neighbours.
+
+    Returns
+    -------
+    list
+        What the log has to say of the files, in the order of the portions; one for each partition of a portion.
+    """
+    place = Place.of(folder, packed=packed)
+    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
+        found = threads.map(lambda portion: place.written(portion()), portions)
+        return [action for actions in found for action in actions]
+
+
+def parent_folder(partition: Mapping[str, Any]) -> str:
+    """The folder of a partition."""
+    return "/".join(f"{name}={quote(str(value), safe='')}" for name, value in partition.items())
+
+
+def partition_texts(partition: Mapping[str, Any]) -> dict[str, str | None]:
+    """The values of a partition as the log has them."""
+    return {name: None if value is None else str(value) for name, value in partition.items()}
+
+
+def _runs(rows: pa.Table, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Where neighbours that are equal in some columns, none of them NULL, begin and end."""
+    if not rows.num_rows:
+        return []
+    differs = np.zeros(max(0, rows.num_rows - 1), np.bool_)
+    for name in names:
+        values = rows[name].to_numpy()
+        differs |= values[1:] != values[:-1]
+    ends = [*(np.flatnonzero(differs) + 1).tolist(), rows.num_rows]
+    return list(pairwise([0, *ends]))

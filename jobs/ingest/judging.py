@@ -1,0 +1,84 @@
+"""What a stream's published events say of the rows of its next batch: late, repeated, no step that can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.tables.events import EventsReader
+from patternlake.jobs import few
+from patternlake.jobs.ingest import repeats, steps
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.tables.publications import Publication
+    from patternlake.jobs.sources.evaluated_rows import Evaluation
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges rows beside what was published.
+
+    Parameters
+    ----------
+    db
+        The database.
+    evaluation
+        The stream's expressions over its source.
+    before
+        The batch before; None: this is the first one.
+    """
+
+    db: Database
+    evaluation: Evaluation
+    before: Publication | None
+
+    def judged(self, rows: DataFrame) -> DataFrame:
+        """Prepared rows of the source's rows."""
+        before, stream = self.before, self.evaluation.columns.stream
+        if before is None:
+            return self.evaluation.judged(rows)
+        session = rows.sparkSession
+        mark = None if stream.allowed_lateness is None else before.watermark
+        ids = None
+        if stream.event_id is not None:
+            ids = repeats.unsettled_ids(self._identified(before, mark, session), mark)
+        return self.evaluation.judged(
+            rows,
+            watermark=None if mark is None else timestamps.to_micros(mark),
+            known_ids=ids,
+            last_steps=steps.last_steps(self._stepped(before, session)) if stream.probabilistic else None,
+        )
+
+    def _identified(self, before: Publication, mark: datetime | None, session: SparkSession) -> DataFrame:
+        """The published events whose ids matter; see `repeats.unsettled_ids`."""
+        where = [] if mark is None else [Condition("time", ">=", timestamps.to_micros(mark))]
+        found = self._few_published(before, ("time", "event_id"), where)
+        return self._events(before, session) if found is None else session.createDataFrame(found)
+
+    def _stepped(self, before: Publication, session: SparkSession) -> DataFrame:
+        """The published events whose steps matter; see `steps.last_steps`."""
+        found = self._few_published(before, ("key", "step", "probability"))
+        if found is None:
+            return self._events(before, session)
+        return session.createDataFrame(steps.of_last_steps(found))
+
+    def _few_published(
+        self, before: Publication, columns: Sequence[str], where: Sequence[Condition] = ()
+    ) -> pa.Table | None:
+        """Columns of the published events, read without Spark; None where they take too much."""
+        conditions = [*few.of_stream(before, 1, before.source_to), *where]
+        if self.db.direct is None or not few.few_bytes(self.db, "events", conditions, columns):
+            return None
+        return self.db.direct.rows("events", columns, conditions)
+
+    def _events(self, before: Publication, session: SparkSession) -> DataFrame:
+        """The published events, in the session of the batch: Spark joins no frames of two sessions."""
+        return EventsReader(type(self.db)(session, self.db.name, self.db.location)).published(before)
