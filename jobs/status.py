@@ -14,7 +14,7 @@ from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible_text
 from patternlake.jobs.configuration.alerts import TABLE
-from patternlake.jobs.running import JOBS
+from patternlake.jobs.steps import JOBS
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

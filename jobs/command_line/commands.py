@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.running import Step
+    from patternlake.jobs.steps import Step
     from patternlake.jobs.summary import Summary
 
 app = typer.Typer(
@@ -197,7 +197,7 @@ def run(
     """
     from patternlake.jobs.command_line.local_spark import spark_for
     from patternlake.jobs.configuration.file import Configuration
-    from patternlake.jobs.running import steps
+    from patternlake.jobs.steps import steps
 
     if watch is not None and not watch > 0:
         raise typer.BadParameter(f"{watch:g} is no pause; more than 0 seconds", param_hint="'--watch'")

@@ -18,6 +18,7 @@ from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.writes import append
 from patternlake.jobs import running
+from patternlake.jobs import steps as job_steps
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.summary import Summary
 from tests.faults.lakes import all_texts
@@ -94,7 +95,7 @@ class World:
     def database(self, name: str) -> Database:
         return open_database(self.spark, name, str(self.folder / name))
 
-    def run(self, name: str, job: str = running.ALL, *, side_by_side: int) -> list[Summary]:
+    def run(self, name: str, job: str = job_steps.ALL, *, side_by_side: int) -> list[Summary]:
         if not (self.folder / name).exists():
             lay(self.spark, self.folder / name)
         return running.run(self.spark, self.configuration(name), job, side_by_side=side_by_side)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import patternlake
 from patternlake.delta_tables.database import Database
 from patternlake.jobs import running
+from patternlake.jobs import steps as job_steps
 from patternlake.jobs.command_line import answers, commands, local_spark
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.messages import message
@@ -61,8 +62,8 @@ def noting(done: list[tuple[str, str, bool]], job: str) -> Any:
 def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, bool]]:
     """Jobs that only note what they were asked for."""
     done: list[tuple[str, str, bool]] = []
-    for name, job in running.JOBS.items():
-        monkeypatch.setitem(running.JOBS, name, running.Job(job.objects, noting(done, name), job.maintains))
+    for name, job in job_steps.JOBS.items():
+        monkeypatch.setitem(job_steps.JOBS, name, job_steps.Job(job.objects, noting(done, name), job.maintains))
     return done
 
 
@@ -122,7 +123,7 @@ def test_the_first_error_stops_the_run_and_keeps_its_class(
     def fail(*given: Any) -> Summary:
         raise PatternSyntaxError("found ';', expected a name", "A ; ; B", 4)
 
-    monkeypatch.setitem(running.JOBS, "sketch", running.Job(lambda configuration: configuration.sketches, fail))
+    monkeypatch.setitem(job_steps.JOBS, "sketch", job_steps.Job(lambda configuration: configuration.sketches, fail))
     with pytest.raises(PatternSyntaxError, match=r"^sketch of 'flights': line 1, column 5: found") as caught:
         running.run(spark, conf)
     assert caught.value.column == 5

@@ -19,11 +19,11 @@ import pytest
 from rich.console import Console
 
 import patternlake
-from patternlake.jobs import running
+from patternlake.jobs import steps as job_steps
 from patternlake.jobs.command_line import commands, local_spark
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.progress.reporting import ShownProgress
-from patternlake.jobs.running import JOBS
+from patternlake.jobs.steps import JOBS
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
 
@@ -61,8 +61,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     ) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace()
 
-    for name, job in running.JOBS.items():
-        monkeypatch.setitem(running.JOBS, name, running.Job(job.objects, doing(name), job.maintains))
+    for name, job in JOBS.items():
+        monkeypatch.setitem(JOBS, name, job_steps.Job(job.objects, doing(name), job.maintains))
     monkeypatch.setattr(local_spark, "spark_for", session)
     one_core = SimpleNamespace(spark=SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
     monkeypatch.setattr("patternlake.delta_tables.opening.open_database", lambda *given: one_core)
@@ -187,7 +187,7 @@ def test_maintenance_has_nothing_to_rebuild(conf: Path, capsys: pytest.CaptureFi
 
 
 def test_all_is_every_job_in_the_order_of_dependence_over_all_its_objects() -> None:
-    steps = running.steps(Configuration.from_text(CONFIGURATION))
+    steps = job_steps.steps(Configuration.from_text(CONFIGURATION))
     assert [(step.job, step.object) for step in steps] == [
         ("ingest", "flights"),
         ("ingest", "sky"),
@@ -199,8 +199,8 @@ def test_all_is_every_job_in_the_order_of_dependence_over_all_its_objects() -> N
 
 def test_an_object_restricts_each_job_that_has_it() -> None:
     configuration = Configuration.from_text(CONFIGURATION)
-    assert [step.job for step in running.steps(configuration, object="flights")] == ["ingest", "sketch", "maintain"]
-    assert [step.job for step in running.steps(configuration, object="sky")] == ["ingest", "maintain"]
+    assert [step.job for step in job_steps.steps(configuration, object="flights")] == ["ingest", "sketch", "maintain"]
+    assert [step.job for step in job_steps.steps(configuration, object="sky")] == ["ingest", "maintain"]
 
 
 def test_run_writes_one_line_of_json_per_object_and_job(
@@ -269,7 +269,7 @@ def test_watch_reports_objects_without_news_in_the_first_round_only(
             raise KeyboardInterrupt
         left.pop()
 
-    monkeypatch.setitem(running.JOBS, "sketch", running.Job(lambda configuration: ["flights"], idle))
+    monkeypatch.setitem(JOBS, "sketch", job_steps.Job(lambda configuration: ["flights"], idle))
     monkeypatch.setattr(commands, "sleep", sleep)
     assert command("run", "sketch", "--conf", str(conf), "--watch", "1") == 0
     assert [json.loads(line)["batches"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
@@ -286,7 +286,7 @@ def test_later_rounds_of_a_watch_maintain_only_what_is_new(
             raise KeyboardInterrupt
         left.pop()
 
-    monkeypatch.setitem(running.JOBS, "ingest", running.Job(lambda configuration: configuration.streams, idle))
+    monkeypatch.setitem(JOBS, "ingest", job_steps.Job(lambda configuration: configuration.streams, idle))
     monkeypatch.setattr(commands, "sleep", sleep)
     assert command("run", "all", "--conf", str(conf), "--watch", "1") == 0
     maintained = [name for job, name, _ in work if job == "maintain"]
@@ -328,7 +328,7 @@ def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*given: Any) -> Summary:
         raise error
 
-    monkeypatch.setitem(running.JOBS, "ingest", running.Job(lambda configuration: configuration.streams, fail))
+    monkeypatch.setitem(JOBS, "ingest", job_steps.Job(lambda configuration: configuration.streams, fail))
 
 
 def test_an_interrupt_at_work_ends_with_exit_code_130(
@@ -386,7 +386,7 @@ def test_the_packages_warnings_reach_standard_error_and_no_handler_is_left(
         return Summary("sketch", name, 0, 1, 0, 0, 0, 0.0)
 
     before = logging.getLogger("patternlake").handlers[:]
-    monkeypatch.setitem(running.JOBS, "sketch", running.Job(lambda configuration: ["flights"], warn))
+    monkeypatch.setitem(JOBS, "sketch", job_steps.Job(lambda configuration: ["flights"], warn))
     assert command("run", "sketch", "--conf", str(conf)) == 0
     shown = capsys.readouterr().err
     assert "warning: sketch 'flights' takes more than memory\n" in shown

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from patternlake.jobs import running, side_by_side
+from patternlake.jobs import steps as job_steps
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.running import Step
+from patternlake.jobs.steps import Step
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ArgumentError, StateError
 
@@ -58,9 +59,9 @@ class Pool:
 
 def waits(text: str = CONFIGURATION) -> dict[str, set[str]]:
     configuration = Configuration.from_text(text)
-    planned = running.steps(configuration)
+    planned = job_steps.steps(configuration)
     names = [f"{step.job} {step.object}" for step in planned]
-    waited_for = running.waited_for(planned, configuration)
+    waited_for = job_steps.waited_for(planned, configuration)
     return {name: {names[place] for place in places} for name, places in zip(names, waited_for, strict=True)}
 
 
@@ -87,8 +88,8 @@ def test_an_alert_waits_for_the_job_whose_rows_it_tells() -> None:
 
 def test_a_job_that_is_run_alone_waits_for_nothing() -> None:
     configuration = Configuration.from_text(CONFIGURATION)
-    planned = running.steps(configuration, "sketch")
-    assert running.waited_for(planned, configuration) == [set(), set()]
+    planned = job_steps.steps(configuration, "sketch")
+    assert job_steps.waited_for(planned, configuration) == [set(), set()]
 
 
 @pytest.mark.parametrize(
@@ -277,15 +278,17 @@ def doing(monkeypatch: pytest.MonkeyPatch, work: Callable[[str, str], Summary], 
     def of(job: str) -> Any:
         return lambda database, name, configuration, rebuild: work(job, name)
 
-    for name, job in running.JOBS.items():
+    for name, job in job_steps.JOBS.items():
         finish = None if job.finish is None else lambda database, names: finished.append(list(names))
-        monkeypatch.setitem(running.JOBS, name, running.Job(job.objects, of(name), job.maintains, finish, job.stream))
+        monkeypatch.setitem(
+            job_steps.JOBS, name, job_steps.Job(job.objects, of(name), job.maintains, finish, job.stream)
+        )
 
 
-def performed(text: str = CONFIGURATION, job: str = running.ALL) -> Any:
+def performed(text: str = CONFIGURATION, job: str = job_steps.ALL) -> Any:
     configuration = Configuration.from_text(text)
     database: Any = SimpleNamespace(spark=None)
-    return running.perform(database, configuration, running.steps(configuration, job))
+    return running.perform(database, configuration, job_steps.steps(configuration, job))
 
 
 def summary(job: str, name: str) -> Summary:
@@ -304,7 +307,7 @@ def test_summaries_come_in_the_order_of_the_run_whoever_ends_first(pool: Pool, m
         return summary(job, name)
 
     doing(monkeypatch, work, finished)
-    planned = running.steps(Configuration.from_text(CONFIGURATION))
+    planned = job_steps.steps(Configuration.from_text(CONFIGURATION))
     assert [Step(each.job, each.object) for each in performed()] == planned
     assert finished == [["a", "b"]]
 

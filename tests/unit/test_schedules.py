@@ -24,7 +24,7 @@ from crontab import CronTab
 from databricks.bundles.jobs import Job
 
 from patternlake.jobs.command_line.commands import app
-from patternlake.jobs.running import JOBS
+from patternlake.jobs.steps import JOBS
 
 UNIT = Path(__file__).resolve().parents[2] / "conf" / "patternlake-serve.service"
 SCHEDULES = Path(__file__).resolve().parents[2] / "conf" / "schedules"

@@ -1,0 +1,242 @@
+"""Which jobs there are, on which objects, and what must have ended before each begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from patternlake.delta_tables.database import Database
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.configuration.values import suggest
+from patternlake.jobs.summary import Summary
+from patternlake.udfs.errors import ArgumentError
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job.
+
+    Parameters
+    ----------
+    objects
+        Names of what it works on, given the configuration.
+    work
+        Takes one object further: database, object, configuration, rebuild → summary.
+    maintains
+        Whether the job publishes state of its own, which can be rebuilt and has a status.
+    finish
+        What is left to do once for all objects that a run worked on, after the last of them.
+    stream
+        Name of the stream that an object reads; that of the object where there is no such function.
+    reads
+        Job and object whose results an object reads, where that is another one than the stream's ingest.
+    """
+
+    objects: Callable[[Configuration], Iterable[str]]
+    work: Callable[[Database, str, Configuration, bool], Summary]
+    maintains: bool = True
+    finish: Callable[[Database, Sequence[str]], None] | None = None
+    stream: Callable[[Configuration, str], str] | None = None
+    reads: Callable[[Configuration, str], tuple[str, str] | None] | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One job on one object."""
+
+    job: str
+    object: str
+
+
+def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.ingest.job import ingest
+    from patternlake.jobs.ingest.matches import ingest_matches
+
+    stream = configuration.streams[name]
+    if configuration.emitted(name) is not None:
+        return ingest_matches(database, name, stream, rebuild=rebuild)
+    warned = configuration.quarantine_warning if stream.quarantine_warning is None else stream.quarantine_warning
+    return ingest(database, name, stream, rebuild=rebuild, quarantine_warning=warned)
+
+
+def _sketch(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.sketch.job import sketch
+
+    return sketch(database, name, configuration.sketches[name], rebuild=rebuild)
+
+
+def _trends(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.trends.job import trends
+
+    return trends(database, name, configuration.trends[name], rebuild=rebuild)
+
+
+def _groups(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.groups.job import groups
+
+    return groups(database, name, configuration.groups[name], rebuild=rebuild)
+
+
+def _patterns(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.patterns.job import patterns
+
+    return patterns(database, name, configuration.patterns[name], rebuild=rebuild)
+
+
+def _predict(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.predict.job import predict
+
+    kept = configuration.kept_forecasts
+    return predict(database, name, configuration.subscriptions_to(name), kept_forecasts=kept, rebuild=rebuild)
+
+
+def _alerts(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.alerts.job import alerts
+
+    stream = configuration.stream_of_alert(name)
+    return alerts(database, name, configuration.alerts[name], stream=stream, rebuild=rebuild)
+
+
+def _evaluate(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.evaluate.job import evaluate
+
+    assert configuration.evaluate is not None
+    return evaluate(database, name, configuration.subscriptions_to(name), configuration.evaluate, rebuild=rebuild)
+
+
+def _maintain(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.jobs.maintain.job import maintain
+
+    return maintain(database, name, configuration)
+
+
+def _tidied(database: Database, names: Sequence[str]) -> None:
+    from patternlake.jobs.maintain.job import tidied
+
+    tidied(database, names)
+
+
+def _stream_of_trend(configuration: Configuration, name: str) -> str:
+    return configuration.trends[name].stream
+
+
+def _stream_of_group(configuration: Configuration, name: str) -> str:
+    return configuration.groups[name].stream
+
+
+def _stream_of_pattern(configuration: Configuration, name: str) -> str:
+    return configuration.patterns[name].stream
+
+
+def _stream_of_alert(configuration: Configuration, name: str) -> str:
+    return configuration.stream_of_alert(name)
+
+
+def _read_by_ingest(configuration: Configuration, name: str) -> tuple[str, str] | None:
+    emitted = configuration.emitted(name)
+    return None if emitted is None else ("predict", emitted.stream)
+
+
+def _read_by_alert(configuration: Configuration, name: str) -> tuple[str, str]:
+    alert = configuration.alerts[name]
+    return alert.reads(configuration.stream_of_alert(name))
+
+
+JOBS: dict[str, Job] = {
+    "ingest": Job(lambda configuration: configuration.streams, _ingest, reads=_read_by_ingest),
+    "sketch": Job(lambda configuration: configuration.sketches, _sketch),
+    "trends": Job(lambda configuration: configuration.trends, _trends, stream=_stream_of_trend),
+    "groups": Job(lambda configuration: configuration.groups, _groups, stream=_stream_of_group),
+    "patterns": Job(lambda configuration: configuration.patterns, _patterns, stream=_stream_of_pattern),
+    "predict": Job(lambda configuration: configuration.watched, _predict),
+    "alerts": Job(lambda configuration: configuration.alerts, _alerts, stream=_stream_of_alert, reads=_read_by_alert),
+    "evaluate": Job(lambda configuration: configuration.subscribed if configuration.evaluate else (), _evaluate),
+    "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False, finish=_tidied),
+}
+"""Jobs by name, in the order in which they depend on each other."""
+
+
+def steps(
+    configuration: Configuration, job: str = ALL, *, object: str | None = None, rebuild: bool = False
+) -> list[Step]:
+    """List what a run does, in order; nothing is run, and no Spark session is needed.
+
+    Parameters
+    ----------
+    configuration
+        What is configured.
+    job
+        A name of `JOBS`, or ``all``.
+    object
+        Only this object; for ``all``, every job that has an object of this name.
+    rebuild
+        Whether the run is going to rebuild.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such job or object, or the job has nothing to rebuild.
+    """
+    if job != ALL and job not in JOBS:
+        known = [*JOBS, ALL]
+        raise ArgumentError(f"there is no job {job!r}{suggest(job, known)}; jobs are {', '.join(known)}")
+    if rebuild and job != ALL and not JOBS[job].maintains:
+        able = ", ".join(name for name, each in JOBS.items() if each.maintains)
+        raise ArgumentError(f"the job {job!r} has nothing to rebuild; jobs that have: {able}, {ALL}")
+    found = [Step(name, each) for name in (JOBS if job == ALL else [job]) for each in JOBS[name].objects(configuration)]
+    # All that is done with a stream comes before what is made of its matches; maintenance stays the last.
+    found.sort(key=lambda step: (not JOBS[step.job].maintains, _depth(configuration, step)))
+    if object is None:
+        return found
+    chosen = [step for step in found if step.object == object]
+    if not chosen:
+        names = list(dict.fromkeys(step.object for step in found))
+        quoted = ", ".join(map(repr, names)) or "none"
+        raise ArgumentError(
+            f"nothing is configured for {job} under {object!r}{suggest(object, names)}; known: {quoted}"
+        )
+    return chosen
+
+
+def stream_of(configuration: Configuration, step: Step) -> str:
+    """The name of the stream that a step reads."""
+    stream = JOBS[step.job].stream
+    return step.object if stream is None else stream(configuration, step.object)
+
+
+def _depth(configuration: Configuration, step: Step) -> int:
+    """How many streams of matches the stream of a step is the last of."""
+    return configuration.depth(stream_of(configuration, step))
+
+
+def waited_for(planned: Sequence[Step], configuration: Configuration) -> list[set[int]]:
+    """By step, the numbers of the steps that must have ended before it begins.
+
+    Those are the ingest of the stream that it reads, every earlier step of an object of its name, and the job whose
+    results it reads. What publishes no state of its own, which is maintenance, waits for everything that does. A stream
+    that reads tables of the database itself waits for the streams before it, and all other jobs wait for it: they may
+    write what it reads.
+    """
+    from_within = {name for name in configuration.streams if configuration.feeds_on_itself(name)}
+    found: list[set[int]] = []
+    for number, step in enumerate(planned):
+        job, earlier = JOBS[step.job], list(enumerate(planned[:number]))
+        if not job.maintains:
+            found.append({place for place, other in earlier if JOBS[other.job].maintains})
+            continue
+        streams = from_within | {stream_of(configuration, step)}
+        read = None if job.reads is None else job.reads(configuration, step.object)
+        if step.job == "ingest":
+            streams = set(configuration.streams) if step.object in from_within else set()
+        found.append(
+            {
+                place
+                for place, other in earlier
+                if other.object == step.object
+                or (other.job == "ingest" and other.object in streams)
+                or (other.job, other.object) == read
+            }
+        )
+    return found
