@@ -43,13 +43,15 @@ def median(values: list[float]) -> float:
 class PeakMemory:
     """Greatest memory of the driver's Python, its JVM and all Python workers while a block runs.
 
-    Resident memory is sampled by process; pages that forked workers share count in each of them. What the JVM holds is
+    Resident memory is sampled by process; pages that forked workers share count in each of them. Of the driver's Python
+    there is also what it holds without pages of files, which the system takes back as it needs. What the JVM holds is
     mostly garbage that it had no need to collect yet, so beside it stands the greatest heap that survived a collection.
     """
 
     def __init__(self, spark: SparkSession, interval: float = 0.1) -> None:
         self.interval = interval
-        self.peaks = {"driver_python": 0, "jvm": 0, "workers": 0, "total": 0, "jvm_heap_after_gc": 0}
+        names = ("driver_python", "driver_python_without_files", "jvm", "workers", "total", "jvm_heap_after_gc")
+        self.peaks = dict.fromkeys(names, 0)
         jvm = spark._jvm
         assert jvm is not None
         self._jvm = jvm
@@ -77,13 +79,15 @@ class PeakMemory:
                 return
 
     def _sample(self, me: psutil.Process) -> None:
-        found = {"driver_python": me.memory_info().rss, "jvm": 0, "workers": 0}
+        own = me.memory_info()
+        found = {"driver_python": own.rss, "jvm": 0, "workers": 0}
         for child in me.children(recursive=True):
             try:
                 found["jvm" if child.name().startswith("java") else "workers"] += child.memory_info().rss
             except psutil.NoSuchProcess:
                 continue
         found["total"] = sum(found.values())
+        found["driver_python_without_files"] = own.rss - getattr(own, "shared", 0)
         usages = [pool.getCollectionUsage() for pool in self._pools]
         found["jvm_heap_after_gc"] = sum(usage.getUsed() for usage in usages if usage is not None)
         self.peaks = {name: max(peak, found[name]) for name, peak in self.peaks.items()}
