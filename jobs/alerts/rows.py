@@ -13,7 +13,7 @@ from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.state_reader import Condition, shown_at, written_in
 from patternlake.delta_tables.tables.forecasts import ForecastsReader, made
 from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION
-from patternlake.jobs.sources.columns import examine
+from patternlake.jobs.sources.expressions import examine
 from patternlake.udfs.errors import ConfigurationError
 
 if TYPE_CHECKING:

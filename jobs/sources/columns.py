@@ -11,22 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.jobs.configuration.streams import StreamConfiguration
-from patternlake.jobs.configuration.values import suggest
-from patternlake.jobs.sources.repeatability import moving_part
+from patternlake.jobs.sources.errors import first_line
+from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, columns_read, examine, is_atomic, unfit_types
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ConfigurationError, SourceError
 
 logger = logging.getLogger(__name__)
 
-ORIGIN = "__origin"
 _READ = ("time", "name", "step", "probability")
-CORRUPT = "_corrupt_record"
 
 # The first of these that applies is a quarantined row's reason; all that apply stand in its detail.
 REASONS = (
@@ -87,20 +85,20 @@ class EventColumns:
                 problems.append(f"streams.{self.name}.{key}: {found}")
             else:
                 types[key] = found
-        problems += [f"streams.{self.name}.{key}: {text}" for key, text in _types_that_fail(types)]
+        problems += [f"streams.{self.name}.{key}: {text}" for key, text in unfit_types(types)]
         if not problems and self.tokens:
             frame = self._in_scope(self._raw(source))
             for index, text in enumerate(self.stream.tokens or ()):
                 found = examine(frame, text)
                 if isinstance(found, str):
                     problems.append(f"streams.{self.name}.tokens.{index}: {found}")
-                elif not _is_atomic(found):
+                elif not is_atomic(found):
                     problems.append(f"streams.{self.name}.tokens.{index}: is {found.simpleString()}; tokens are text")
         if not problems:
             try:
                 self.prepared(source.withColumn(ORIGIN, F.lit("")), watermark=None)
             except AnalysisException as error:
-                problems.append(f"streams.{self.name}.attributes: {_first_line(error)}")
+                problems.append(f"streams.{self.name}.attributes: {first_line(error)}")
         if problems:
             raise ConfigurationError("\n".join(problems))
 
@@ -231,7 +229,7 @@ class EventColumns:
     def _read(self, source: DataFrame, key: str, own: dict[str, str]) -> Column:
         """What an expression reads, for a message: `` (at: '31.12.2023')``; nothing where it reads no column."""
         text = getattr(self.stream, key)
-        names = [] if text is None else _columns_read(source, text)
+        names = [] if text is None else columns_read(source, text)
         shown = [F.concat(F.lit(f"{name}: "), _shown(F.col(own[name]))) for name in names if name in own]
         return F.concat(F.lit(" ("), F.concat_ws(", ", *shown), F.lit(")")) if shown else F.lit("")
 
@@ -307,14 +305,6 @@ def _tried(source: DataFrame, text: str) -> Column:
     return ClassicColumn(sql.classic.ExpressionUtils.column(sql.catalyst.expressions.TryEval(parsed)))
 
 
-def _columns_read(source: DataFrame, text: str) -> list[str]:
-    """The source's columns that an expression reads, in their order."""
-    plan = source.select(F.expr(text))._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
-    read = plan.references().toSeq()
-    names = {read.apply(number).name() for number in range(read.size())}
-    return [column for column in source.columns if column in names]
-
-
 def _whole(value: Column) -> Column:
     """A whole number as BIGINT; NULL for fractions and for text that is no number."""
     exact = value.try_cast("decimal(38,10)")
@@ -333,28 +323,6 @@ def _hashable(name: str, kind: T.DataType) -> Column:
     return F.to_json(F.struct(_quoted(name))) if "map<" in text or "variant" in text else _quoted(name)
 
 
-def _is_atomic(kind: T.DataType) -> bool:
-    return not isinstance(kind, T.ArrayType | T.MapType | T.StructType) and kind.typeName() != "variant"
-
-
-def _types_that_fail(types: dict[str, T.DataType]) -> list[tuple[str, str]]:
-    found = []
-    for key, kind in types.items():
-        allowed: tuple[type[T.DataType], ...]
-        if key == "time":
-            allowed = (T.TimestampType, T.TimestampNTZType, T.DateType, T.StringType, T.NullType)
-            if not isinstance(kind, allowed):
-                right = "a timestamp, a date or text; of seconds make one with timestamp_seconds(…)"
-                found.append((key, f"is {kind.simpleString()}; the time of an event is {right}"))
-        elif key in ("step", "probability"):
-            allowed = (T.NumericType, T.StringType, T.NullType)
-            if not isinstance(kind, allowed):
-                found.append((key, f"is {kind.simpleString()}; expected a number"))
-        elif not _is_atomic(kind):
-            found.append((key, f"is {kind.simpleString()}; expected a single value"))
-    return found
-
-
 def _check_names(source: DataFrame, stream: str) -> None:
     seen: dict[str, str] = {}
     for column in source.columns:
@@ -363,46 +331,3 @@ def _check_names(source: DataFrame, stream: str) -> None:
             raise SourceError(
                 f"stream {stream!r}: two columns of the source are called {twin!r} and {column!r}; SQL tells none apart"
             )
-
-
-def examine(source: DataFrame, text: str) -> T.DataType | str:
-    """Return the type of an expression over the columns of a source, or what is wrong with it."""
-    try:
-        frame = source.select(F.expr(text))
-        kind = frame.schema.fields[0].dataType
-        if len(frame.schema.fields) != 1:
-            return f"{text!r} gives {len(frame.schema.fields)} columns; expected one value"
-    except ParseException as error:
-        return f"{text!r} is not SQL: {_first_line(error)}"
-    except AnalysisException as error:
-        return _unresolved(error, source.columns) or f"{text!r}: {_first_line(error)}"
-    moving = moving_part(frame, text)
-    if moving is not None:
-        return f"{moving} gives another value when a batch is replayed; only deterministic expressions are allowed"
-    return _unfit(frame) or kind
-
-
-def _unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
-    if not (error.getCondition() or "").startswith(("UNRESOLVED_COLUMN", "MISSING_COLUMN")):
-        return None
-    name = (error.getMessageParameters() or {}).get("objectName", "?").replace("`", "")
-    there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN))
-    return f"no column {name!r} in the source{suggest(name, columns)}; columns: {there}"
-
-
-def _unfit(frame: DataFrame) -> str | None:
-    """What keeps an analysed expression from being one repeatable value per row."""
-    plan = frame._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
-    if not plan.deterministic():
-        return "is not deterministic; a replayed batch would give other values"
-    alone = plan.subqueries().isEmpty()
-    while plan.nodeName() == "Project":
-        plan = plan.child()
-    if not alone or not plan.children().isEmpty():
-        return "must give one value per row: no aggregates, windows, subqueries or functions that make rows"
-    return None
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.bad_files import broken, without_columns
-from patternlake.jobs.sources.columns import CORRUPT, ORIGIN
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
+from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN
 from patternlake.jobs.sources.tables import refuse_other_than_delta
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
 

@@ -1,0 +1,87 @@
+"""Expressions of a configuration over a source's columns: what they give and read, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from patternlake.jobs.configuration.values import suggest
+from patternlake.jobs.sources.errors import first_line
+from patternlake.jobs.sources.repeatability import moving_part
+
+ORIGIN = "__origin"
+CORRUPT = "_corrupt_record"
+
+
+def examine(source: DataFrame, text: str) -> T.DataType | str:
+    """Return the type of an expression over the columns of a source, or what is wrong with it."""
+    try:
+        frame = source.select(F.expr(text))
+        kind = frame.schema.fields[0].dataType
+        if len(frame.schema.fields) != 1:
+            return f"{text!r} gives {len(frame.schema.fields)} columns; expected one value"
+    except ParseException as error:
+        return f"{text!r} is not SQL: {first_line(error)}"
+    except AnalysisException as error:
+        return _unresolved(error, source.columns) or f"{text!r}: {first_line(error)}"
+    moving = moving_part(frame, text)
+    if moving is not None:
+        return f"{moving} gives another value when a batch is replayed; only deterministic expressions are allowed"
+    return _unfit(frame) or kind
+
+
+def _unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
+    if not (error.getCondition() or "").startswith(("UNRESOLVED_COLUMN", "MISSING_COLUMN")):
+        return None
+    name = (error.getMessageParameters() or {}).get("objectName", "?").replace("`", "")
+    there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN))
+    return f"no column {name!r} in the source{suggest(name, columns)}; columns: {there}"
+
+
+def _unfit(frame: DataFrame) -> str | None:
+    """What keeps an analysed expression from being one repeatable value per row."""
+    plan = frame._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
+    if not plan.deterministic():
+        return "is not deterministic; a replayed batch would give other values"
+    alone = plan.subqueries().isEmpty()
+    while plan.nodeName() == "Project":
+        plan = plan.child()
+    if not alone or not plan.children().isEmpty():
+        return "must give one value per row: no aggregates, windows, subqueries or functions that make rows"
+    return None
+
+
+def columns_read(source: DataFrame, text: str) -> list[str]:
+    """The source's columns that an expression reads, in their order."""
+    plan = source.select(F.expr(text))._jdf.queryExecution().analyzed()  # type: ignore[attr-defined]
+    read = plan.references().toSeq()
+    names = {read.apply(number).name() for number in range(read.size())}
+    return [column for column in source.columns if column in names]
+
+
+def is_atomic(kind: T.DataType) -> bool:
+    """Whether a type is of single values."""
+    return not isinstance(kind, T.ArrayType | T.MapType | T.StructType) and kind.typeName() != "variant"
+
+
+def unfit_types(types: Mapping[str, T.DataType]) -> list[tuple[str, str]]:
+    """By key of a stream's configuration: which expressions are of a type that does not fit, and what would."""
+    found = []
+    for key, kind in types.items():
+        allowed: tuple[type[T.DataType], ...]
+        if key == "time":
+            allowed = (T.TimestampType, T.TimestampNTZType, T.DateType, T.StringType, T.NullType)
+            if not isinstance(kind, allowed):
+                right = "a timestamp, a date or text; of seconds make one with timestamp_seconds(…)"
+                found.append((key, f"is {kind.simpleString()}; the time of an event is {right}"))
+        elif key in ("step", "probability"):
+            allowed = (T.NumericType, T.StringType, T.NullType)
+            if not isinstance(kind, allowed):
+                found.append((key, f"is {kind.simpleString()}; expected a number"))
+        elif not is_atomic(kind):
+            found.append((key, f"is {kind.simpleString()}; expected a single value"))
+    return found
