@@ -25,6 +25,9 @@ SESSION_SETTINGS = {
     # State tables are small: Delta's default of 50 tasks per snapshot costs more than the snapshot.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "8",
+    # The least memory of whatever is sorted, grouped or broadcast: Spark's own choice for a heap of this size is 64 MB,
+    # and twenty joins with a few rows each, still referred to by their plans, filled half of it.
+    "spark.buffer.pageSize": "4m",
     **FUNCTION_SETTINGS,
     # Workers are forked from a process that has loaded the kernels.
     "spark.python.daemon.module": "patternlake.sql_ext.worker_daemon",
