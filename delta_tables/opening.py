@@ -15,6 +15,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import WRITER_VERSION, Database
 from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.locations import has_scheme, plain
 from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.table import log_name
@@ -61,7 +62,7 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
         raise ArgumentError(f"the database name '{name}' may hold letters, digits and _ only, at least one of them")
     quoted = identifier(name)
     if location is not None:
-        place = location if _has_scheme(location) else os.path.abspath(location)
+        place = location if has_scheme(location) else os.path.abspath(location)
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted} LOCATION {literal(place)}")
     else:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted}")
@@ -71,7 +72,7 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
     spellings = (registered, unquote(registered))
     if location is None:
         place = spellings[1]
-    elif _plain(place) not in map(_plain, spellings):
+    elif plain(place) not in map(plain, spellings):
         raise StateError(
             f"the database '{name}' is registered in this session at {registered}, not at {place}; "
             "give the same location or another name"
@@ -86,10 +87,6 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
     return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
 
 
-def _has_scheme(location: str) -> bool:
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location) is not None
-
-
 def _on_disk(registered: str, location: str) -> str | None:
     """The path of a location that Spark has registered, where it is a folder whose commits can be made without Spark.
 
@@ -97,7 +94,7 @@ def _on_disk(registered: str, location: str) -> str | None:
     """
     if not registered.startswith("file:"):
         return None
-    path = _plain(unquote(location) if location.startswith("file:") else location)
+    path = plain(unquote(location) if location.startswith("file:") else location)
     tables = f"{path}/{log_name(migrations.CARRIER)}"
     return path if os.path.isdir(tables) and direct_writer.possible(tables) else None
 
@@ -117,8 +114,3 @@ def _directly(folder: str) -> DirectReader | None:
 def _reader(folder: str) -> DirectReader:
     """One for all that open a database: to open the logs of its tables takes longer than to bring them up to date."""
     return DirectReader(folder, _CACHE)
-
-
-def _plain(location: str) -> str:
-    """Write a location without what different spellings of the same place differ in."""
-    return re.sub(r"^file:/*", "/", location).rstrip("/")

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
 from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
+from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
@@ -62,7 +63,7 @@ def use(database: Database, storage_options: Mapping[str, str] | None = None) ->
     own = spark.conf.get(_DATABASE, None)
     before = (own, known[own].location) if own in known else None
     held = known.pop(database.name, None)
-    if held is None or held.location != database.location or storage_options is not None:
+    if held is None or plain(held.location) != plain(database.location) or storage_options is not None:
         place = _as_delta_rs(database.location)
         direct = None if place is None else DirectReader(place, _CACHE, storage_options)
         held = _Enabled(database.location, direct, Learned(database.location, ObservedSelectivities(database)))

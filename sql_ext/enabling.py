@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import (
@@ -105,7 +106,8 @@ def enable(
         spark.conf.set(name, value)
     before = enabled.use(db, storage_options)
     planned_functions.register(spark, FUNCTIONS)
-    if before is not None and before != (db.name, db.location):
+    same = before is not None and (before[0], plain(before[1])) == (db.name, plain(db.location))
+    if before is not None and not same:
         _warn(
             f"the SQL functions of this session answered from database {_shown(*before)}; from here on they answer "
             f"from {_shown(db.name, db.location)}. A session of its own, spark.newSession(), can answer from another"
@@ -113,7 +115,7 @@ def enable(
     current = spark.catalog.currentDatabase()
     if current in (_DEFAULT, before and before[0]):
         spark.catalog.setCurrentDatabase(database)
-    elif current != database and before != (db.name, db.location):
+    elif current != database and not same:
         _warn(
             f"'{current}' was chosen as the current database and stays it: the views are {database}.events, "
             f"{database}.quarantine and so on, or events and quarantine after USE {database}; functions need no prefix"

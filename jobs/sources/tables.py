@@ -19,6 +19,9 @@ _SOURCES = (
     "a source is a Delta table (by its name, or by its path with format: delta), or files (csv, json, parquet, xes)"
 )
 
+_SHOWN = 10
+"""Databases that a message lists."""
+
 
 def refuse_other_than_delta(spark: SparkSession, table: str, what: str) -> None:
     """Refuse what is no Delta table, with how to make a source of it.
@@ -68,11 +71,27 @@ def _provider(spark: SparkSession, table: str) -> str | None:
 
 
 def _close(spark: SparkSession, table: str) -> str:
-    """The table that may have been meant."""
+    """The table that may have been meant, or the databases where the one that is named is none of them."""
     *database, name = table.replace("`", "").split(".")
-    place = f" IN {identifier(*database)}" if database else ""
     try:
-        there = [str(row["tableName"]) for row in spark.sql(f"SHOW TABLES{place}").collect()]
+        there = [str(row["tableName"]) for row in spark.sql(f"SHOW TABLES{_within(database)}").collect()]
+    except PySparkException:
+        return _databases(spark, database) if database else ""
+    return suggest(name, there)
+
+
+def _databases(spark: SparkSession, database: list[str]) -> str:
+    """Which databases there are; nothing where the one that is named is among them, or the catalog does not tell."""
+    *catalog, missing = database
+    try:
+        there = sorted(str(row[0]) for row in spark.sql(f"SHOW DATABASES{_within(catalog)}").collect())
     except PySparkException:
         return ""
-    return suggest(name, there)
+    if missing.lower() in (each.lower() for each in there):
+        return ""
+    shown = ", ".join(there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
+    return f", nor a database {missing!r}{suggest(missing, there)}; there are {shown}"
+
+
+def _within(parts: list[str]) -> str:
+    return f" IN {identifier(*parts)}" if parts else ""

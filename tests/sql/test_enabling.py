@@ -95,6 +95,19 @@ def test_the_database_is_the_current_one_unless_another_was_chosen(
     session.sql("DROP DATABASE enabled_chosen")
 
 
+def test_another_spelling_of_the_same_place_is_no_change(
+    spark: SparkSession, folder: Path, lakes: tuple[str, str]
+) -> None:
+    place = folder / lakes[0]
+    session = spark.newSession()
+    assert _told(session, lakes[0], str(place)) == []
+    session.sql("CREATE DATABASE enabled_aside")
+    session.catalog.setCurrentDatabase("enabled_aside")
+    for spelling in (f"file:{place}", place.as_uri(), f"{place}/", None):
+        assert _told(session, lakes[0], spelling) == [], spelling
+    session.sql("DROP DATABASE enabled_aside")
+
+
 @pytest.mark.parametrize("kind", ["text", "path", "configuration"])
 def test_a_configuration_says_which_database_and_where(
     spark: SparkSession, folder: Path, lakes: tuple[str, str], kind: str

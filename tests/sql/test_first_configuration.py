@@ -193,6 +193,8 @@ def test_a_file_that_is_there_is_not_overwritten(files: Path, capsys: pytest.Cap
 
 REFUSED = [
     (("--table", "raw_first.click"), "there is no such table in this session's catalog (did you mean 'clicks'?)"),
+    (("--table", "raw_frist.clicks"), "catalog, nor a database 'raw_frist' (did you mean 'raw_first'?); there are "),
+    (("--table", "spark_catalog.raw_frist.clicks"), "catalog, nor a database 'raw_frist' (did you mean 'raw_first'?)"),
     (("--table", "seen_first"), "seen_first is a temporary view, and a stream follows the commits of a Delta table"),
     (("--table", "raw_first.seen"), "raw_first.seen is a view, and a stream follows the commits of a Delta table"),
     (("--table", "raw_first.plain"), "raw_first.plain is a table of parquet, and a stream follows the commits of"),
