@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from patternlake.delta_tables.file_choice import chosen, truth
 from patternlake.delta_tables.file_statistics import statistics_of
+from patternlake.delta_tables.open_tables import opened
 from patternlake.delta_tables.parquet_columns import columns_of_file, write_file
 from patternlake.delta_tables.state_reader import Condition
 
@@ -94,7 +95,8 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bo
 
 def is_appended(folder: str, *, application: str, version: int) -> bool:
     """Whether an `append` or `add` of this application and version, or of a later one, has been made."""
-    return _is_made(Transaction(application, version), DeltaTable(folder))
+    with opened(folder) as table:
+        return _is_made(Transaction(application, version), table)
 
 
 @dataclass(frozen=True)
@@ -503,19 +505,20 @@ def _retrying(
     folder: str, commit: Callable[[DeltaTable], object], done: Callable[[DeltaTable], bool] = lambda _: False
 ) -> bool:
     """Commit unless that was done; after a conflict, look again. Whether this call saw its commit succeed."""
-    table = DeltaTable(folder)
-    for attempt in range(1, ATTEMPTS + 1):
-        # What the log says and what the commit is checked against must be one version of the table.
-        if done(table):
-            return False
-        try:
-            commit(table)
-            return True
-        except CommitFailedError as conflict:
-            if attempt == ATTEMPTS:
-                raise
-            logger.info("a commit to %s met a rival (%s); attempt %d of %d", folder, conflict, attempt + 1, ATTEMPTS)
-        # Two writers that wait equally long would meet again.
-        time.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + random.random()))
-        table.update_incremental()
+    with opened(folder) as table:
+        for attempt in range(1, ATTEMPTS + 1):
+            # What the log says and what the commit is checked against must be one version of the table.
+            if done(table):
+                return False
+            try:
+                commit(table)
+                return True
+            except CommitFailedError as conflict:
+                if attempt == ATTEMPTS:
+                    raise
+                told = "a commit to %s met a rival (%s); attempt %d of %d"
+                logger.info(told, folder, conflict, attempt + 1, ATTEMPTS)
+            # Two writers that wait equally long would meet again.
+            time.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + random.random()))
+            table.update_incremental()
     raise AssertionError("unreachable")
