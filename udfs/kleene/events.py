@@ -213,6 +213,18 @@ def candidates(pattern: KleenePattern, number: int, events: Events) -> IntArray:
     return np.flatnonzero(mask)
 
 
+def agreeing_pairs(pattern: KleenePattern, stream: Stream) -> tuple[int, int]:
+    """How many pairs of events of one partition lie in one window, and of how many `[attr]` holds."""
+    partition = stream.key[stream.part]
+    order = np.lexsort((stream.span, partition))
+    ends = np.flatnonzero(np.diff(partition[order], append=-1)) + 1
+    offsets = np.append(np.zeros(1, np.int64), ends).astype(np.int64)
+    amount = -1 if pattern.within is None else pattern.within.amount
+    reach, _ = _windows(stream.span[order], offsets, amount)
+    behind = np.arange(len(stream), dtype=np.int64) + 1
+    return int((reach - behind).sum()), int((stream.reach - behind).sum())
+
+
 def _check(events: Events) -> None:
     arrays = {"times": events.times, "positions": events.positions, "names": events.names}
     for name, array in arrays.items():

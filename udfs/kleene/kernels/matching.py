@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, Events, Stream, stream_of
+from patternlake.udfs.kleene.events import BoolArray, Events, Stream, agreeing_pairs, stream_of
 from patternlake.udfs.kleene.kernels import aggregates, bindings, combining
 from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.collecting import EVENTS_AT_ONCE, MOST_WAYS, Collected, Limits, collected, counted
@@ -143,13 +143,19 @@ def observed(
 
 
 def _note_classes(pattern: KleenePattern, stream: Stream, events: int, work: Work) -> None:
-    """Tell how often what is asked of single events held: filters of those that would be taken, DEFINEs of all."""
+    """Tell how often what is asked of events held before they are joined: filters of those that would be taken, DEFINEs
+    of all, each ``[attr]`` of all pairs in a window, as if several had an equal part in it.
+    """
     found: dict[str, tuple[int, int]] = {}
     for number, operand in enumerate(pattern.operands):
         if operand.define is not None:
             found[operand.define.sql()] = events, stream.unfiltered[number]
         if operand.filter is not None:
             found[operand.filter.sql()] = stream.unfiltered[number], len(stream.members[number])
+    if pattern.along:
+        pairs, agreeing = agreeing_pairs(pattern, stream)
+        share = (agreeing / max(1, pairs)) ** (1 / len(pattern.along))
+        found |= {f"[{name}]": (pairs, round(pairs * share)) for name in pattern.along}
     for text, (judged, holding) in found.items():
         work.add(tried(text), judged, 0.0)
         work.add(held(text), holding, 0.0)
