@@ -26,6 +26,7 @@ from deltalake.exceptions import DeltaError
 
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.file_choice import certain, chosen, truth
+from patternlake.delta_tables.open_tables import Mark, is_last, log_of, mark_of
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import log_name
@@ -59,7 +60,7 @@ class _Log:
     """Path of the log's commits, but for their numbers; empty where they are on no local disk."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     version: int = -1
-    mark: tuple[int, int] | None = None
+    mark: Mark | None = None
     """What tells the commit of this version from another that was put into its place."""
     files: pa.Table | None = None
     schema: pa.Schema | None = None
@@ -193,17 +194,18 @@ class DirectReader:
                     log = self._logs.get(name) or self._opened(name)
                     self._logs[name] = log
             with log.lock:
-                if log.mark is not None and log.mark != _mark(log.commit, log.version):
+                if log.mark is not None and log.mark != mark_of(log.commit, log.version):
                     # Another table stands there: a database was deleted, and made anew at its place.
-                    log.table, log.version = self._opened(name).table, -1
-                log.table.update_incremental()
+                    log.table, log.version, log.mark = self._opened(name).table, -1, None
+                if log.mark is None or not is_last(log.commit, log.version):
+                    log.table.update_incremental()
                 if log.version != log.table.version():
                     if log.table.protocol().min_reader_version > _READER_VERSION:
                         raise UnreadableError(f"the table {name} at {self._location} has features that need Spark")
                     log.schema = _arrow_schema(log.table)
                     log.files = pa.table(log.table.get_add_actions(flatten=True))
                     log.version = log.table.version()
-                    log.mark = _mark(log.commit, log.version)
+                    log.mark = mark_of(log.commit, log.version) if log.commit else None
                 return replace(log)
         except DeltaError as error:
             raise UnreadableError(
@@ -212,7 +214,7 @@ class DirectReader:
 
     def _opened(self, name: str) -> _Log:
         table = DeltaTable(f"{self._location}/{log_name(name)}", storage_options=self._options or None)
-        return _Log(table, "" if "://" in self._location else f"{self._location}/{log_name(name)}/_delta_log/")
+        return _Log(table, "" if "://" in self._location else log_of(f"{self._location}/{log_name(name)}"))
 
     def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
         """Return whole columns of a file, texts as dictionaries where they are stored so."""
@@ -294,14 +296,6 @@ class _Reading:
                 path = self._file["path"]
                 self._columns |= self._reader.columns(self._table, path, wanted, self._schema)
         return self._columns[name]
-
-
-def _mark(commit: str, version: int) -> tuple[int, int] | None:
-    try:
-        found = os.stat(f"{commit}{version:020}.json") if commit else None
-    except FileNotFoundError:
-        return None
-    return None if found is None else (found.st_ino, found.st_mtime_ns)
 
 
 def _arrow_schema(table: DeltaTable) -> pa.Schema:

@@ -22,6 +22,8 @@ from patternlake.delta_tables.unlisted_files import Place, parent_folder, partit
 
 _FEW_ROWS = 10_000
 """A file of no more rows stays one when some of them are changed."""
+_GATHERED_ROWS = 100_000
+"""What stays of larger ones goes into one file, of each no more rows than these."""
 _OF = "partition."
 
 
@@ -37,7 +39,7 @@ def update(
     """Set columns of some rows, by writing the files that hold them anew.
 
     Rows that are changed leave a large file: what is closed would else be written again with every row that is closed
-    later.
+    later. What stays of several such files becomes one, as it would else lie in as many files as there were changes.
 
     Parameters
     ----------
@@ -69,7 +71,8 @@ def update(
             return
         schema = pa.schema(table.schema().to_arrow())
         actions: list[AddAction | RemoveAction] = []
-        changed: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
+        apart: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
+        left: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
         for file in candidates.to_pylist():
             rows = _rows(folder, file, schema)
             meant = _meant(rows, any_of, only)
@@ -78,11 +81,19 @@ def update(
             if rows.num_rows <= _FEW_ROWS:
                 actions += _in_place_of(folder, [file], _changed(rows, meant, values), table, packed)
                 continue
-            actions += _in_place_of(folder, [file], rows.filter(pa.array(~meant)), table, packed)
-            apart = rows.filter(pa.array(meant))
-            apart = _changed(apart, np.ones(apart.num_rows, np.bool_), values)
-            changed.setdefault(os.path.dirname(file["path"]), []).append((file, apart))
-        for parent, pieces in changed.items():
+            parent = os.path.dirname(file["path"])
+            gone = rows.filter(pa.array(meant))
+            gone = _changed(gone, np.ones(gone.num_rows, np.bool_), values)
+            apart.setdefault(parent, []).append((file, gone))
+            others = rows.filter(pa.array(~meant))
+            if others.num_rows <= _GATHERED_ROWS:
+                left.setdefault(parent, []).append((file, others))
+            else:
+                actions += _in_place_of(folder, [file], others, table, packed)
+        for pieces in left.values():
+            files, kept = zip(*pieces, strict=True)
+            actions += _in_place_of(folder, files, pa.concat_tables(kept), table, packed)
+        for parent, pieces in apart.items():
             together = pa.concat_tables([rows for _, rows in pieces])
             actions += _in_place_of(folder, [], together, table, packed, parent=parent, partition=pieces[0][0])
         if actions:
@@ -254,6 +265,8 @@ def _meant(
             holds &= truth(rows[condition.column], condition)
         found |= holds
     if only is not None and found.any():
+        if found.all():
+            return only(rows)
         places = np.flatnonzero(found)
         found[places] = only(rows.take(pa.array(places)))
     return found

@@ -24,6 +24,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
+from patternlake.delta_tables.open_tables import opened
+
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 8
@@ -75,7 +77,8 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bo
 
 def is_appended(folder: str, *, application: str, version: int) -> bool:
     """Whether an `append` or `add` of this application and version, or of a later one, has been made."""
-    return _is_made(Transaction(application, version), DeltaTable(folder))
+    with opened(folder) as table:
+        return _is_made(Transaction(application, version), table)
 
 
 def add(folder: str, actions: Sequence[AddAction], *, application: str, version: int) -> bool:
@@ -133,19 +136,20 @@ def retrying(
     CommitFailedError
         Rivals won every time.
     """
-    table = DeltaTable(folder)
-    for attempt in range(1, ATTEMPTS + 1):
-        # What the log says and what the commit is checked against must be one version of the table.
-        if done(table):
-            return False
-        try:
-            commit(table)
-            return True
-        except CommitFailedError as conflict:
-            if attempt == ATTEMPTS:
-                raise
-            logger.info("a commit to %s met a rival (%s); attempt %d of %d", folder, conflict, attempt + 1, ATTEMPTS)
-        # Two writers that wait equally long would meet again.
-        time.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + random.random()))
-        table.update_incremental()
+    with opened(folder) as table:
+        for attempt in range(1, ATTEMPTS + 1):
+            # What the log says and what the commit is checked against must be one version of the table.
+            if done(table):
+                return False
+            try:
+                commit(table)
+                return True
+            except CommitFailedError as conflict:
+                if attempt == ATTEMPTS:
+                    raise
+                told = "a commit to %s met a rival (%s); attempt %d of %d"
+                logger.info(told, folder, conflict, attempt + 1, ATTEMPTS)
+            # Two writers that wait equally long would meet again.
+            time.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + random.random()))
+            table.update_incremental()
     raise AssertionError("unreachable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,11 @@ class Snapshot:
     def __init__(self, reader: StateReader, as_of: int | None) -> None:
         self.reader = reader
         self.as_of = as_of
-        self.publications = Publications(reader.rows("publications", _COLUMNS))
+
+    @cached_property
+    def publications(self) -> Publications:
+        """All publications, as they were when they were first asked for."""
+        return Publications(self.reader.rows("publications", _COLUMNS))
 
     def names(self, job: str) -> list[str]:
         """Names of all objects of a job, whenever they were published; sorted."""

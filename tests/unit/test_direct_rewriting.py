@@ -288,6 +288,24 @@ def test_rows_of_several_files_that_are_closed_together_stand_in_one(
     assert [file["num_records"] for file in _files(folder) if file["max.to_batch"]] == [2]
 
 
+def test_what_stays_of_several_files_becomes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the rows of one batch would lie in as many files as later batches have closed some of them."""
+    monkeypatch.setattr(direct_rewriting, "_FEW_ROWS", 2)
+    place = str(tmp_path / "table")
+    told = {"delta.dataSkippingStatsColumns": "segment,from_batch,to_batch"}
+    for first in (0, 10, 20):
+        rows = pa.concat_tables([_row(1, first + number) for number in range(4)])
+        write_deltalake(place, rows, partition_by=["stream_id"], mode="append", configuration=told)
+    assert close(place, [MINE, among("segment", (0, 11))])
+    assert {at for at, batch in closed(place).items() if batch == 2} == {(1, 0), (1, 11)}
+    files = [(file["num_records"], file["min.segment"], file["max.segment"]) for file in _files(place)]
+    assert sorted(files) == [(2, 0, 11), (4, 20, 23), (6, 1, 13)], "closed, not touched, left of two"
+    monkeypatch.setattr(direct_rewriting, "_GATHERED_ROWS", 2)
+    assert close(place, [MINE, among("segment", (12, 20))], batch=3)
+    files = [(file["num_records"], file["min.segment"], file["max.segment"]) for file in _files(place)]
+    assert sorted(files) == [(2, 0, 11), (2, 12, 20), (3, 21, 23), (5, 1, 13)], "large ones stay apart"
+
+
 def test_files_whose_rows_are_all_closed_are_not_read_for_open_ones(folder: str) -> None:
     close(folder, [MINE, Condition("segment", "<=", 0)])
     close(folder, [MINE, Condition("segment", ">=", 2)], batch=4)

@@ -9,7 +9,7 @@ part of its own. Without ``[attr]`` parts are partitions. Inside a part an event
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -160,6 +160,13 @@ class Stream:
         """How many parts there are."""
         return len(self.key)
 
+    def taking(self, takes: Mapping[int, BoolArray]) -> Stream:
+        """The same, with operands that take only some of their events: by number, bool over the rows of `Events`."""
+        members = list(self.members)
+        for number, mask in takes.items():
+            members[number] = members[number][mask[self.source[members[number]]]]
+        return replace(self, members=tuple(members), ranks={})
+
 
 def stream_of(pattern: KleenePattern, events: Events) -> Stream:
     """Prepare events for a pattern.
@@ -172,7 +179,7 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
     _check(events)
     columns = Columns(events)
     ordinals = ranks(events.keys) if events.ordinals is None else np.ascontiguousarray(events.ordinals, np.int64)
-    masks, unfiltered = _masks(pattern, events, columns)
+    masks, unfiltered = _masks(pattern, pattern.operands, events, columns)
     kept = np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.zeros(0, np.int64)
     part = _parts(pattern, events, columns, kept)
     order = np.argsort(part, kind="stable")
@@ -200,6 +207,24 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
     )
 
 
+def candidates(pattern: KleenePattern, number: int, events: Events) -> IntArray:
+    """The events that an operand takes, with its filter: their numbers, ascending."""
+    (mask,), _ = _masks(pattern, [pattern.operands[number]], events, Columns(events))
+    return np.flatnonzero(mask)
+
+
+def agreeing_pairs(pattern: KleenePattern, stream: Stream) -> tuple[int, int]:
+    """How many pairs of events of one partition lie in one window, and of how many `[attr]` holds."""
+    partition = stream.key[stream.part]
+    order = np.lexsort((stream.span, partition))
+    ends = np.flatnonzero(np.diff(partition[order], append=-1)) + 1
+    offsets = np.append(np.zeros(1, np.int64), ends).astype(np.int64)
+    amount = -1 if pattern.within is None else pattern.within.amount
+    reach, _ = _windows(stream.span[order], offsets, amount)
+    behind = np.arange(len(stream), dtype=np.int64) + 1
+    return int((reach - behind).sum()), int((stream.reach - behind).sum())
+
+
 def _check(events: Events) -> None:
     arrays = {"times": events.times, "positions": events.positions, "names": events.names}
     for name, array in arrays.items():
@@ -215,8 +240,10 @@ def _check(events: Events) -> None:
         raise ArgumentError(f"events must be in the order of (key, time, position); event number {at} is not")
 
 
-def _masks(pattern: KleenePattern, events: Events, columns: Columns) -> tuple[list[BoolArray], tuple[int, ...]]:
-    """For each operand bool[n]: the events that it takes; and how many it would take without its filter."""
+def _masks(
+    pattern: KleenePattern, operands: Sequence[Operand], events: Events, columns: Columns
+) -> tuple[list[BoolArray], tuple[int, ...]]:
+    """For each of some operands bool[n]: the events that it takes; and how many it would take without its filter."""
     nothing = np.zeros(0, np.int64)
     possible = all(
         bool(np.all(evaluate(part, lambda r: columns.at(r.column, nothing)).true)) for part in pattern.constants
@@ -238,10 +265,10 @@ def _masks(pattern: KleenePattern, events: Events, columns: Columns) -> tuple[li
         found[rows] = True
         return found, unfiltered
 
-    for operand in pattern.operands:
+    for operand in operands:
         if (operand.takes, operand.filter) not in made:
             made[operand.takes, operand.filter] = mask(operand)
-    found = [made[operand.takes, operand.filter] for operand in pattern.operands]
+    found = [made[operand.takes, operand.filter] for operand in operands]
     return [masks for masks, _ in found], tuple(count for _, count in found)
 
 

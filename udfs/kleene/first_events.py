@@ -1,24 +1,25 @@
 """A partition that has more matches than are held at once: they are found by ranges of their first events.
 
 WITHIN bounds what a range needs: the events up to a window behind its last one, and, as a first ``+`` takes all that
-can be added, those from a window before its first one on.
+can be added, those from a window before its first one on. Where one event alone begins too many, its matches are found
+by ranges of the events that operands take which take one in every match: each match lies in one such piece.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.events import BoolArray, Events
+from patternlake.udfs.kleene.events import BoolArray, Events, IntArray, candidates
 from patternlake.udfs.kleene.kernels.bindings import MOST_BOUND, Matches
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.limits import TooManyMatchesError
 
-Match = Callable[[Events, BoolArray | None], Matches]
+Match = Callable[[Events, BoolArray | None, Mapping[int, BoolArray] | None], Matches]
 
 
 def can_be_divided(request: KleeneRequest) -> bool:
@@ -53,7 +54,8 @@ def by_first_events(
     begins
         bool[n]: only matches whose first event is one of these are wanted; None: all.
     match
-        Finds the matches of some events that begin with some of them; raises `TooManyMatchesError`.
+        Finds the matches of some events that begin with some of them, and in which operands take some of them, as
+        `match_events` has it; raises `TooManyMatchesError`.
 
     Yields
     ------
@@ -63,7 +65,7 @@ def by_first_events(
     Raises
     ------
     ArgumentError
-        One event alone begins too many.
+        One event alone begins too many, and so it does where every operand that can be held to one event is.
     """
     wanted = np.ones(len(events), np.bool_) if begins is None else begins
     waiting = [(0, len(events))]
@@ -71,18 +73,50 @@ def by_first_events(
         low, high = waiting.pop()
         first, last = _around(request, events, low, high)
         inside = np.arange(first, last)
+        around, begin = _slice(events, first, last), wanted[first:last] & (low <= inside) & (inside < high)
         try:
-            found = match(_slice(events, first, last), wanted[first:last] & (low <= inside) & (inside < high))
+            pieces: Iterable[Matches] = [match(around, begin, None)]
         except TooManyMatchesError:
-            if high - low <= 1:
+            if high - low > 1:
+                middle = (low + high) // 2
+                waiting += [(middle, high), (low, middle)]
+                continue
+            pieces = _by_what_is_taken(request, around, begin, match)
+        for found in pieces:
+            yield replace(found, events=found.events + first, bound=found.bound + first)
+
+
+def _by_what_is_taken(request: KleeneRequest, events: Events, begin: BoolArray, match: Match) -> Iterator[Matches]:
+    """The matches that begin with one event, a range of what its operands take at a time.
+
+    The range of the operand with most events is cut in two, until the matches of each piece can be held.
+    """
+    pattern, first = request.pattern, int(np.flatnonzero(begin)[0])
+    taken = {number: candidates(pattern, number, events) for number in sorted(pattern.always_one)}
+    waiting = [{number: rows[rows >= first] for number, rows in taken.items()}]
+    while waiting:
+        piece = waiting.pop()
+        try:
+            found = match(events, begin, {number: _marked(rows, len(events)) for number, rows in piece.items()})
+        except TooManyMatchesError:
+            widest = max(piece, key=lambda number: len(piece[number]), default=None)
+            if widest is None or len(piece[widest]) <= 1:
                 raise ArgumentError(
-                    f"the event at position {int(events.positions[low])} alone begins {too_many_at_once(request)}; "
-                    "narrow the pattern with conditions or a shorter WITHIN"
+                    f"the event at position {int(events.positions[first])} alone begins {too_many_at_once(request)}, "
+                    "also where each operand that takes one event in every match is held to one; narrow the pattern "
+                    "with conditions or a shorter WITHIN"
                 ) from None
-            middle = (low + high) // 2
-            waiting += [(middle, high), (low, middle)]
+            middle = len(piece[widest]) // 2
+            waiting += [{**piece, widest: rows} for rows in (piece[widest][middle:], piece[widest][:middle])]
             continue
-        yield replace(found, events=found.events + first, bound=found.bound + first)
+        if len(found):
+            yield found
+
+
+def _marked(rows: IntArray, count: int) -> BoolArray:
+    found = np.zeros(count, np.bool_)
+    found[rows] = True
+    return found
 
 
 def _around(request: KleeneRequest, events: Events, low: int, high: int) -> tuple[int, int]:

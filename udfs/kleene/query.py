@@ -199,6 +199,12 @@ class KleenePattern:
         return frozenset(found)
 
     @property
+    def always_one(self) -> frozenset[int]:
+        """Numbers of the operands that take one event in every match."""
+        found = {number for number in self.positive if self.operands[number].least == self.operands[number].most == 1}
+        return frozenset(found.intersection(*(linearization.operands for linearization in self.linearizations)))
+
+    @property
     def choice_first(self) -> bool:
         """Whether a match may begin in an ``[n]``, of whose events it takes any n."""
         return any(

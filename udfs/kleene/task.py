@@ -131,9 +131,11 @@ def answered(
     def divided(partition: int) -> Iterator[pa.Table]:
         events = given.events(request, partition, partition + 1)
         begins = _may_begin(request, portion, events)
-        for found in by_first_events(
-            request, events, begins, lambda events, begins: _matches(request, events, begins, work, truncate=False)
-        ):
+
+        def match(events: Events, begins: BoolArray | None, takes: Mapping[int, BoolArray] | None) -> Matches:
+            return _matches(request, events, begins, work, truncate=False, takes=takes)
+
+        for found in by_first_events(request, events, begins, match):
             yield _written(request, given, events, found, write)
 
     dividing = in_portions and can_be_divided(request)
@@ -190,9 +192,15 @@ Write = Callable[[Matches, Portion, BoolArray, pa.MapArray], pa.Table]
 
 
 def _matches(
-    request: KleeneRequest, events: Events, begins: BoolArray | None, work: Work | None, *, truncate: bool
+    request: KleeneRequest,
+    events: Events,
+    begins: BoolArray | None,
+    work: Work | None,
+    *,
+    truncate: bool,
+    takes: Mapping[int, BoolArray] | None = None,
 ) -> Matches:
-    """The matches of events of some partitions that begin with some of them."""
+    """The matches of events of some partitions that begin with some of them, and in which operands take some."""
     return match_events(
         request.pattern,
         events,
@@ -203,6 +211,7 @@ def _matches(
         truncate=truncate,
         work=work,
         begins=begins,
+        takes=takes,
         replanning=_replanning(request, events),
     )
 

@@ -20,6 +20,7 @@ from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.batch import ADVANCED, EVENT, EVENT_COLUMNS, MATCH, batch_rows, open_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
+from patternlake.udfs.kleene.kernels import matching
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.kleene.task import match_partitions
 
@@ -321,8 +322,31 @@ def test_a_first_plus_is_not_cut_where_portions_begin() -> None:
     assert {match for match, _ in kept.written} == kept.defined()
 
 
+@pytest.mark.parametrize("text", ["A ; B ; C WITHIN 1 HOUR", "A & B & C WITHIN 1 HOUR", "A ; B+ ; C WITHIN 1 HOUR"])
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_matches_that_begin_with_one_event_are_written_in_portions(text: str, most: int) -> None:
+    kept = Kept(text, most=most)
+    kept.ingest(letters("ABBBCCCXC"))
+    ((question, portion, rows),) = kept.portions(None)
+    tables = list(batch_rows(replace(question, max_matches=most), portion, rows, kept_events=None))
+    assert max(table.num_rows for table in tables) <= most
+    found = [((), shown(row["bindings"])) for table in tables for row in table.to_pylist()]
+    assert len(found) == len(set(found)), "each once"
+    assert set(found) == kept.defined()
+
+
+def test_partial_matches_of_one_event_are_divided_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 4)
+    kept = Kept("A ; B ; C ; D WHERE D.x > B.x + 5 WITHIN 1 HOUR")
+    kept.ingest(letters("ABBBCCCD"))
+    kept.batch()
+    assert {match for match, _ in kept.written} == kept.defined()
+    assert len(kept.written) == 3, "of nine with any B, those with the B at 2"
+
+
 def test_one_event_that_begins_too_many_matches_is_named() -> None:
-    question, portion, rows = next(_given("A ; B WITHIN 1 HOUR", "ABBB"))
+    """Which two of the Bs are taken is not divided, and nothing else is open."""
+    question, portion, rows = next(_given("A ; B[2] ; C WITHIN 1 HOUR", "ABBBC"))
     with pytest.raises(ArgumentError, match=r"event at position 1 alone begins more matches .* 2, or .*; narrow"):
         list(batch_rows(replace(question, max_matches=2), portion, rows, kept_events=None))
 

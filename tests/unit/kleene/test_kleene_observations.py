@@ -55,6 +55,8 @@ def numbered(text: str) -> list[Event]:
         ("big ; B DEFINE big AS x > 5 WHERE big.s = B.s", "big.s = B.s", "big AS x > 5"),
         ("big ; B DEFINE big AS x > 5 WHERE big.s = 'u'", "big.s = 'u'", "big AS x > 5"),
         ("big ; B DEFINE big AS x > 5", "x > 5", ""),
+        ("B ; A AS p WHERE [s]", "[s]", "A; B"),
+        ("A AS p ; A AS q ; B WHERE [s] AND B.x > 5", "[s]", "A; B AND B.x > 5"),
     ],
 )
 def test_a_condition_is_known_by_what_it_says_of_events(text: str, predicate: str, given_: str) -> None:
@@ -71,7 +73,7 @@ def test_other_values_of_a_parameter_make_another_condition() -> None:
 
 
 def test_what_no_plan_depends_on_is_not_kept() -> None:
-    text = "A ; !X ; B+ ; C WHERE X.x > A.x AND B[i].x > B[i-1].x AND COUNT(B.x) > 2 AND [s]"
+    text = "A ; !X ; B+ ; C WHERE X.x > A.x AND B[i].x > B[i-1].x AND COUNT(B.x) > 2"
     assert judged_conditions(compiled(text, WIDE)) == {}
 
 
@@ -79,6 +81,39 @@ def test_pairs_are_counted_where_order_and_window_allow_them() -> None:
     # a2 with b3 and b1, a0 with b1 alone; b5 before them and b9 three events behind a0 fit no window.
     found = found_in("a ; b WHERE a.x < b.x WITHIN 4 EVENTS", numbered("b5 a2 b3 a0 b1 c0 c0 b9"))
     assert found == {JudgedCondition("a.x < b.x", ""): (3, 2)}
+
+
+def test_events_agree_in_pairs_that_a_window_allows() -> None:
+    """Pairs of u u v u in windows of three: u u, u v, u v, u u, v u; of two NULLs one pair, which does not agree."""
+    given_events = zip("abab", "uuvu", strict=True)
+    events = [Event(n, n * 1000, name, {"x": None, "s": s}) for n, (name, s) in enumerate(given_events, 1)]
+    nulls = [Event(n, n * 1000, "a", {"x": None, "s": None}) for n in (7, 8)]
+    pattern = compiled("a ; b WHERE [s] WITHIN 3 EVENTS", WIDE)
+    found = observed_in(pattern, observed(pattern, events_of([events, nulls], WIDE)))
+    assert found == {JudgedCondition("[s]", "a; b"): (5 + 1, 2)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shares_of_agreeing_pairs_are_those_of_all_pairs(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(20):
+        drawn = [random_events(rng, rng.randint(0, 12)) for _ in range(2)]
+        parts = [sorted(part, key=lambda event: (event.time, event.position)) for part in drawn]
+        within = rng.choice(["", " WITHIN 3 EVENTS", " WITHIN 4 MILLISECOND"])
+        pattern = compiled(f"A ; B WHERE [s]{within}", TYPES)
+        pairs = [
+            (one.values["s"] is not None and one.values["s"] == other.values["s"])
+            for part in parts
+            for place, one in enumerate(part)
+            for between, other in enumerate(part[place + 1 :], start=1)
+            if {one.name, other.name} <= {"A", "B"} and _near(within, between, other.time - one.time)
+        ]
+        found = observed_in(pattern, observed(pattern, events_of(parts, TYPES)))
+        assert found == ({JudgedCondition("[s]", "A; B"): (len(pairs), sum(pairs))} if pairs else {})
+
+
+def _near(within: str, events: int, time: int) -> bool:
+    return not within or (events < 3 if "EVENTS" in within else time < 4000)
 
 
 def test_filters_are_judged_on_the_events_of_their_operand() -> None:

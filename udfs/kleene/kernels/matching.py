@@ -15,8 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.events import BoolArray, Events, Stream, stream_of
+from patternlake.udfs.kleene.events import BoolArray, Events, Stream, agreeing_pairs, stream_of
 from patternlake.udfs.kleene.kernels import aggregates, bindings, combining
 from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.collecting import EVENTS_AT_ONCE, MOST_WAYS, Collected, Limits, collected, counted
@@ -30,7 +29,7 @@ from patternlake.udfs.kleene.plans.replanning import Replanning, replanned
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import COLLECTED, MATCHES, Work, held, tried
-from patternlake.udfs.limits import too_many
+from patternlake.udfs.limits import TooManyMatchesError, too_many
 from patternlake.udfs.policies import check_arguments
 
 FIRST_EVENTS_AT_ONCE = 1 << 16
@@ -58,6 +57,7 @@ def match_events(
     truncate: bool = False,
     work: Work | None = None,
     begins: BoolArray | None = None,
+    takes: Mapping[int, BoolArray] | None = None,
     replanning: Replanning | None = None,
 ) -> Matches:
     """Match a pattern.
@@ -85,6 +85,9 @@ def match_events(
     begins
         bool[n]: only matches whose first event is one of these are wanted; None: all. Not with ``past_last``, and not
         of a pattern with `KleenePattern.choice_first`.
+    takes
+        By number of an operand of `KleenePattern.always_one` bool[n]: only matches in which it takes one of these are
+        wanted. Under ``skip_till_any``.
     replanning
         How `plan` may be changed on the way; None: it stays.
 
@@ -101,6 +104,8 @@ def match_events(
     """
     check_arguments(policy, after_match, max_matches)
     stream = stream_of(pattern, events)
+    if takes is not None:
+        stream = stream.taking(takes)
     if work is not None:
         _note_classes(pattern, stream, len(events), work)
     keeper = _Keeper(events, max_matches, truncate)
@@ -138,13 +143,19 @@ def observed(
 
 
 def _note_classes(pattern: KleenePattern, stream: Stream, events: int, work: Work) -> None:
-    """Tell how often what is asked of single events held: filters of those that would be taken, DEFINEs of all."""
+    """Tell how often what is asked of events held before they are joined: filters of those that would be taken, DEFINEs
+    of all, each ``[attr]`` of all pairs in a window, as if several had an equal part in it.
+    """
     found: dict[str, tuple[int, int]] = {}
     for number, operand in enumerate(pattern.operands):
         if operand.define is not None:
             found[operand.define.sql()] = events, stream.unfiltered[number]
         if operand.filter is not None:
             found[operand.filter.sql()] = stream.unfiltered[number], len(stream.members[number])
+    if pattern.along:
+        pairs, agreeing = agreeing_pairs(pattern, stream)
+        share = (agreeing / max(1, pairs)) ** (1 / len(pattern.along))
+        found |= {f"[{name}]": (pairs, round(pairs * share)) for name in pattern.along}
     for text, (judged, holding) in found.items():
         work.add(tried(text), judged, 0.0)
         work.add(held(text), holding, 0.0)
@@ -488,7 +499,7 @@ def _cut(
     if linearization.plan != first and end - begin <= SMALL_RANGE:
         return [(replace(linearization, plan=first), begin, end)]
     if end - begin == 1:
-        raise ArgumentError(
+        raise TooManyMatchesError(
             f"event at position {_position(stream, begin)} alone begins more than {ROWS_AT_ONCE:,} partial matches; "
             "narrow the pattern with WITHIN, PARTITION BY or conditions"
         )

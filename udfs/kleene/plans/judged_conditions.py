@@ -1,7 +1,8 @@
 """The conditions of a pattern that its plan depends on, as they are known from one pattern to the next.
 
 A condition is known by what it says of events, whatever a query calls its operands: of ``A a ; B b WHERE a.x < b.x``
-that is ``A.x < B.x``.
+that is ``A.x < B.x``. Conditions over neighbours of a repeated operand, and over negated ones, are not among them: they
+choose among events that stay in one row, so no estimate of a plan depends on them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def judged_conditions(pattern: KleenePattern) -> dict[str, JudgedCondition]:
             calls = _calls(operands)
             given = [text for operand in operands for text in (_defined(operand), _filtered(operand, calls)) if text]
             found[condition.predicate.sql()] = JudgedCondition(_text(condition.predicate, calls), "; ".join(given))
+    for name in pattern.along:
+        found[f"[{name}]"] = JudgedCondition(f"[{name}]", _taken(pattern))
     return found
 
 
@@ -72,6 +75,15 @@ def _calls(operands: Iterable[Operand]) -> dict[str, str]:
             name, number = f"{operand.takes} {number}", number + 1
         found[operand.name] = name
     return found
+
+
+def _taken(pattern: KleenePattern) -> str:
+    """The events that a pattern can take: what ``[attr]`` is judged on."""
+    found = set()
+    for operand in pattern.operands:
+        asked = [text for text in (_defined(operand), _filtered(operand, {operand.name: operand.takes})) if text]
+        found.add(" AND ".join([operand.takes, *asked]))
+    return "; ".join(sorted(found))
 
 
 def _defined(operand: Operand) -> str:

@@ -1,0 +1,85 @@
+"""Delta tables that stay open between commits, and whether what was read of a log is still all of it.
+
+To open a table reads its log since the last checkpoint, which with each commit is more; to bring an open one up to date
+reads what is new, and where nothing is, the disk tells so at once: commits are numbered without gaps.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+
+MOST_OPEN = 64
+"""Tables that stay open, at most."""
+MOST_FILES = 10_000
+"""What is known of more files than these is let go: it takes memory beside what readers hold."""
+
+Mark = tuple[int, int]
+"""What tells a commit from another that was put into its place."""
+
+
+@dataclass(frozen=True)
+class _Open:
+    table: DeltaTable
+    version: int
+    mark: Mark
+
+
+_tables: OrderedDict[str, _Open] = OrderedDict()
+_lock = threading.Lock()
+
+
+def log_of(folder: str) -> str:
+    """Path of the commits of a table on a local disk, but for their numbers."""
+    return f"{folder}/_delta_log/"
+
+
+def mark_of(log: str, version: int) -> Mark | None:
+    """The mark of a commit; None where it is not there."""
+    try:
+        found = os.stat(_commit(log, version))
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def is_last(log: str, version: int) -> bool:
+    """Whether there is no commit behind one that is there."""
+    return not os.path.exists(_commit(log, version + 1))
+
+
+@contextmanager
+def opened(folder: str) -> Iterator[DeltaTable]:
+    """A table on a local disk in its current version, for this block alone; it stays open unless the block fails."""
+    table = _taken(folder)
+    yield table
+    version = table.version()
+    mark = mark_of(log_of(folder), version)
+    if mark is None or len(table.file_uris()) > MOST_FILES:
+        return
+    with _lock:
+        _tables[folder] = _Open(table, version, mark)
+        while len(_tables) > MOST_OPEN:
+            _tables.popitem(last=False)
+
+
+def _taken(folder: str) -> DeltaTable:
+    with _lock:
+        found = _tables.pop(folder, None)
+    log = log_of(folder)
+    # Where a database was deleted, another table may stand at its place.
+    if found is None or mark_of(log, found.version) != found.mark:
+        return DeltaTable(folder)
+    if not is_last(log, found.version):
+        found.table.update_incremental()
+    return found.table
+
+
+def _commit(log: str, version: int) -> str:
+    return f"{log}{version:020}.json"

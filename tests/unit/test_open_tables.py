@@ -1,0 +1,98 @@
+"""Tables that stay open between commits: what others commit is seen, and so is another table at the same place."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from patternlake.delta_tables import direct_writer, open_tables
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.open_tables import opened
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table({"number": pa.array(numbers, pa.int64())})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    place = str(tmp_path / "streams_log")
+    write_deltalake(place, rows(1))
+    return place
+
+
+def numbers(folder: str) -> list[int]:
+    return sorted(DeltaTable(folder).to_pyarrow_table()["number"].to_pylist())
+
+
+def test_a_table_that_nobody_has_changed_is_opened_once(folder: str) -> None:
+    with opened(folder) as first:
+        pass
+    with opened(folder) as second:
+        assert second is first
+
+
+def test_what_others_commit_in_between_is_seen(folder: str) -> None:
+    with opened(folder) as table:
+        assert table.version() == 0
+    write_deltalake(folder, rows(2), mode="append")
+    with opened(folder) as table:
+        assert table.version() == 1
+    assert direct_writer.append(folder, rows(3), application="a", version=1)
+    assert not direct_writer.append(folder, rows(3), application="a", version=1)
+    assert direct_writer.is_appended(folder, application="a", version=1)
+    assert numbers(folder) == [1, 2, 3]
+
+
+def test_another_table_at_the_same_place_is_another_table(folder: str) -> None:
+    assert direct_writer.append(folder, rows(2), application="a", version=1)
+    shutil.rmtree(folder)
+    for number in (7, 8):
+        write_deltalake(folder, rows(number), mode="append")
+    assert direct_writer.append(folder, rows(9), application="a", version=1), "that was the other one's"
+    assert numbers(folder) == [7, 8, 9]
+
+
+def test_two_blocks_at_once_have_a_table_each(folder: str) -> None:
+    with opened(folder) as one, opened(folder) as other:
+        assert one is not other
+
+
+def test_a_table_does_not_stay_open_where_its_block_fails_or_there_are_many(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="on purpose"), opened(folder) as failed:
+        raise ValueError("on purpose")
+    with opened(folder) as table:
+        assert table is not failed
+    monkeypatch.setattr(open_tables, "MOST_OPEN", 1)
+    other = str(tmp_path / "other")
+    write_deltalake(other, rows(1))
+    with opened(other):
+        pass
+    with opened(folder) as again:
+        assert again is not table
+    monkeypatch.setattr(open_tables, "MOST_FILES", 0)
+    with opened(folder) as large:
+        assert large is again
+    with opened(folder) as anew:
+        assert anew is not large
+
+
+def test_a_reader_looks_into_a_log_only_where_there_is_news(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = DirectReader(str(Path(folder).parent), TableCache())
+    assert reader.rows("streams", ("number",))["number"].to_pylist() == [1]
+    looks = []
+    update = DeltaTable.update_incremental
+    monkeypatch.setattr(DeltaTable, "update_incremental", lambda table: (looks.append(table), update(table)))
+    assert reader.version("streams") == 0
+    assert not looks
+    write_deltalake(folder, rows(2), mode="append")
+    looks.clear()
+    assert sorted(reader.rows("streams", ("number",))["number"].to_pylist()) == [1, 2]
+    assert len(looks) == 1
