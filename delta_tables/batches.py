@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from delta.exceptions import ConcurrentTransactionException
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
@@ -298,6 +299,8 @@ class Batch:
         table: str,
         parts: DataFrame | pa.Array,
         where: str | Sequence[Condition] = (),
+        *,
+        positions: pa.Array | None = None,
     ) -> None:
         """End the rows of earlier batches in some partitions: from this batch on they are not seen.
 
@@ -309,6 +312,9 @@ class Batch:
             A column ``part``, distinct; of few, their values.
         where
             The rows that are meant: conditions that hold all together, or SQL over the table's columns, called ``t``.
+        positions
+            Where those are known that these partitions have in the column ``position``: rows are found by them in less
+            time than by texts.
         """
         self._check_open()
         phases.at(f"closing rows of {table}")
@@ -320,7 +326,8 @@ class Batch:
         further = F.expr(where) if isinstance(where, str) else all_of(where, TABLES[table].moments, "t")
         directly = None
         if isinstance(parts, pa.Array) and not isinstance(where, str):
-            directly = self._closing(table, [where], _in_partitions(parts))
+            meant = _in_partitions(parts) if positions is None else _at_positions(positions)
+            directly = self._closing(table, [where], meant)
 
         def frame() -> DataFrame:
             if isinstance(parts, pa.Array):
@@ -545,6 +552,11 @@ def numbers(
 def _in_partitions(parts: pa.Array) -> Callable[[pa.Table], NDArray[np.bool_]]:
     """Which rows belong to one of some partitions."""
     return lambda rows: same_partitions(rows["part"].combine_chunks(), parts)
+
+
+def _at_positions(positions: pa.Array) -> Callable[[pa.Table], NDArray[np.bool_]]:
+    """Which rows stand at one of some positions."""
+    return lambda rows: pc.is_in(rows["position"], value_set=positions).to_numpy()
 
 
 def _application(table: str, job: str, object: str, part: str = "") -> str:
