@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from delta.exceptions import ConcurrentTransactionException
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
@@ -206,6 +207,8 @@ class BatchRows:
         table: str,
         parts: DataFrame | pa.Array,
         where: str | Sequence[Condition] = (),
+        *,
+        positions: pa.Array | None = None,
     ) -> None:
         """End the rows of earlier batches in some partitions: from this batch on they are not seen.
 
@@ -217,6 +220,9 @@ class BatchRows:
             A column ``part``, distinct; of few, their values.
         where
             The rows that are meant: conditions that hold all together, or SQL over the table's columns, called ``t``.
+        positions
+            Where those are known that these partitions have in the column ``position``: rows are found by them in less
+            time than by texts.
         """
         self._check_open()
         phases.at(f"closing rows of {table}")
@@ -228,11 +234,8 @@ class BatchRows:
         further = F.expr(where) if isinstance(where, str) else all_of(where, TABLES[table].moments, "t")
         directly = None
         if isinstance(parts, pa.Array) and not isinstance(where, str):
-
-            def in_partitions(rows: pa.Table) -> NDArray[np.bool_]:
-                return same_partitions(rows["part"].combine_chunks(), parts)
-
-            directly = closing(TABLES[table], self.intent, [where], in_partitions)
+            meant = _in_partitions(parts) if positions is None else _at_positions(positions)
+            directly = closing(TABLES[table], self.intent, [where], meant)
 
         def frame() -> DataFrame:
             if isinstance(parts, pa.Array):
@@ -326,6 +329,16 @@ class BatchRows:
             raise ConcurrentRunError(
                 f"{what}: another run did it, this one stopped and changed nothing that readers see"
             )
+
+
+def _in_partitions(parts: pa.Array) -> Callable[[pa.Table], NDArray[np.bool_]]:
+    """Which rows belong to one of some partitions."""
+    return lambda rows: same_partitions(rows["part"].combine_chunks(), parts)
+
+
+def _at_positions(positions: pa.Array) -> Callable[[pa.Table], NDArray[np.bool_]]:
+    """Which rows stand at one of some positions."""
+    return lambda rows: pc.is_in(rows["position"], value_set=positions).to_numpy()
 
 
 def application_of(table: str, job: str, object: str, part: str = "") -> str:

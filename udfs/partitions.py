@@ -69,16 +69,21 @@ def same_partitions(values: pa.Array, wanted: pa.Array) -> NDArray[np.bool_]:
     # Lists of other lengths are of a partitioning that was given up.
     alike = np.flatnonzero(pc.equal(pc.list_value_length(values), width).to_numpy(zero_copy_only=False))
     kind = pa.list_(pa.string())
-    both = pa.concat_arrays([wanted.cast(kind), values.take(pa.array(alike)).cast(kind)])
-    codes = np.zeros(len(both), np.int64)
-    for number, code in enumerate(_codes(both, width)):
-        codes = codes * (int(code.max(initial=-1)) + 2) + code + 1
-        if number:
-            _, codes = np.unique(codes, return_inverse=True)
+    codes = partition_codes(pa.concat_arrays([wanted.cast(kind), values.take(pa.array(alike)).cast(kind)]))
     chosen = np.zeros(int(codes.max(initial=0)) + 1, np.bool_)
     chosen[codes[: len(wanted)]] = True
     found[alike] = chosen[codes[len(wanted) :]]
     return found
+
+
+def partition_codes(values: pa.Array) -> NDArray[np.int64]:
+    """int64[n]: a number for each of n lists of texts, all of one length; equal lists have equal ones, from 0 on."""
+    codes = np.zeros(len(values), np.int64)
+    for number, code in enumerate(_codes(values, len(values[0]) if len(values) else 0)):
+        codes = codes * (int(code.max(initial=-1)) + 2) + code + 1
+        if number:
+            _, codes = np.unique(codes, return_inverse=True)
+    return codes
 
 
 def first_rows(values: pa.Array) -> NDArray[np.int64]:

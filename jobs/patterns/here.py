@@ -14,13 +14,13 @@ from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.state_reader import Condition, among, between, shown_at, written_in
 from patternlake.jobs import few
 from patternlake.jobs.patterns.carried import carried_here
-from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
+from patternlake.udfs.kleene.batch import BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import parse_request
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.partition_values import fit_here, parts
-from patternlake.udfs.partitions import same_partitions
+from patternlake.udfs.partitions import partition_codes
 from patternlake.udfs.record_batches import columns_of, in_schema
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ class Found:
     ----------
     matches, events
         Rows of `BATCH_SCHEMA`: those that have become final, and those that are kept.
-    advanced
-        The partitions whose kept events these replace.
+    replaced
+        The kept events that these replace, all of their partitions; None: there are none.
     carried
         What is left to the next batch.
     """
 
     matches: pa.Table
     events: pa.Table
-    advanced: pa.Array
+    replaced: pa.Table | None
     carried: Carried
 
 
@@ -91,15 +91,16 @@ class FewEvents:
         events = reader.rows("events", columns, self._events_read)
         events = events.append_column(_PART, parts(events, self.pattern.partition))
         given: list[pa.Table] = [events]
-        former: pa.Table | None = None
+        waiting = 0
         if self._by_rows:
-            given = [self._with_read_attributes(events)]
+            former = None
             if self.carried is not None and self.last is not None:
                 where = [*self._mine(self.last), *shown_at(self.last.base_batch, self.last.batch_id)]
                 if not few.few_bytes(self.db, STATE, where):
                     return None
                 former = reader.rows(STATE, (_PART, *columns), where)
-                given.append(self._that_matter(former, events))
+            given = self._that_matter(events, former)
+            waiting = 0 if former is None else former.num_rows - given[-1].num_rows
         elif self.carried is not None and self.last is not None and parse_request(self.request["text"]).resumes:
             where = [*self._mine(self.last), *written_in(self.last.base_batch, self.last.batch_id)]
             where += between("last_time", self.carried.from_time, None)
@@ -110,16 +111,37 @@ class FewEvents:
             given.append(reader.rows(MATCHES, ends, where).rename_columns([_PART, "time", "position"]))
         schema = given[0].schema
         made = self._made(pa.concat_tables([in_schema(rows, schema) for rows in given]))
-        return None if made is None else self._told(made, events, former)
+        if made is None:
+            return None
+        replaced = given[1] if self._by_rows and len(given) > 1 else None
+        return self._told(made, events, replaced, waiting)
 
-    def _that_matter(self, former: pa.Table, events: pa.Table) -> pa.Table:
-        """Kept events of the partitions that have new events or had unsettled ones: in others nothing changes."""
-        assert self.carried is not None
-        part = former[_PART].combine_chunks()
-        unsettled = pc.greater(former["time"].cast(pa.int64()), self.carried.before.watermark)
-        waiting = part.filter(unsettled.combine_chunks())
-        touched = pa.concat_arrays([events[_PART].combine_chunks().cast(part.type), waiting])
-        return former.filter(pa.array(same_partitions(part, touched)))
+    def _that_matter(self, events: pa.Table, former: pa.Table | None) -> list[pa.Table]:
+        """The new events of partitions in which a match may have begun, and those of the kept ones beside them.
+
+        Kept events of partitions without new events, and without such as were not settled, stay as they are. What is
+        not settled yet is kept in any partition.
+        """
+        count = events.num_rows
+        part = events[_PART].combine_chunks()
+        if former is not None:
+            kind = pa.list_(pa.string())
+            part = pa.concat_arrays([part.cast(kind), former[_PART].combine_chunks().cast(kind)])
+        codes = partition_codes(part)
+        new, old = codes[:count], codes[count:]
+        assert self.stream.watermark is not None
+        begun = events["time"].cast(pa.int64()).to_numpy() > timestamps.to_micros(self.stream.watermark)
+        names = self.pattern.beginning_names
+        begun |= names is None or pc.is_in(events["name"], pa.array(sorted(names), pa.string())).to_numpy()
+        open_, touched = (np.zeros(int(codes.max(initial=-1)) + 1, np.bool_) for _ in range(2))
+        open_[old] = open_[new[begun]] = touched[new] = True
+        given = [self._with_read_attributes(events.filter(pa.array(open_[new])))]
+        if former is not None:
+            assert self.carried is not None
+            unsettled = former["time"].cast(pa.int64()).to_numpy() > self.carried.before.watermark
+            touched[old[unsettled]] = True
+            given.append(former.filter(pa.array(touched[old])))
+        return given
 
     def _made(self, given: pa.Table) -> pa.Table | None:
         """What `batch_rows` makes of events; None where that is too much to hold."""
@@ -134,21 +156,17 @@ class FewEvents:
                 return None
         return pa.concat_tables(made)
 
-    def _told(self, made: pa.Table, events: pa.Table, former: pa.Table | None) -> Found:
-        matches, kept, advanced = (made.filter(pc.equal(made["kind"], kind)) for kind in (MATCH, EVENT, ADVANCED))
-        parts_advanced = advanced[_PART].combine_chunks()
+    def _told(self, made: pa.Table, events: pa.Table, replaced: pa.Table | None, waiting: int) -> Found:
+        """What is written; `waiting`: how many kept events stay as they are."""
+        matches, kept = (made.filter(pc.equal(made["kind"], kind)) for kind in (MATCH, EVENT))
         assert self.stream.watermark is not None
         before = Moment(timestamps.to_micros(self.stream.watermark), self.batch.source_to)
         if self._by_rows:
-            count = kept.num_rows
-            if former is not None:
-                replaced = same_partitions(former[_PART].combine_chunks(), parts_advanced)
-                count += former.num_rows - int(np.count_nonzero(replaced))
-            carried = Carried(before, None, count)
+            carried = Carried(before, None, waiting + kept.num_rows)
         else:
             since = None if self.carried is None else self.carried.from_time
             carried = Carried(before, *carried_here(before, self.pattern, self.reach, events, since))
-        return Found(matches, kept.select([_PART, *EVENT_COLUMNS]), parts_advanced, carried)
+        return Found(matches, kept.select([_PART, *EVENT_COLUMNS]), replaced, carried)
 
     @property
     def _by_rows(self) -> bool:

@@ -149,8 +149,9 @@ class _Builder:
             batch.append(MATCHES, batch.marked(MATCHES, found.matches))
         if found.events.num_rows:
             batch.append(STATE, batch.marked(STATE, found.events))
-        if self.by_rows and self.last is not None:
-            batch.close_partitions(STATE, found.advanced)
+        if found.replaced is not None and found.replaced.num_rows:
+            parts, positions = (found.replaced[name].combine_chunks() for name in (PART, "position"))
+            batch.close_partitions(STATE, parts, positions=positions)
         return self._publish(found.matches.num_rows, found.carried)
 
     def _publish(self, matches: int, carried: Carried) -> Publication:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.events import BoolArray
+from patternlake.udfs.kleene.events import BoolArray, beginning_columns, may_begin
 from patternlake.udfs.kleene.finality import ends_with_window
 from patternlake.udfs.kleene.first_events import too_many_at_once
 from patternlake.udfs.kleene.kernels.bindings import Matches
@@ -57,7 +57,8 @@ def batch_rows(
         As of `task.match_partitions`. Under ``past_last`` there may be rows without a name: with the position and time
         of the last event of the last match that is known of their partition.
     kept_events
-        So many of the last settled events of a partition are kept, and all that are not settled; None: none are.
+        So many of the last settled events of a partition are kept, from the first on that a match may begin with, and
+        all that are not settled; None: none are.
 
     Yields
     ------
@@ -165,7 +166,10 @@ def _may_settle(request: KleeneRequest, given: Portion) -> BoolArray:
 
 
 def _kept(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int) -> Iterator[pa.Table]:
-    """The events that are kept of each partition, and the partitions."""
+    """The events that are kept of each partition, and the partitions.
+
+    What comes before the first settled event that a match may begin with is in no match that could still come.
+    """
     assert request.now is not None
     times, positions = _places(given)
     settled = times <= request.now.watermark
@@ -175,6 +179,11 @@ def _kept(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int)
     kept = place >= counts[given.codes] - kept_events
     if request.resumes:
         kept &= ends.behind(given.codes, times, positions)
+    events = given.events(request, 0, len(given.shown), beginning_columns(request.pattern))
+    beginning = np.flatnonzero(kept & settled & may_begin(request.pattern, events))
+    first = np.full(len(given.shown), len(times))
+    np.minimum.at(first, given.codes[beginning], beginning)
+    kept &= ~settled | (np.arange(len(times)) >= first[given.codes])
     chosen = given.where(kept)
     there = np.flatnonzero(np.diff(given.offsets))
     yield _batch(EVENT, pa.table({name: chosen.rows[name] for name in ("part", *EVENT_COLUMNS) if name in chosen.rows}))

@@ -207,6 +207,20 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
     )
 
 
+def may_begin(pattern: KleenePattern, events: Events) -> BoolArray:
+    """bool[n]: the events that a match may begin with, by name and by what is asked of one event alone.
+
+    Parameters
+    ----------
+    pattern
+        The pattern.
+    events
+        In any order; of their columns those that `beginning_columns` names.
+    """
+    masks, _ = _masks(pattern, _first_operands(pattern), events, Columns(events))
+    return np.logical_or.reduce([np.zeros(len(events), np.bool_), *masks])
+
+
 def candidates(pattern: KleenePattern, number: int, events: Events) -> IntArray:
     """The events that an operand takes, with its filter: their numbers, ascending."""
     (mask,), _ = _masks(pattern, [pattern.operands[number]], events, Columns(events))
@@ -223,6 +237,16 @@ def agreeing_pairs(pattern: KleenePattern, stream: Stream) -> tuple[int, int]:
     reach, _ = _windows(stream.span[order], offsets, amount)
     behind = np.arange(len(stream), dtype=np.int64) + 1
     return int((reach - behind).sum()), int((stream.reach - behind).sum())
+
+
+def beginning_columns(pattern: KleenePattern) -> frozenset[str]:
+    """The columns of events that tell which ones a match may begin with, but for ``position`` and ``time``."""
+    asked = [part for one in _first_operands(pattern) for part in (one.define, one.filter) if part is not None]
+    return frozenset(reference.column for part in asked for reference in part.references) - {"position", "time"}
+
+
+def _first_operands(pattern: KleenePattern) -> list[Operand]:
+    return [pattern.operands[number] for number in sorted(pattern.beginnings)]
 
 
 def _check(events: Events) -> None:

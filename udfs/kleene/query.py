@@ -13,7 +13,7 @@ belongs to one place:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import UnsupportedOperatorError
@@ -233,8 +233,16 @@ class KleenePattern:
     @property
     def names(self) -> frozenset[str] | None:
         """Names of events that can take part; None where a DEFINE may hold for any name."""
+        return self._names(range(len(self.operands)))
+
+    @property
+    def beginning_names(self) -> frozenset[str] | None:
+        """Names of events that a match may begin with; None where a DEFINE may hold for any name."""
+        return self._names(self.beginnings)
+
+    def _names(self, numbers: Iterable[int]) -> frozenset[str] | None:
         found: set[str] = set()
-        for operand in self.operands:
+        for operand in (self.operands[number] for number in numbers):
             if operand.define is None:
                 found.add(operand.takes)
                 continue

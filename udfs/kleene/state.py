@@ -57,11 +57,11 @@ class Carried:
 def reach(pattern: KleenePattern, policy: str) -> int:
     """How far before the watermark events may still matter: microseconds, or events of a partition.
 
-    The pattern has WITHIN.
+    Of a window of n events that is still open, one is to come. The pattern has WITHIN.
     """
     assert pattern.within is not None
     windows = 2 if policy == "skip_till_any" and pattern.open_end else 1
-    return windows * pattern.within.amount
+    return windows * (max(1, pattern.within.amount - 1) if pattern.within.counted else pattern.within.amount)
 
 
 def kept_as_rows(pattern: KleenePattern) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -173,16 +173,18 @@ class Portion:
 
     def where(self, chosen: BoolArray) -> Portion:
         """The portion with some of its events."""
+        if chosen.all():
+            return self
         mask = pa.array(chosen)
         return replace(
             self, rows={name: column.filter(mask) for name, column in self.rows.items()}, codes=self.codes[chosen]
         )
 
-    def events(self, request: KleeneRequest, first: int, last: int) -> Events:
-        """The events of partitions `first` to `last` (exclusive)."""
+    def events(self, request: KleeneRequest, first: int, last: int, columns: Collection[str] | None = None) -> Events:
+        """The events of partitions `first` to `last` (exclusive), with the columns that matching reads, or others."""
         begin, end = int(self.offsets[first]), int(self.offsets[last])
         rows = {name: column.slice(begin, end - begin) for name, column in self.rows.items()}
-        read = event_arrays(rows, request.pattern.columns, request.types)
+        read = event_arrays(rows, request.pattern.columns if columns is None else columns, request.types)
         return Events(
             **vars(read), keys=self.codes[begin:end], ordinals=integers(rows["rank"]) if "rank" in rows else None
         )

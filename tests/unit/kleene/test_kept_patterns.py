@@ -410,6 +410,23 @@ def test_no_more_is_read_again_than_the_window_holds() -> None:
             assert len(each.given()) <= 3
 
 
+def test_of_a_partition_only_events_behind_a_possible_beginning_are_kept() -> None:
+    kept = Kept("A ; B WHERE A.x > 3 PARTITION BY s WITHIN 9 EVENTS", by="s")
+    kept.ingest(letters("BAXBAXB"))
+    kept.batch()
+    assert [event.position for _, event in kept.rows] == [5, 6, 7], "the A at 2 has too small an x"
+    kept.ingest(letters("BBBBBBBB", begin=8))
+    kept.batch()
+    assert kept.rows == []
+
+
+def test_what_is_not_settled_is_kept_whatever_it_is() -> None:
+    kept = Kept("A ; B PARTITION BY s WITHIN 3 EVENTS", by="s", lateness=1500)
+    kept.ingest(letters("XBXBB"))
+    kept.batch()
+    assert [event.position for _, event in kept.rows] == [4, 5], "an A may still come before"
+
+
 def test_a_pattern_without_a_window_is_not_fit_to_be_kept() -> None:
     assert unfit(Kept("A ; B WITHIN 3 EVENTS").pattern) is None
     assert "no WITHIN" in (unfit(Kept("A ; B").pattern) or "")
