@@ -3,8 +3,8 @@
 **Pairs**: of two names a and b in a trace the place of the first a and of the nearest b behind it, then of the next a
 behind that b and of its nearest b, and so on: SIESTA's pairs by skip till next match. All pairs of an a and a b are in
 one file, and files are sorted by a, b and trace, so that the indexes of their pages let a query read the pages of its
-own pairs and little else. (A partition for each a and b, which is how a key-value store would have it, takes five times
-as long to write for the smaller log, as there are hundreds of small files.)
+own pairs and little else. (A partition for each a and b, as a key-value store would have it, makes hundreds of small
+files.)
 
 **Sequences**: a row a trace, with its events in order, sorted by trace; SIESTA keeps the like beside its index.
 
