@@ -11,8 +11,8 @@ files.)
 Two ways to ask:
 
 - *joined*, as the thesis measured it: a query's pairs are joined where one ends and the next begins. Each row is a true
-  sequence, but not all are found: of ``b a b c`` the pair of a and b ends at the second b, and that of b and c begins
-  at the first one, so that ``a ; b ; c`` finds nothing.
+  sequence, and rows may overlap, but not all traces are found: of ``b a b c`` the pair of a and b ends at the second b,
+  and that of b and c begins at the first one, so that ``a ; b ; c`` finds nothing.
 - *verified*, as later versions of SIESTA do it: the traces that have all pairs of the query, found in one pass over
   these, are candidates, and nothing else can hold a match; their sequences are read and matched one event after the
   other. That is exact, and the same that ``match_seq(…, verify => true)`` says PARTITION BY the trace.

@@ -130,10 +130,14 @@ def asked(names: list[str]) -> dict[str, str]:
 
 @dataclass
 class Asked:
-    """What one query took in each way, its rows, and what is wrong with them."""
+    """What one query took in each way, its rows, and what is wrong with them.
+
+    `traces` are those of the ways that tell traces.
+    """
 
     seconds: dict[str, float]
     rows: dict[str, int]
+    traces: dict[str, int]
     faults: list[str]
 
 
@@ -148,7 +152,9 @@ def ask_all(spark: SparkSession, names: list[str], turn: int) -> Asked:
         answers[way] = ask_arrow(spark, text)
         taken[way] = time.perf_counter() - start
     faults = [f"{' ; '.join(names)}: {fault}" for fault in _faults(spark, names, answers)]
-    return Asked(taken, {way: answer.num_rows for way, answer in answers.items()}, faults)
+    rows = {way: answer.num_rows for way, answer in answers.items()}
+    traces = {way: len(answer.column(0).unique()) for way, answer in answers.items() if answer.num_columns == 3}
+    return Asked(taken, rows, traces, faults)
 
 
 def _faults(spark: SparkSession, names: list[str], answers: dict[str, pa.Table]) -> Iterator[str]:
@@ -223,7 +229,7 @@ def _print_times(spark: SparkSession, log: Log, events: pd.DataFrame, count: int
     ways = list(asked(["a", "b"]))
     table = Table(title=f"twin of {log.name}, {count} queries of a length: mean seconds (rows)")
     papers = [f"thesis: {way}" for way in ("SIESTA", "approach 1", "approach 2")]
-    for column in ("length", *ways, "verified / exact", "joined rows", *papers):
+    for column in ("length", *ways, "verified / exact", "joined traces", *papers):
         table.add_column(column, justify="right")
     by_length = queries(events, count, log.seed)
     faults = []
@@ -234,7 +240,8 @@ def _print_times(spark: SparkSession, log: Log, events: pd.DataFrame, count: int
         taken = {way: float(np.mean([one.seconds[way] for one in found])) for way in ways}
         rows = {way: float(np.mean([one.rows[way] for one in found])) for way in ways}
         told = [f"{taken[way]:.3f} ({rows[way]:,.0f})" for way in ways]
-        share = f"{rows['pairs, joined'] / rows['exact']:.0%}" if rows["exact"] else "-"
+        there = sum(one.traces["exact"] for one in found)
+        share = f"{sum(one.traces['pairs, joined'] for one in found) / there:.0%}" if there else "-"
         theirs = [f"{figure:.4f}" for figure in THESIS[log.seed].get(length, ())] or ["-"] * len(papers)
         table.add_row(str(length), *told, f"{taken['pairs, verified'] / taken['exact']:.1f}", share, *theirs)
         print(f"length {length}: {', '.join(told)}; {len(faults)} faults so far", flush=True)
