@@ -1,35 +1,33 @@
 """Tables 5.1 and 5.2 of the thesis (Baltus 2021): sequences in logs of processes, beside an index of pairs of names.
 
     python -m benchmarks.process_logs [--quick] [--queries N] [--log 2020|2017 …] [--length N …] [--lake FOLDER]
-        [--no-pairs]
 
 With a lake, what is built stays in that folder, and only what is not there is built: queries of some lengths can be
 asked at a time.
 
-**Logs**: generated twins of those of the BPI challenges 2020 and 2017, of the same shape: 36,796 events of 19 names in
-traces of 5.3 events, 1,202,267 of 26 in traces of 38. A process is a random Markov chain over the names, with a start
-and an end; traces begin at random moments, and are long beside the time between two, so that they overlap. Events are
-in the order of their times, as the thesis orders them.
+**Logs** and **queries**: `benchmarks/process_log_twins.py`, twins of the two logs, and sequences drawn from them.
 
-**Queries**: of lengths 2 to 8, drawn from the log: names of a random trace at random places, in order; of a trace that
-is shorter than the query, the rest are random names.
+**What is asked**, each for all its rows, of a trace (but approach 1), a first and a last position:
 
-**Ours**: approach 1 of the thesis, all events together, `match_seq('log', 'a ; b ; …')` without verify, and approach 2,
-of each trace, the same with `PARTITION BY key` on a keyed sketch. *exact*: approach 2 with verify.
+- *pairs, joined* and *pairs, verified*: `benchmarks/name_pairs.py`. The second is exact, the first is not.
+- *approach 1* of the thesis: all events together, ``match_seq('log', 'a ; b ; …')`` without verify.
+- *approach 2*: of each trace, the same with ``PARTITION BY key`` on a keyed sketch; positions are those of leaves.
+- *exact*: approach 2 with verify, which must say the same rows as *pairs, verified*.
 
-**Pairs**: the way of SIESTA (Mavroudopoulos et al., the thesis' [25]), in plain Spark SQL: a Delta table has for each
-pair of names and each trace the places of a and of the nearest b, then of the next a behind that and so on; a query
-joins its pairs where one ends and the next begins. (That finds fewer rows than there are: of a b c b c, the second pair
-of b and c is not asked for.) The table is partitioned by the names of pairs, so that a query reads those of its own.
+**Answers** are compared for each query: exact and verified pairs must be equal; a trace that joined pairs name must be
+one of them; and a trace of the exact answer that approach 2 has not must need two events of one leaf in each of its
+rows, which is all that the sketch may lose (docs/match_seq.md, "What is promised"). Otherwise the run fails.
 
-**Seconds** of a query are the mean over the queries of a length, each asked once after all were asked before; what
-functions remember is dropped before each. Bytes are those of files.
+**Seconds** of a query are the mean over the queries of a length, each asked once, in turns, after one of its length was
+asked in all ways; what functions remember is dropped before each, and what Spark and the functions know of files
+stays. Rows come to the driver as Arrow. Bytes are those of Parquet files.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -49,102 +47,37 @@ from rich.table import Table
 import patternlake
 from benchmarks.lakes import new_folder
 from benchmarks.measuring import seconds
-from benchmarks.sessions import ask, spark_session
+from benchmarks.name_pairs import joined, open_pairs, verified, write_pairs
+from benchmarks.process_log_twins import LOGS, MOST_NAMES, Log, queries, twin
+from benchmarks.sessions import ask_arrow, spark_session
 from benchmarks.tables import console
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.jobs.configuration.file import Configuration
 
 LENGTHS = range(2, 9)
-_START = 1_577_836_800_000_000
-_SECOND = 1_000_000
+LEAF = 100
 
-PAIRS = """
-WITH names AS (SELECT DISTINCT trace, name FROM log),
-merged AS (
-  SELECT log.trace, log.name AS a, names.name AS b, position, true AS first
-  FROM log JOIN names ON log.trace = names.trace AND log.name <> names.name
-  UNION ALL
-  SELECT log.trace, names.name, log.name, position, false
-  FROM log JOIN names ON log.trace = names.trace AND log.name <> names.name
-),
-before AS (
-  SELECT *, lag(first) OVER (PARTITION BY trace, a, b ORDER BY position) AS after_a FROM merged
-),
-paired AS (
-  SELECT *, last(CASE WHEN first AND NOT coalesce(after_a, false) THEN position END, true)
-    OVER (PARTITION BY trace, a, b ORDER BY position) AS begin
-  FROM before
-),
-alike AS (
-  SELECT trace, name, position, row_number() OVER own AS number, lead(position) OVER own AS next
-  FROM log WINDOW own AS (PARTITION BY trace, name ORDER BY position)
-)
-SELECT a, b, trace, begin, position AS end FROM paired WHERE NOT first AND after_a
-UNION ALL
-SELECT name, name, trace, position, next FROM alike WHERE number % 2 = 1 AND next IS NOT NULL
-"""
-
-
-@dataclass(frozen=True)
-class Log:
-    """The shape of a log: events, distinct names, mean events of a trace, and the seed of its twin."""
-
-    name: str
-    events: int
-    names: int
-    per_trace: float
-    seed: int
-
-
-LOGS = (Log("BPI 2020", 36_796, 19, 5.3, 2020), Log("BPI 2017", 1_202_267, 26, 38.0, 2017))
-
-
-def twin(log: Log) -> pd.DataFrame:
-    """Events of a generated log in the order of their times: time (microseconds), name, trace, position."""
-    rng = np.random.default_rng(log.seed)
-    follows = rng.dirichlet(np.full(log.names, 0.3), log.names)
-    limits = np.cumsum(follows, axis=1)
-    begin = np.cumsum(rng.dirichlet(np.full(log.names, 0.3)))
-    # Every trace has an event, and goes on with the same chance after each.
-    lengths = rng.geometric(1 / log.per_trace, int(2 * log.events / log.per_trace) + 10)
-    lengths = lengths[: int(np.searchsorted(np.cumsum(lengths), log.events)) + 1]
-    trace = np.repeat(np.arange(len(lengths)), lengths)[: log.events]
-    place = np.arange(len(trace)) - np.searchsorted(trace, trace)
-    names = np.zeros(len(trace), np.int64)
-    drawn = rng.random(len(trace))
-    at = np.flatnonzero(place == 0)
-    names[at] = np.searchsorted(begin, drawn[at]).clip(max=log.names - 1)
-    step = 0
-    while len(at := np.flatnonzero(place == (step := step + 1))):
-        names[at] = (limits[names[at - 1]] < drawn[at, None]).sum(axis=1).clip(max=log.names - 1)
-    # A trace's events are a day apart in the mean, and some hundreds of traces are open at a time.
-    starts = np.sort(rng.random(len(lengths))) * len(lengths) * log.per_trace * 86_400 / 300
-    gaps = np.where(place == 0, 0.0, rng.exponential(86_400, len(trace)))
-    passed = np.cumsum(gaps)
-    times = starts[trace] + passed - passed[np.searchsorted(trace, trace)]
-    order = np.argsort(times, kind="stable")
-    return pd.DataFrame(
-        {
-            "at": (_START + times[order] * _SECOND).astype(np.int64) // 1000 * 1000,
-            "name": np.array([f"act{number}" for number in range(log.names)])[names[order]],
-            "trace": np.array([f"t{number}" for number in trace[order]]),
-            "position": np.arange(1, len(trace) + 1),
-        }
-    )
-
-
-def queries(events: pd.DataFrame, count: int, seed: int) -> Iterator[list[list[str]]]:
-    """For each length so many queries, as names in order."""
-    rng = np.random.default_rng(seed)
-    by_trace = [group.to_numpy() for _, group in events.groupby("trace")["name"]]
-    known = sorted(set(events["name"]))
-    for length in LENGTHS:
-        found = []
-        for _ in range(count):
-            names = by_trace[rng.integers(len(by_trace))]
-            chosen = np.sort(rng.choice(len(names), min(length, len(names)), replace=False))
-            found.append([*names[chosen], *rng.choice(known, length - len(chosen))])
-        yield found
+# Seconds of the thesis' tables by length: of SIESTA's program, and of its own by approaches 1 and 2.
+THESIS = {
+    2020: {
+        2: (0.0143, 0.0040, 0.0362),
+        3: (0.0481, 0.0032, 0.0309),
+        4: (0.0749, 0.0031, 0.0320),
+        5: (0.1896, 0.0029, 0.0307),
+        6: (0.3024, 0.0029, 0.0295),
+        7: (0.4468, 0.0025, 0.0308),
+        8: (0.6800, 0.0021, 0.0318),
+    },
+    2017: {
+        2: (0.07654, 0.0705, 4.6239),
+        3: (0.27445, 0.0668, 4.3471),
+        4: (0.63936, 0.0665, 4.1347),
+        5: (1.24048, 0.0644, 4.5579),
+        6: (2.12963, 0.0644, 4.5179),
+        7: (3.46484, 0.0619, 4.6149),
+        8: (5.37686, 0.0585, 4.2729),
+    },
+}
 
 
 def written(events: pd.DataFrame, folder: Path) -> None:
@@ -171,7 +104,7 @@ def configuration(folder: Path, events: int) -> Configuration:
                 "key": "trace",
             }
         },
-        "sketches": {"log": {"keyed": True, "expected_events": events, "memory": "4GB"}},
+        "sketches": {"log": {"keyed": True, "events_per_leaf": LEAF, "expected_events": events, "memory": "4GB"}},
     }
     return Configuration.from_text(yaml.safe_dump(tree))
 
@@ -181,95 +114,140 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
 
 
-def pairs_query(names: list[str]) -> str:
-    """The join of a query's pairs."""
-    steps = [f"(SELECT * FROM pairs WHERE a = '{a}' AND b = '{b}')" for a, b in pairwise(names)]
-    joins = "".join(
-        f" JOIN {step} p{number} ON p{number}.trace = p0.trace AND p{number}.begin = p{number - 1}.end"
-        for number, step in enumerate(steps[1:], start=1)
-    )
-    return f"SELECT count(*), sum(p0.begin) FROM {steps[0]} p0{joins}"
-
-
-def ways(names: list[str]) -> dict[str, str]:
-    """The same query to all, as SQL."""
+def asked(names: list[str]) -> dict[str, str]:
+    """The same query in all ways, as SQL that says trace, begin and end (of all events together: begin and end)."""
     pattern = " ; ".join(names)
-    asked = "SELECT count(*), sum(first_position) FROM match_seq('log', '{}', max_matches => 100000000{})"
+    call = "SELECT {} FROM match_seq('log', '{}', max_matches => 100000000{})"
+    of_traces = "key, first_position, last_position"
     return {
-        "pairs": pairs_query(names),
-        "approach 1": asked.format(pattern, ""),
-        "approach 2": asked.format(f"{pattern} PARTITION BY key", ""),
-        "exact": asked.format(f"{pattern} PARTITION BY key", ", verify => true"),
+        "pairs, joined": joined(names),
+        "pairs, verified": verified(names),
+        "approach 1": call.format("first_position, last_position", pattern, ""),
+        "approach 2": call.format(of_traces, f"{pattern} PARTITION BY key", ""),
+        "exact": call.format(of_traces, f"{pattern} PARTITION BY key", ", verify => true"),
     }
 
 
-def measure(log: Log, count: int, lengths: Sequence[int], lake: Path | None, pairs: bool) -> None:
-    """Build, ask, and print a table like the thesis'."""
+@dataclass
+class Asked:
+    """What one query took in each way, its rows, and what is wrong with them.
+
+    `traces` are those of the ways that tell traces.
+    """
+
+    seconds: dict[str, float]
+    rows: dict[str, int]
+    traces: dict[str, int]
+    faults: list[str]
+
+
+def ask_all(spark: SparkSession, names: list[str], turn: int) -> Asked:
+    """Ask a query in all ways, another one first at each turn, and compare what they say."""
+    texts = list(asked(names).items())
+    answers: dict[str, pa.Table] = {}
+    taken: dict[str, float] = {}
+    first = turn % len(texts)
+    for way, text in texts[first:] + texts[:first]:
+        start = time.perf_counter()
+        answers[way] = ask_arrow(spark, text)
+        taken[way] = time.perf_counter() - start
+    faults = [f"{' ; '.join(names)}: {fault}" for fault in _faults(spark, names, answers)]
+    rows = {way: answer.num_rows for way, answer in answers.items()}
+    traces = {way: len(answer.column(0).unique()) for way, answer in answers.items() if answer.num_columns == 3}
+    return Asked(taken, rows, traces, faults)
+
+
+def _faults(spark: SparkSession, names: list[str], answers: dict[str, pa.Table]) -> Iterator[str]:
+    exact, pairs = (
+        set(zip(*(column.to_pylist() for column in answers[way].columns), strict=True))
+        for way in ("exact", "pairs, verified")
+    )
+    if exact != pairs:
+        yield f"{len(exact - pairs)} exact rows that verified pairs have not, {len(pairs - exact)} the other way round"
+    traces = {trace for trace, _, _ in exact}
+    if more := set(answers["pairs, joined"].column(0).to_pylist()) - traces:
+        yield f"joined pairs have {len(more)} traces that the exact answer has not"
+    if missed := traces - set(answers["approach 2"].column(0).to_pylist()):
+        query = f"{' ; '.join(names)} PARTITION BY key"
+        call = f"match_seq('log', '{query}', max_matches => 100000000, verify => true)"
+        found = spark.sql(f"SELECT key, steps.from_position FROM {call}").toArrow()
+        places = zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True)
+        if lost := [trace for trace, steps in places if trace in missed and _in_leaves_of_their_own(steps)]:
+            yield f"approach 2 has lost {len(lost)} rows that need no leaf twice, one of {lost[0]}"
+
+
+def _in_leaves_of_their_own(positions: list[int]) -> bool:
+    return all((b - 1) // LEAF > (a - 1) // LEAF for a, b in pairwise(positions))
+
+
+def measure(log: Log, count: int, lengths: Sequence[int], lake: Path | None) -> list[str]:
+    """Build, ask, and print a table like the thesis'; what was wrong with answers."""
     name = f"process_log_{log.events}"
     with new_folder(name) if lake is None else nullcontext(lake / name) as folder:
         folder.mkdir(parents=True, exist_ok=True)
-        _measured(log, count, lengths, folder, pairs)
+        with spark_session(folder) as spark:
+            spark.conf.set("spark.patternlake.exactWhenFew", "false")
+            events = _built(spark, log, folder)
+            open_pairs(spark, folder)
+            return _print_times(spark, log, events, count, lengths)
 
 
-def _measured(log: Log, count: int, lengths: Sequence[int], folder: Path, pairs: bool) -> None:
+def _built(spark: SparkSession, log: Log, folder: Path) -> pd.DataFrame:
+    """The log, and beside it what is built of it; seconds and bytes are printed."""
     events = twin(log)
-    with spark_session(folder) as spark:
-        spark.conf.set("spark.patternlake.exactWhenFew", "false")
-        loaded = configuration(folder, log.events)
-        steps: dict[str, Callable[[], object]] = {
-            "source": lambda: written(events, folder / "source"),
-            "ingest": partial(patternlake.run, spark, loaded, "ingest"),
-            "sketch": partial(patternlake.run, spark, loaded, "sketch"),
-            "pairs": lambda: _write_pairs(spark, folder / "pairs"),
-        }
-        if not pairs:
-            del steps["pairs"]
-        build = {}
-        for step, action in steps.items():
-            if not (done := folder / f"{step}.done").exists():
-                build[step] = seconds(action, step)
-                done.touch()
-        if pairs:
-            spark.read.format("delta").load(str(folder / "pairs")).createOrReplaceTempView("pairs")
-        sizes = {
-            "events": size_of(folder / "state" / TABLES["events"].log),
-            "sketch": size_of(folder / "state" / TABLES["sketch_nodes"].log),
-            "pairs": size_of(folder / "pairs"),
-        }
-        traces = events["trace"].nunique()
-        title = f"twin of {log.name}: {len(events):,} events, {events['name'].nunique()} names, {traces:,} traces"
-        made = ", ".join(f"{name} {taken:.1f} s" for name, taken in build.items()) or "before"
-        held = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items())
-        print(f"{title}\nbuilt: {made}\nfiles: {held}", flush=True)
-        asked = dict(zip(LENGTHS, queries(events, count, log.seed), strict=True))
-        _print_times(spark, title, {length: asked[length] for length in lengths}, pairs)
+    loaded = configuration(folder, log.events)
+
+    def pairs() -> None:
+        spark.table("events_log").selectExpr("key AS trace", "name", "position").createOrReplaceTempView("log")
+        write_pairs(spark, folder)
+
+    steps: dict[str, Callable[[], object]] = {
+        "source": lambda: written(events, folder / "source"),
+        "ingest": partial(patternlake.run, spark, loaded, "ingest"),
+        "sketch": partial(patternlake.run, spark, loaded, "sketch"),
+        "pairs": pairs,
+    }
+    kept = folder / "built.json"
+    build = json.loads(kept.read_text()) if kept.exists() else {}
+    for step, action in steps.items():
+        if step not in build:
+            build[step] = seconds(action, step)
+            kept.write_text(json.dumps(build))
+    sizes = {
+        "events": size_of(folder / "state" / TABLES["events"].log),
+        "sketch": size_of(folder / "state" / TABLES["sketch_nodes"].log),
+        **{name: size_of(folder / name) for name in ("pairs", "sequences")},
+    }
+    traces = events["trace"].nunique()
+    print(f"twin of {log.name}: {len(events):,} events, {events['name'].nunique()} names, {traces:,} traces")
+    print("built: " + ", ".join(f"{name} {taken:.1f} s" for name, taken in build.items()))
+    print("files: " + ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items()), flush=True)
+    return events
 
 
-def _write_pairs(spark: SparkSession, path: Path) -> None:
-    spark.table("events_log").selectExpr("key AS trace", "name", "position").createOrReplaceTempView("log")
-    spark.sql(PAIRS).write.format("delta").mode("overwrite").partitionBy("a", "b").save(str(path))
-
-
-def _print_times(spark: SparkSession, title: str, asked: Mapping[int, list[list[str]]], pairs: bool) -> None:
-    names = [name for name in ways(["a", "b"]) if pairs or name != "pairs"]
-    table = Table(title=f"{title}: mean seconds (rows) of a query")
-    for column in ("length", *names):
+def _print_times(spark: SparkSession, log: Log, events: pd.DataFrame, count: int, lengths: Sequence[int]) -> list[str]:
+    ways = list(asked(["a", "b"]))
+    table = Table(title=f"twin of {log.name}, {count} queries of a length: mean seconds (rows)")
+    papers = [f"thesis: {way}" for way in ("SIESTA", "approach 1", "approach 2")]
+    for column in ("length", *ways, "verified / exact", "joined traces", *papers):
         table.add_column(column, justify="right")
-    for length, some in asked.items():
-        taken: dict[str, list[float]] = {name: [] for name in names}
-        rows: dict[str, list[int]] = {name: [] for name in names}
-        for turn in range(2):
-            for query in some:
-                for name, text in ways(query).items():
-                    if name not in names:
-                        continue
-                    start = time.perf_counter()
-                    (row,) = ask(spark, text)
-                    if turn:
-                        taken[name].append(time.perf_counter() - start)
-                        rows[name].append(int(row[0]))
-        table.add_row(str(length), *(f"{np.mean(taken[name]):.3f} ({np.mean(rows[name]):,.0f})" for name in names))
+    by_length = queries(events, count, log.seed)
+    faults = []
+    for length in lengths:
+        faults += ask_all(spark, by_length[length][0], 0).faults
+        found = [ask_all(spark, names, turn) for turn, names in enumerate(by_length[length])]
+        faults += [fault for one in found for fault in one.faults]
+        taken = {way: float(np.mean([one.seconds[way] for one in found])) for way in ways}
+        rows = {way: float(np.mean([one.rows[way] for one in found])) for way in ways}
+        told = [f"{taken[way]:.3f} ({rows[way]:,.0f})" for way in ways]
+        there = sum(one.traces["exact"] for one in found)
+        share = f"{sum(one.traces['pairs, joined'] for one in found) / there:.0%}" if there else "-"
+        theirs = [f"{figure:.4f}" for figure in THESIS[log.seed].get(length, ())] or ["-"] * len(papers)
+        table.add_row(str(length), *told, f"{taken['pairs, verified'] / taken['exact']:.1f}", share, *theirs)
+        print(f"length {length}: {', '.join(told)}; {len(faults)} faults so far", flush=True)
     console().print(table)
+    print("\n".join(faults) or "all answers agree")
+    return faults
 
 
 def main(
@@ -278,16 +256,18 @@ def main(
     ] = False,
     queries_: Annotated[int, typer.Option("--queries", help="of each length")] = 15,
     which: Annotated[list[int] | None, typer.Option("--log", help="2020 or 2017; both by default")] = None,
-    length: Annotated[list[int] | None, typer.Option("--length", help="2 to 8; all by default")] = None,
+    length: Annotated[
+        list[int] | None, typer.Option("--length", min=2, max=MOST_NAMES, help="2 to 20; 2 to 8 by default")
+    ] = None,
     lake: Annotated[Path | None, typer.Option("--lake", help="a folder that keeps what is built")] = None,
-    pairs: Annotated[bool, typer.Option(help="whether pairs are built and asked")] = True,
 ) -> None:
     """Print the tables."""
     small = LOGS[0]
     logs = (Log(small.name, small.events // 10, small.names, small.per_trace, small.seed),) if quick else LOGS
-    for log in logs:
-        if not which or log.seed in which:
-            measure(log, 2 if quick else queries_, length or LENGTHS, lake, pairs)
+    chosen = [log for log in logs if not which or log.seed in which]
+    faults = [fault for log in chosen for fault in measure(log, 2 if quick else queries_, length or LENGTHS, lake)]
+    if faults:
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
 from patternlake.sql_ext.enabled import lake_of
@@ -46,6 +47,12 @@ def ask(spark: SparkSession, text: str) -> list[Row]:
     """Collect a query whose functions' answers are worked out, not remembered; files that were read stay."""
     forget(lake_of(spark).cache)
     return spark.sql(text).collect()
+
+
+def ask_arrow(spark: SparkSession, text: str) -> pa.Table:
+    """The same, all rows as Arrow: what many rows cost in Python objects is left out."""
+    forget(lake_of(spark).cache)
+    return spark.sql(text).toArrow()
 
 
 def driver_bytes(spark: SparkSession, text: str) -> int:
