@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from patternlake.delta_tables.state_reader import Condition, StateReader, among, shown_at
 from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.udfs.sketch.answer_error import CLAIMS, false_claims
 from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits
-from patternlake.udfs.sketch.gathering import HITS_TYPE
+from patternlake.udfs.sketch.gathering import HITS_TYPE, unpacked
 from patternlake.udfs.sketch.reads import SketchReads
 from patternlake.udfs.sketch.request import SketchRequest, parse_request
+from patternlake.udfs.sketch.segment_order import taking_part
 
 if TYPE_CHECKING:
     from patternlake.sql_ext.lake import Lake
@@ -81,7 +83,28 @@ def descend(
     """
     asked = reads.request if request is None else request
     tops = tops_hit(lake, reads, request, keys=keys)
+    if tops_tell(asked) and not asked.verify:
+        tops = tops_taking_part(asked, tops)
     return nodes_below(lake, reads, tops, request, every="top" in asked.tiers())
+
+
+def tops_tell(request: SketchRequest) -> bool:
+    """Whether the tops say of every segment of a question which names it may hold, for all keys or one together."""
+    return not request.every_key and not request.floors and request.tiers() == ["body"]
+
+
+def tops_taking_part(request: SketchRequest, tops: pa.Table) -> pa.Table:
+    """Of the rows of `tops_hit`, those of segments that can be in a match, in the order of the stream.
+
+    Parameters
+    ----------
+    request
+        A question without verify, of which the tops tell (`tops_tell`).
+    tops
+        Rows of `tops_hit`.
+    """
+    tops = tops.sort_by("segment")
+    return tops.filter(pa.array(taking_part(request.pattern, _claims(request, tops)), pa.bool_()))
 
 
 def tops_hit(
@@ -237,6 +260,17 @@ class _Claims(_Walk):
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         return false_claims(self.request, rows)
+
+
+def _claims(request: SketchRequest, tops: pa.Table) -> NDArray[np.bool_]:
+    """bool[n, names]: what the tops claim; all names where nothing is known."""
+    names = len(request.pattern.names)
+    found = np.ones((tops.num_rows, names), np.bool_)
+    known = np.flatnonzero(tops["names"].is_valid().to_numpy())
+    if len(known):
+        words = pc.list_flatten(tops["names"].combine_chunks()).to_numpy()
+        found[known] = unpacked(words.reshape(len(known), -1), names)
+    return found
 
 
 def _counted(rows: pa.Table) -> pa.Table:

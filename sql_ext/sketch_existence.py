@@ -10,14 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from patternlake.sql_ext.sketch_descent import Place, descend, nodes_below, tops_hit
-from patternlake.udfs.sketch.gathering import unpacked
+from patternlake.sql_ext.sketch_descent import Place, descend, nodes_below, tops_hit, tops_taking_part, tops_tell
 from patternlake.udfs.sketch.reads import SketchReads
-from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.result import exists
-from patternlake.udfs.sketch.segment_order import taking_part
 
 FIRST_SEGMENTS = 8
 """So many are read at first: about as many bytes as a query's planning is worth."""
@@ -34,11 +30,9 @@ def anywhere(place: Place, reads: SketchReads) -> bool | None:
         The call.
     """
     request = reads.request
-    if request.every_key or request.floors or request.tiers() != ["body"]:
+    if not tops_tell(request):
         return exists(request, descend(place, reads)).anywhere
-    tops = tops_hit(place, reads)
-    tops = tops.sort_by("segment")
-    tops = tops.filter(pa.array(taking_part(request.pattern, _claims(request, tops))))
+    tops = tops_taking_part(request, tops_hit(place, reads))
     # Neighbours lie in one file, and are read together.
     bucket = pc.divide(tops["segment"], reads.segments_together).to_numpy()
     begins = np.append(np.flatnonzero(np.diff(bucket, prepend=-1)), len(bucket))
@@ -52,14 +46,3 @@ def anywhere(place: Place, reads: SketchReads) -> bool | None:
             return True
         begin, count = end, 2 * count
     return False
-
-
-def _claims(request: SketchRequest, tops: pa.Table) -> NDArray[np.bool_]:
-    """bool[n, names]: what the tops claim; all names where nothing is known."""
-    names = len(request.pattern.names)
-    found = np.ones((tops.num_rows, names), np.bool_)
-    known = np.flatnonzero(tops["names"].is_valid().to_numpy())
-    if len(known):
-        words = pc.list_flatten(tops["names"].combine_chunks()).to_numpy()
-        found[known] = unpacked(words.reshape(len(known), -1), names)
-    return found

@@ -1,4 +1,4 @@
-"""match_exists stops as soon as tops or the first leaves tell: the same answer, from fewer nodes."""
+"""What the tops tell saves reading: match_exists stops there or at the first leaves, match_seq leaves segments out."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from naive import sketch_matching as naive
-from naive.sketch_cases import compiled, random_pattern
+from naive.sketch_cases import POLICIES, compiled, random_pattern
 
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.sketch_descent import descend
+from patternlake.sql_ext.sketch_descent import descend, nodes_below, tops_hit
 from patternlake.sql_ext.sketch_existence import anywhere
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.reads import SketchReads
 from patternlake.udfs.sketch.request import request_text
-from patternlake.udfs.sketch.result import exists
+from patternlake.udfs.sketch.result import answer, exists
 from patternlake.udfs.sketch.segment_order import taking_part
 from patternlake.udfs.sketch.sizing.planning import plan
 
@@ -98,12 +98,16 @@ class Tree:
         return SketchReads(text, 1, 0, 0, 0, 0, 1)
 
 
+def all_nodes_that_may_hold(tree: Tree, request: SketchReads) -> pa.Array:
+    return nodes_below(tree, request, tops_hit(tree, request))
+
+
 def both(tree: Tree, request: SketchReads) -> tuple[bool | None, bool | None, int, int]:
     """What is said early and from all nodes, and how many nodes each has read."""
     tree.read = 0
     early = anywhere(tree, request)
     first, tree.read = tree.read, 0
-    whole = exists(request.request, descend(tree, request)).anywhere
+    whole = exists(request.request, all_nodes_that_may_hold(tree, request)).anywhere
     return early, whole, first, tree.read
 
 
@@ -142,6 +146,13 @@ def occurs(
     """Whether the pattern, without NOT, is on leaves that hold what they really hold; with NOT, False: not told."""
     if any(pattern.gaps):
         return False
+    leaves = true_leaves(names, from_position, to_position, key)
+    return bool(naive.match(pattern, leaves, policy=policy, after_match="next", exclusive=False))
+
+
+def true_leaves(
+    names: Sequence[str], from_position: int = 1, to_position: int | None = None, key: str | None = None
+) -> list[naive.Row]:
     leaves = []
     for at in range(0, len(names), LEAF):
         part = list(enumerate(names))[at : at + LEAF]
@@ -149,7 +160,7 @@ def occurs(
         low, high = part[0][0] + 1, part[-1][0] + 1
         if high >= from_position and low <= (to_position or len(names)):
             leaves.append(naive.Row(low, high, part[0][0] * 1000, part[-1][0] * 1000, held))
-    return bool(naive.match(pattern, leaves, policy=policy, after_match="next", exclusive=False))
+    return leaves
 
 
 def test_an_order_that_the_tops_deny_reads_tops_alone() -> None:
@@ -167,6 +178,62 @@ def test_true_is_said_by_leaves_of_the_first_segments_that_have_it() -> None:
     assert (early, whole) == (True, True)
     # 100 tops, and the 6 nodes below each of the first eight.
     assert (first, all_nodes) == (100 + 8 * 6, 100 + 100 * 6)
+
+
+@pytest.mark.parametrize("structure", ["leveled", "uniform"])
+@pytest.mark.parametrize(("policy", "after_match"), POLICIES)
+def test_rows_are_those_of_all_nodes_from_the_segments_that_can_take_part(
+    structure: str, policy: str, after_match: str
+) -> None:
+    rng = random.Random(f"{structure} {policy} {after_match}")
+    some_read = all_read = rows = 0
+    for number in range(60):
+        # Names come and go, so that some segments are behind the last place of a name and before the first of another.
+        parts = [rng.choice(["ABCD", "AB", "CD", "E"]) for _ in range(rng.randint(1, 8))]
+        names = [rng.choice(part) for part in parts for _ in range(rng.randint(1, 25))]
+        tree = Tree(names, structure, keys=("k", "l"))
+        low = rng.randint(1, len(names))
+        bounds = rng.choice([{}, {"from_position": low, "to_position": low + rng.randint(0, 60)}, {"key": "k"}])
+        text = random_pattern(rng, window="key" not in bounds).text()
+        request = tree.request(text, policy=policy, after_match=after_match, **bounds)
+        tree.read = 0
+        early = answer(request.request, descend(tree, request))
+        some_read, tree.read = some_read + tree.read, 0
+        assert early.equals(answer(request.request, all_nodes_that_may_hold(tree, request))), (number, text)
+        all_read, rows = all_read + tree.read, rows + early.num_rows
+    assert rows
+    assert some_read < all_read
+
+
+def test_segments_before_the_first_and_behind_the_last_operand_are_left_out() -> None:
+    # 30 segments of B alone, one with the only A, ten of x, one with B, 30 with nothing but x.
+    tree = Tree(["B"] * 240 + ["A"] * 8 + ["x"] * 80 + ["B"] * 8 + ["x"] * 240)
+    tree.read = 0
+    request = tree.request("A ; B")
+    rows = answer(request.request, descend(tree, request))
+    assert rows["first_position"].to_pylist() == [241]
+    # The tops, and the 6 nodes below those of A and of the last B.
+    assert tree.read == 72 + 2 * 6
+
+
+def test_a_true_row_is_never_left_out_where_filters_err_often() -> None:
+    rng = random.Random(5)
+    rows = 0
+    for number in range(60):
+        names = [rng.choice(rng.choice(["ABCD", "EF", "EFGH"])) for _ in range(rng.randint(1, 40))]
+        tree = Tree(names, fpq=0.3)
+        pattern = random_pattern(rng, negation=False, conjunction=False, window=False)
+        request = tree.request(pattern.text(), policy="skip_till_any")
+        table = answer(request.request, descend(tree, request))
+        found = set(zip(*(table[name].to_pylist() for name in ("first_position", "last_position")), strict=True))
+        leaves = true_leaves(names)
+        matches = naive.match(pattern, leaves, policy="skip_till_any", after_match="next", exclusive=False)
+        spans = {
+            (min(leaves[row].lo for row, _ in chosen), max(leaves[row].hi for row, _ in chosen)) for chosen in matches
+        }
+        assert spans <= found, (number, pattern.text())
+        rows += len(spans)
+    assert rows
 
 
 @pytest.mark.parametrize(
