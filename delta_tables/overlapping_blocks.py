@@ -30,8 +30,8 @@ def blocks(events: DataFrame, request: Mapping[str, Any], portion: str) -> DataF
     width, within, low, high = (request[name] for name in ("width", "within", "low", "high"))
     if request["ranked"]:
         events = _ranked(events, request["bucket"])
-        # All were needed to rank them; those that cannot take part are needed no more.
-        names = request["names"]
+        # All were needed to rank them.
+        names = request["matched"]
         events = events if names is None else events.where(F.col("name").isin(*names))
     if width is None:
         return events.withColumn(portion, F.lit(0))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.chosen_attributes import chosen_attributes, with_chosen_attributes
 from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.snapshots import earliest_event
@@ -149,6 +150,11 @@ class KeptPattern:
     def _resumes(self) -> bool:
         return parse_request(self._request(whole=True)["text"]).resumes and not kept_as_rows(self.pattern)
 
+    @property
+    def _attributes(self) -> list[str]:
+        """The attributes that kept events have."""
+        return self.pattern.attributes(parse_request(self._request(whole=True)["text"]).types)
+
     def _known_here(self) -> pa.Table:
         """The rows that the job wrote, of the partition that is asked for."""
         rows = self.lake.reader.rows("pattern_matches", (PART, *_KEPT), self._matches_shown)
@@ -159,6 +165,8 @@ class KeptPattern:
         columns = self.pattern.event_columns
         events = self.lake.reader.rows("events", columns, self._events_read)
         events = events.append_column(PART, parts(events, self.pattern.partition))
+        if kept_as_rows(self.pattern):
+            events = with_chosen_attributes(events, self._attributes)
         given = [self._of_key(events)]
         if kept_as_rows(self.pattern):
             given.append(self._of_key(self.lake.reader.rows("pattern_state", (PART, *columns), self._state_shown)))
@@ -184,6 +192,8 @@ class KeptPattern:
         events = lake.frame("events", self._events_read).select(*columns)
         given = event_rows.partitioned(events, self.pattern.partition)
         if kept_as_rows(self.pattern):
+            if "attributes" in columns:
+                given = given.withColumn("attributes", chosen_attributes(self._attributes))
             given = given.unionByName(lake.frame("pattern_state", self._state_shown).select(PART, *columns))
         if self._resumes:
             since = self._carried.from_time

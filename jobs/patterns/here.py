@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
 from patternlake.delta_tables.state_reader import Condition, among, between, shown_at, written_in
 from patternlake.jobs import few
 from patternlake.jobs.patterns.carried import carried_here
@@ -135,7 +136,8 @@ class FewEvents:
         begun |= names is None or pc.is_in(events["name"], pa.array(sorted(names), pa.string())).to_numpy()
         open_, touched = (np.zeros(int(codes.max(initial=-1)) + 1, np.bool_) for _ in range(2))
         open_[old] = open_[new[begun]] = touched[new] = True
-        given = [self._with_read_attributes(events.filter(pa.array(open_[new])))]
+        read = self.pattern.attributes(self.batch.configuration["stream"]["attributes"])
+        given = [with_chosen_attributes(events.filter(pa.array(open_[new])), read)]
         if former is not None:
             assert self.carried is not None
             unsettled = former["time"].cast(pa.int64()).to_numpy() > self.carried.before.watermark
@@ -183,18 +185,3 @@ class FewEvents:
 
     def _mine(self, last: Publication) -> list[Condition]:
         return [Condition("stream_id", "=", last.stream_id), Condition("pattern_id", "=", last.object_id)]
-
-    def _with_read_attributes(self, events: pa.Table) -> pa.Table:
-        """Events that are kept, with no more attributes than the pattern reads."""
-        if "attributes" not in events.column_names:
-            return events
-        types = self.batch.configuration["stream"]["attributes"]
-        read = sorted((self.pattern.columns | set(self.pattern.partition)) & types.keys())
-        count, width = events.num_rows, len(read)
-        values = [pc.map_lookup(events["attributes"], name, "first").combine_chunks() for name in read]
-        place = np.arange(count * width).reshape(width, count).T.ravel()
-        offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width))
-        keys = pa.array(read, pa.string()).take(pa.array(np.tile(np.arange(width), count)))
-        texts = pa.concat_arrays([pa.array([], pa.string()), *values]).take(pa.array(place))
-        column = pa.MapArray.from_arrays(offsets, keys, texts)
-        return events.set_column(events.column_names.index("attributes"), "attributes", column)

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import documents, phases, timestamps
+from patternlake.delta_tables.chosen_attributes import chosen_attributes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
@@ -255,10 +256,7 @@ class _Builder:
         names = self.request["names"]
         if names is not None and not self.request["ranked"]:
             events = events.where(F.col("name").isin(*names))
-        types = self.batch.configuration["stream"]["attributes"]
-        read = sorted((self.pattern.columns | set(self.pattern.partition)) & types.keys())
-        items = [item for name in read for item in (F.lit(name), F.try_element_at("attributes", F.lit(name)))]
-        attributes = F.create_map(*items).cast("map<string,string>").alias("attributes")
+        attributes = chosen_attributes(self.pattern.attributes(self.batch.configuration["stream"]["attributes"]))
         values = [self._value(column) for column in self.pattern.partition]
         part = F.array(*values).cast("array<string>").alias(PART)
         columns = [attributes if name == "attributes" else F.col(name) for name in self.pattern.event_columns]

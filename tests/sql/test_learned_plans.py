@@ -163,7 +163,7 @@ def test_a_question_of_an_earlier_moment_is_planned_by_what_was_published_then(l
 
 
 def test_what_is_deleted_is_forgotten(lake: SketchLake) -> None:
-    stream = skewed(lake, "forgotten")
+    stream = skewed(lake, "what is deleted")
     count(lake, stream)
     lake_of(lake.spark).learned.write()
     assert plan(lake, stream) == LEARNED

@@ -78,6 +78,24 @@ def test_kept_patterns_are_answered_as_their_texts(lake: SketchLake) -> None:
     _runs(lake, stream, random_events(random.Random(3), 60), [25, 50])
 
 
+def test_windows_that_count_events_are_answered_alike_by_driver_and_tasks(lake: SketchLake) -> None:
+    """Events that no operand takes close windows, and kept events have fewer attributes than new ones."""
+    named = {"counted_whole": EVERY["kp_ranked"], "counted_s": {"query": "A ; B WHERE A.s = B.s WITHIN 5 EVENTS"}}
+    stream = PatternStream(lake, "counted windows", named, **section())
+    events = [
+        E(n * 1000, name, None, {"x": n, "s": "v" if name == "X" else "u"}) for n, name in enumerate("XXAXXBXXXXXXXXXX")
+    ]
+    stream.take(events[:4])
+    stream.write(events[4:])
+    stream.ingest()
+    in_process = same(lake, asked(stream))
+    assert [len(rows) for rows in in_process] == [1, 1]
+    assert all(row["final"] for rows in in_process for row in rows)
+    with by_tasks(lake.spark):
+        in_tasks = same(lake, asked(stream))
+    assert list(map(in_order, in_tasks)) == list(map(in_order, in_process))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_all_kinds_of_kept_patterns_are_answered_as_their_texts(lake: SketchLake, seed: int) -> None:

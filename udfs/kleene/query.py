@@ -221,6 +221,10 @@ class KleenePattern:
         built_in = [name for name in ("step", "key", "probability") if name in read]
         return ("position", "time", "name", *built_in, *(("attributes",) if read - BUILT_IN.keys() else ()))
 
+    def attributes(self, of: Iterable[str]) -> list[str]:
+        """Those of a stream's attributes that matching reads, sorted."""
+        return sorted((self.columns | set(self.partition)).intersection(of))
+
     @property
     def asked_names(self) -> tuple[str, ...]:
         """The event names that operands and their primitives ask for, in text order, each once; negated ones too."""

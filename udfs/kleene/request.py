@@ -10,7 +10,7 @@ from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_key, given, stream_configuration
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.finality import Moment
+from patternlake.udfs.kleene.finality import Moment, ends_with_window
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.judged_conditions import seen_texts, shares_of
 from patternlake.udfs.kleene.plans.observations import Seen
@@ -126,9 +126,10 @@ def check_request(
     -------
     ``text``: for `asked`; ``number``: of the stream; ``base``, ``batch``: of its events; ``names``: of those that can
     take part, None: any; ``partition``: columns of PARTITION BY; ``ranked``: it matters how many events lie between
-    two, those that can't take part among them; ``bucket``: microseconds, by which events without partitions are ranked;
-    ``within``: the window; ``counted``: it counts events; ``width``: of a block of events or microseconds, None: there
-    are none; ``low``, ``high``: numbers of the first and the last portion.
+    two, those that can't take part among them; ``matched``: names of the events that are still needed when they are
+    ranked, None: all; ``bucket``: microseconds, by which events without partitions are ranked; ``within``: the window;
+    ``counted``: it counts events; ``width``: of a block of events or microseconds, None: there are none; ``low``,
+    ``high``: numbers of the first and the last portion.
 
     Raises
     ------
@@ -170,6 +171,7 @@ def check_request(
         "names": None if names is None else sorted(names),
         "partition": list(pattern.partition),
         "ranked": _ranked(check),
+        "matched": None if names is None or _all_settle(check, arguments) else sorted(names),
         "bucket": max(1, int(statistics.duration) // tasks),
         "within": None if pattern.within is None else pattern.within.amount,
         "counted": counted,
@@ -276,6 +278,15 @@ def _checked(arguments: Mapping[str, Any], publication: Mapping[str, Any], known
 def _ranked(check: _Compiled) -> bool:
     """Whether it matters how many events lie between two, those that the pattern can't take among them."""
     return check.policy == "strict" or (check.pattern.within is not None and check.pattern.within.counted)
+
+
+def _all_settle(check: _Compiled, arguments: Mapping[str, Any]) -> bool:
+    """Whether it matters of events that the pattern can't take, too, how many are settled: they close windows."""
+    pattern = check.pattern
+    if pattern.within is None or not pattern.within.counted:
+        return False
+    chained = resumes(check.policy, given(arguments, "after_match", "next"))
+    return chained or ends_with_window(pattern, check.policy)
 
 
 def _read(counts: Sequence[Mapping[str, Any]], carried: Carried, last: int) -> list[dict[str, Any]]:

@@ -1,0 +1,31 @@
+"""Some of the attributes of events, in one order: of rows from several tables, each has the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def with_chosen_attributes(events: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Events of which the column ``attributes``, if they have it, holds these alone; NULL for what an event has not."""
+    if "attributes" not in events.column_names:
+        return events
+    count, width = events.num_rows, len(names)
+    values = [pc.map_lookup(events["attributes"], name, "first").combine_chunks() for name in names]
+    place = np.arange(count * width).reshape(width, count).T.ravel()
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width))
+    keys = pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(width), count)))
+    texts = pa.concat_arrays([pa.array([], pa.string()), *values]).take(pa.array(place))
+    column = pa.MapArray.from_arrays(offsets, keys, texts)
+    return events.set_column(events.column_names.index("attributes"), "attributes", column)
+
+
+def chosen_attributes(names: Sequence[str]) -> Column:
+    """The same for Spark's tasks: a column of the name ``attributes``."""
+    items = [item for name in names for item in (F.lit(name), F.try_element_at("attributes", F.lit(name)))]
+    return F.create_map(*items).cast("map<string,string>").alias("attributes")
