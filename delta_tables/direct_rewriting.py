@@ -61,19 +61,13 @@ def update(
     bool
         Whether it was done.
     """
-    small = True
 
-    def commit(table: DeltaTable) -> None:
-        nonlocal small
-        candidates = _holding(table, any_of)
-        small = (pc.sum(candidates["size_bytes"]).as_py() or 0) <= most_bytes
-        if not small:
-            return
+    def anew(table: DeltaTable, files: pa.Table) -> list[AddAction | RemoveAction]:
         schema = pa.schema(table.schema().to_arrow())
         actions: list[AddAction | RemoveAction] = []
         apart: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
         left: dict[str, list[tuple[dict[str, Any], pa.Table]]] = {}
-        for file in candidates.to_pylist():
+        for file in files.to_pylist():
             rows = _rows(folder, file, schema)
             meant = _meant(rows, any_of, only)
             if not meant.any():
@@ -91,16 +85,14 @@ def update(
             else:
                 actions += _in_place_of(folder, [file], others, table, packed)
         for pieces in left.values():
-            files, kept = zip(*pieces, strict=True)
-            actions += _in_place_of(folder, files, pa.concat_tables(kept), table, packed)
+            former, kept = zip(*pieces, strict=True)
+            actions += _in_place_of(folder, former, pa.concat_tables(kept), table, packed)
         for parent, pieces in apart.items():
             together = pa.concat_tables([rows for _, rows in pieces])
             actions += _in_place_of(folder, [], together, table, packed, parent=parent, partition=pieces[0][0])
-        if actions:
-            table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
+        return actions
 
-    retrying(folder, commit)
-    return small
+    return _rewritten(folder, any_of, anew, most_bytes)
 
 
 def delete(folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: int, packed: bool = False) -> bool:
@@ -113,21 +105,11 @@ def delete(folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: in
     bool
         Whether it was done.
     """
-    small = True
 
-    def commit(table: DeltaTable) -> None:
-        nonlocal small
-        candidates = _holding(table, any_of)
-        small = (pc.sum(candidates["size_bytes"]).as_py() or 0) <= most_bytes
-        if not small:
-            return
-        schema = pa.schema(table.schema().to_arrow())
-        actions = _without(folder, candidates, any_of, None, table, packed)
-        if actions:
-            table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
+    def anew(table: DeltaTable, files: pa.Table) -> list[AddAction | RemoveAction]:
+        return _without(folder, files, any_of, None, table, packed)
 
-    retrying(folder, commit)
-    return small
+    return _rewritten(folder, any_of, anew, most_bytes)
 
 
 def replace(
@@ -148,24 +130,14 @@ def replace(
     bool
         Whether it was done.
     """
-    small = True
 
-    def commit(table: DeltaTable) -> None:
-        nonlocal small
-        files = chosen(pa.table(table.get_add_actions(flatten=True)), where)
-        small = (pc.sum(files["size_bytes"]).as_py() or 0) <= most_bytes
-        if not small:
-            return
-        schema = pa.schema(table.schema().to_arrow())
-        names = table.metadata().partition_columns
-        values = {f"{_OF}{name}": rows[name][0].as_py() for name in names}
-        parent = parent_folder({name: rows[name][0].as_py() for name in names})
-        actions = _in_place_of(folder, [], rows, table, packed, parent=parent, partition=values)
-        actions += _without(folder, files, [where], only, table, packed)
-        table.create_write_transaction(actions, "append", schema, names)
+    def anew(table: DeltaTable, files: pa.Table) -> list[AddAction | RemoveAction]:
+        partition = {name: rows[name][0].as_py() for name in table.metadata().partition_columns}
+        values = {f"{_OF}{name}": value for name, value in partition.items()}
+        actions = _in_place_of(folder, [], rows, table, packed, parent=parent_folder(partition), partition=values)
+        return actions + _without(folder, files, [where], only, table, packed)
 
-    retrying(folder, commit)
-    return small
+    return _rewritten(folder, [where], anew, most_bytes)
 
 
 def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool, largest: int, most_bytes: int) -> bool:
@@ -209,11 +181,36 @@ def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool,
             if len(mine) > 1:
                 rows = pa.concat_tables([_rows(folder, file, schema) for file in mine])
                 actions += _in_place_of(folder, mine, rows, table, packed, changing=False)
-        if actions:
-            table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
+        _commit(table, actions)
 
     retrying(folder, commit)
     return small
+
+
+def _rewritten(
+    folder: str,
+    any_of: Sequence[Sequence[Condition]],
+    anew: Callable[[DeltaTable, pa.Table], list[AddAction | RemoveAction]],
+    most_bytes: int,
+) -> bool:
+    """Commit what is made anew of the files that may hold some rows, unless they take too much; whether it was done."""
+    small = True
+
+    def commit(table: DeltaTable) -> None:
+        nonlocal small
+        files = _holding(table, any_of)
+        small = (pc.sum(files["size_bytes"]).as_py() or 0) <= most_bytes
+        if small:
+            _commit(table, anew(table, files))
+
+    retrying(folder, commit)
+    return small
+
+
+def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction]) -> None:
+    if actions:
+        schema = pa.schema(table.schema().to_arrow())
+        table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
 
 
 def _holding(table: DeltaTable, any_of: Sequence[Sequence[Condition]]) -> pa.Table:
