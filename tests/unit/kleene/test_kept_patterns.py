@@ -20,7 +20,7 @@ from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.batch import ADVANCED, EVENT, EVENT_COLUMNS, MATCH, batch_rows, open_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
-from patternlake.udfs.kleene.kernels import matching
+from patternlake.udfs.kleene.kernels import linearized
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.kleene.task import match_partitions
 
@@ -336,7 +336,7 @@ def test_matches_that_begin_with_one_event_are_written_in_portions(text: str, mo
 
 
 def test_partial_matches_of_one_event_are_divided_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(linearized, "ROWS_AT_ONCE", 4)
     kept = Kept("A ; B ; C ; D WHERE D.x > B.x + 5 WITHIN 1 HOUR")
     kept.ingest(letters("ABBBCCCD"))
     kept.batch()

@@ -14,7 +14,7 @@ from naive.kleene_random import TYPES as RANDOM_TYPES
 from naive.kleene_random import Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
-from patternlake.udfs.kleene.kernels import bindings, joins, matching
+from patternlake.udfs.kleene.kernels import bindings, joins, linearized, ranges
 from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
 from patternlake.udfs.kleene.work import Work
@@ -106,15 +106,15 @@ def test_answers_do_not_depend_on_how_much_is_held_at_once(seed: int, monkeypatc
         return
     events = events_of([random_events(rng, 10) for _ in range(2)], RANDOM_TYPES, made.names)
     wanted = rows_of(match_events(made, events))
-    monkeypatch.setattr(matching, "FIRST_EVENTS_AT_ONCE", 3)
-    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 40)
+    monkeypatch.setattr(ranges, "FIRST_EVENTS_AT_ONCE", 3)
+    monkeypatch.setattr(linearized, "ROWS_AT_ONCE", 40)
     monkeypatch.setattr(joins, "PAIRS_AT_ONCE", 2)
     assert rows_of(match_events(made, events)) == wanted, pattern.text
     assert count_matches(made, events) == len(wanted), pattern.text
 
 
 def test_a_start_with_too_many_partial_matches_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(linearized, "ROWS_AT_ONCE", 5)
     events = events_of([stream("a1 b2 b3 b4 c5 c6 c7")], TYPES)
     with pytest.raises(ArgumentError, match=r"event at position 1 alone begins more than 5 partial matches"):
         match_events(compiled("a ; b ; c", TYPES), events)
@@ -125,7 +125,7 @@ def test_a_plan_with_large_inner_joins_gives_the_rows_of_any_other(monkeypatch: 
     pattern = compiled("a ; b ; c WHERE t(b) - t(a) < 2 MILLISECOND", TYPES)
     wanted = rows_of(match_events(pattern, events, plan=forced_plan(pattern, "left")))
     assert len(wanted) == 16
-    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 20)
+    monkeypatch.setattr(linearized, "ROWS_AT_ONCE", 20)
     right = forced_plan(pattern, "right")
     assert rows_of(match_events(pattern, events, plan=right)) == wanted
     assert count_matches(pattern, events, plan=right) == len(wanted)
@@ -195,7 +195,7 @@ def test_the_first_rows_come_first_however_ranges_are_cut(
     streams = [random_events(rng, 9) for _ in range(3)]
     everything = [(key, row) for key, one in enumerate(streams) for row in matches(text, one, RANDOM_TYPES)]
     events = events_of(streams, RANDOM_TYPES, made.names)
-    monkeypatch.setattr(matching, "FIRST_EVENTS_AT_ONCE", 2)
+    monkeypatch.setattr(ranges, "FIRST_EVENTS_AT_ONCE", 2)
     for most in range(1, len(everything) + 2):
         found = match_events(made, events, max_matches=most, truncate=True)
         assert rows_of(found) == everything[:most]

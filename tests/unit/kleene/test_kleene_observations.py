@@ -17,7 +17,7 @@ from unit.kleene.test_kleene_task import columns, counts, publication
 
 from patternlake.udfs.errors import PatternError
 from patternlake.udfs.kleene import request
-from patternlake.udfs.kleene.kernels import matching
+from patternlake.udfs.kleene.kernels import course, ranges
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.plans import replanning as plans
 from patternlake.udfs.kleene.plans.costs import Statistics
@@ -143,8 +143,8 @@ def test_what_is_observed_before_a_plan_changes_counts_as_well() -> None:
     believed = Statistics({"a": 100, "b": 100, "c": 100}, selectivities={"a.x < b.x": 0.001, "b.x < c.x": 1.0})
     plan, work = planned(pattern, believed).plan, Work()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "FIRST_EVENTS_AT_ONCE", 50)
-        patch.setattr(matching, "FIRST_TRIED", 50)
+        patch.setattr(ranges, "FIRST_EVENTS_AT_ONCE", 50)
+        patch.setattr(course, "FIRST_TRIED", 50)
         patch.setattr(plans, "LEAST_ROWS", 1)
         given_events = events_of([events], WORKED_TYPES)
         match_events(pattern, given_events, plan=plan, work=work, replanning=Replanning(believed, 2))

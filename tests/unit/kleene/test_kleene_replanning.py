@@ -14,7 +14,7 @@ from naive.kleene_kernels import compiled, events_of, rows_of
 from naive.kleene_random import TYPES, Pattern, random_events
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.kleene.kernels import matching
+from patternlake.udfs.kleene.kernels import course, ranges
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.plans import replanning as plans
 from patternlake.udfs.kleene.plans.costs import Statistics
@@ -82,8 +82,8 @@ def test_rows_stay_however_often_the_plan_changes(seed: int) -> None:
     events = events_of(streams, TYPES, pattern.names)
     believed = Statistics({name: rng.choice([0.0, 1.0, 50.0]) for name in "ABC"}, events=100, keys=rng.choice([1, 2]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "FIRST_EVENTS_AT_ONCE", rng.randint(1, 3))
-        patch.setattr(matching, "FIRST_TRIED", 1)
+        patch.setattr(ranges, "FIRST_EVENTS_AT_ONCE", rng.randint(1, 3))
+        patch.setattr(course, "FIRST_TRIED", 1)
         patch.setattr(plans, "LEAST_ROWS", 1)
         patch.setattr(plans, "LEAST_JUDGED", 1)
         plan = planned(pattern, believed).plan

@@ -16,7 +16,7 @@ from unit.kleene.test_kleene_task import columns, counts, portions, publication
 
 from patternlake.udfs.errors import PatternError, PredicateError
 from patternlake.udfs.kleene import request
-from patternlake.udfs.kleene.kernels import matching
+from patternlake.udfs.kleene.kernels import ranges
 from patternlake.udfs.kleene.kernels.matching import observed
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import explained, planned
@@ -88,7 +88,7 @@ def test_all_matches_of_the_oracle_are_counted_whatever_the_ranges(seed: int) ->
     whole = observed(pattern, events)
     assert whole.done[MATCHES].rows == sum(len(matches(text, one, TYPES)) for one in streams)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "FIRST_EVENTS_AT_ONCE", rng.randint(1, 3))
+        patch.setattr(ranges, "FIRST_EVENTS_AT_ONCE", rng.randint(1, 3))
         assert rows(observed(pattern, events)) == rows(whole), text
 
 
