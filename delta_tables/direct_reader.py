@@ -1,7 +1,7 @@
 """Reads Delta tables in the driver's process, without a Spark job: the log through delta-rs, the files through Arrow.
 
-A table's log is kept open and brought up to date by each call. The files of a Delta table never change, so what was
-read of one is kept by its path.
+Each call looks whether a table has news (`table_logs`). The files of a Delta table never change, so what was read of
+one is kept by its path.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
@@ -21,22 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.file_choice import certain, chosen, truth
-from patternlake.delta_tables.open_tables import Mark, is_last, log_of, mark_of
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.table import log_name
-from patternlake.udfs.errors import StateError
+from patternlake.delta_tables.table_logs import TableLogs
 
 logger = logging.getLogger(__name__)
-
-# Versions of the protocol that say no more than which columns partition a table and which statistics it has.
-_READER_VERSION = 1
-
 
 _MANY_FILES = 8
 """So many are read by several threads: decoding them needs no lock of Python's."""
@@ -45,25 +36,6 @@ _MANY_FILES = 8
 @lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, "patternlake-reading")
-
-
-class UnreadableError(StateError):
-    """A Delta table that Spark may be able to read, and this reader is not."""
-
-
-@dataclass
-class _Log:
-    """The open log of a table, and the files of the version that was looked at last."""
-
-    table: DeltaTable
-    commit: str
-    """Path of the log's commits, but for their numbers; empty where they are on no local disk."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    version: int = -1
-    mark: Mark | None = None
-    """What tells the commit of this version from another that was put into its place."""
-    files: pa.Table | None = None
-    schema: pa.Schema | None = None
 
 
 class DirectReader:
@@ -83,8 +55,7 @@ class DirectReader:
         self._location = unquote(location.removeprefix("file:")) if location.startswith("file:") else location
         self._cache = cache
         self._options = dict(storage_options or {})
-        self._logs: dict[str, _Log] = {}
-        self._opening = threading.Lock()
+        self._logs = TableLogs(self._location, self._options)
         self._counting = threading.Lock()
         self._bytes_read = 0
 
@@ -100,7 +71,7 @@ class DirectReader:
 
     def version(self, table: str) -> int:
         """Return the number of a table's current version."""
-        return self._current(table).version
+        return self._logs.current(table).version
 
     def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
         """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about."""
@@ -113,18 +84,15 @@ class DirectReader:
 
     def writer_version(self, table: str) -> int:
         """Return the version of Delta's protocol that writers of a table must know."""
-        return int(self._current(table).table.protocol().min_writer_version)
+        return self._logs.current(table).writer_version
 
     def properties(self, table: str) -> Mapping[str, str]:
         """Return the properties of a table."""
-        told = self._current(table).table.metadata().configuration
-        return {name: value for name, value in told.items() if value is not None}
+        return self._logs.current(table).properties
 
     def schema(self, table: str) -> pa.Schema:
         """Return the columns of a table and their types."""
-        schema = self._current(table).schema
-        assert schema is not None
-        return schema
+        return self._logs.current(table).schema
 
     def files(self, table: str, where: Sequence[Condition] = ()) -> pa.Table:
         """Return the files that may hold rows which satisfy all conditions: a row each, as delta-rs flattens them."""
@@ -132,20 +100,16 @@ class DirectReader:
 
     def created(self, table: str) -> datetime:
         """Return when a table was created."""
-        made = self._current(table).table.metadata().created_time
-        return datetime.fromtimestamp((made or 0) / 1000, timezone.utc)
+        return self._logs.current(table).created
 
     def unneeded(self, table: str) -> bool:
         """Whether the folder of a table holds files that no version within Delta's own retention needs; lists it."""
-        log = self._current(table)
-        with log.lock:
-            return bool(log.table.vacuum(dry_run=True, full=True))
+        with self._logs.opened(table) as opened:
+            return bool(opened.vacuum(dry_run=True, full=True))
 
     def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
         """Return columns of the rows that satisfy all conditions."""
-        log = self._current(table)
-        assert log.files is not None
-        assert log.schema is not None
+        log = self._logs.current(table)
         files = chosen(log.files, where)
         schema = pa.schema([log.schema.field(name) for name in columns])
         open_to = [(condition, ~certain(files, condition)) for condition in where]
@@ -181,40 +145,7 @@ class DirectReader:
         return rows, pc.min(files[told[1]]).as_py(), pc.max(files[told[2]]).as_py()
 
     def _files(self, table: str) -> pa.Table:
-        files = self._current(table).files
-        assert files is not None
-        return files
-
-    def _current(self, name: str) -> _Log:
-        """The table's log, brought up to date."""
-        log = self._logs.get(name)
-        try:
-            if log is None:
-                with self._opening:
-                    log = self._logs.get(name) or self._opened(name)
-                    self._logs[name] = log
-            with log.lock:
-                if log.mark is not None and log.mark != mark_of(log.commit, log.version):
-                    # Another table stands there: a database was deleted, and made anew at its place.
-                    log.table, log.version, log.mark = self._opened(name).table, -1, None
-                if log.mark is None or not is_last(log.commit, log.version):
-                    log.table.update_incremental()
-                if log.version != log.table.version():
-                    if log.table.protocol().min_reader_version > _READER_VERSION:
-                        raise UnreadableError(f"the table {name} at {self._location} has features that need Spark")
-                    log.schema = _arrow_schema(log.table)
-                    log.files = pa.table(log.table.get_add_actions(flatten=True))
-                    log.version = log.table.version()
-                    log.mark = mark_of(log.commit, log.version) if log.commit else None
-                return replace(log)
-        except DeltaError as error:
-            raise UnreadableError(
-                f"the table {name} at {self._location} could not be read directly: {error}"
-            ) from error
-
-    def _opened(self, name: str) -> _Log:
-        table = DeltaTable(f"{self._location}/{log_name(name)}", storage_options=self._options or None)
-        return _Log(table, "" if "://" in self._location else log_of(f"{self._location}/{log_name(name)}"))
+        return self._logs.current(table).files
 
     def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
         """Return whole columns of a file, texts as dictionaries where they are stored so."""
@@ -256,15 +187,14 @@ class DirectReader:
 
     def _open(self, table: str, path: str) -> pa.NativeFile:
         if "://" not in self._location:
-            return pa.memory_map(f"{self._location}/{log_name(table)}/{path}")
+            return pa.memory_map(f"{self._logs.folder(table)}/{path}")
         return self._filesystem(table).open_input_file(path)
 
     def _filesystem(self, table: str) -> Any:
         import pyarrow.fs as pa_fs
         from deltalake.fs import DeltaStorageHandler
 
-        place = f"{self._location}/{log_name(table)}"
-        return pa_fs.PyFileSystem(DeltaStorageHandler(place, self._options or None))
+        return pa_fs.PyFileSystem(DeltaStorageHandler(self._logs.folder(table), self._options or None))
 
 
 class _Reading:
@@ -296,10 +226,6 @@ class _Reading:
                 path = self._file["path"]
                 self._columns |= self._reader.columns(self._table, path, wanted, self._schema)
         return self._columns[name]
-
-
-def _arrow_schema(table: DeltaTable) -> pa.Schema:
-    return pa.schema(table.schema().to_arrow())
 
 
 def _taken(column: pa.ChunkedArray, rows: pa.Array | None, type_: pa.DataType) -> pa.ChunkedArray:

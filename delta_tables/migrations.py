@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.commit_lock import lock_of
-from patternlake.delta_tables.direct_reader import UnreadableError
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.table import log_name
+from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.udfs.errors import StateError
 

@@ -17,9 +17,6 @@ from deltalake import DeltaTable
 
 MOST_OPEN = 64
 """Tables that stay open, at most."""
-MOST_FILES = 10_000
-"""What is known of more files than these is let go: it takes memory beside what readers hold."""
-
 Mark = tuple[int, int]
 """What tells a commit from another that was put into its place."""
 
@@ -28,7 +25,7 @@ Mark = tuple[int, int]
 class _Open:
     table: DeltaTable
     version: int
-    mark: Mark
+    mark: Mark | None
 
 
 _tables: OrderedDict[str, _Open] = OrderedDict()
@@ -61,8 +58,6 @@ def opened(folder: str) -> Iterator[DeltaTable]:
     yield table
     version = table.version()
     mark = mark_of(log_of(folder), version)
-    if mark is None or len(table.file_uris()) > MOST_FILES:
-        return
     with _lock:
         _tables[folder] = _Open(table, version, mark)
         while len(_tables) > MOST_OPEN:
@@ -76,7 +71,8 @@ def _taken(folder: str) -> DeltaTable:
     # Where a database was deleted, another table may stand at its place.
     if found is None or mark_of(log, found.version) != found.mark:
         return DeltaTable(folder)
-    if not is_last(log, found.version):
+    # The log may have forgotten the commit itself, but not what comes behind it.
+    if found.mark is None or not is_last(log, found.version):
         found.table.update_incremental()
     return found.table
 

@@ -13,12 +13,13 @@ from urllib.parse import unquote
 from patternlake.delta_tables import direct_writer, migrations
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import WRITER_VERSION, Database
-from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
+from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.locations import has_scheme, plain
 from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.table import log_name
+from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
+from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
 from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
 from patternlake.sql_ext.learning import Learned

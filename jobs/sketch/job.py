@@ -22,9 +22,9 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import UnreadableError
 from patternlake.delta_tables.row_files import TaskRows
 from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at

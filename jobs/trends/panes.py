@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
+from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.row_files import TaskRows
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at, written_in
+from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
 from patternlake.jobs import few

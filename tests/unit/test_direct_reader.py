@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 
-from patternlake.delta_tables.direct_reader import DirectReader, UnreadableError
+from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.table_logs import UnreadableError
 
 # Microseconds within one millisecond.
 _BEGIN, _END = 1_357_041_600_000_100, 1_357_041_600_000_900

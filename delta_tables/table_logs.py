@@ -1,0 +1,146 @@
+"""What the logs of tables say of their current versions, through delta-rs; looked into only where there is news."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from patternlake.delta_tables import open_tables
+from patternlake.delta_tables.open_tables import Mark, is_last, log_of, mark_of
+from patternlake.delta_tables.table import log_name
+from patternlake.udfs.errors import StateError
+
+# Versions of the protocol that say no more than which columns partition a table and which statistics it has.
+_READER_VERSION = 1
+
+
+class UnreadableError(StateError):
+    """A Delta table that Spark may be able to read, and delta-rs is not."""
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """What the log of a table says of one version.
+
+    Attributes
+    ----------
+    version
+        Its number.
+    mark
+        What tells its commit from another that was put into its place; None where it is on no local disk.
+    files
+        A row each, as delta-rs flattens them.
+    schema
+        All columns.
+    properties
+        Of the table.
+    writer_version
+        The version of Delta's protocol that writers must know.
+    created
+        When the table was created.
+    """
+
+    version: int
+    mark: Mark | None
+    files: pa.Table
+    schema: pa.Schema
+    properties: Mapping[str, str]
+    writer_version: int
+    created: datetime
+
+
+class TableLogs:
+    """The logs of the tables under a location.
+
+    On a local disk tables stay open for all who read and write in this process, see `open_tables`; elsewhere for this
+    object.
+
+    Parameters
+    ----------
+    location
+        Folder, or URL of an object store as delta-rs spells it.
+    storage_options
+        Of the object store, as delta-rs takes them.
+    """
+
+    def __init__(self, location: str, storage_options: Mapping[str, str]) -> None:
+        self._location, self._options = location, dict(storage_options)
+        self._on_disk = "://" not in location
+        self._known: dict[str, TableVersion] = {}
+        self._remote: dict[str, DeltaTable] = {}
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def folder(self, name: str) -> str:
+        """Folder or URL of a table, given its plain name."""
+        return f"{self._location}/{log_name(name)}"
+
+    def current(self, name: str) -> TableVersion:
+        """The current version of a table.
+
+        Raises
+        ------
+        UnreadableError
+            There is no such table, or it has features that need Spark.
+        """
+        try:
+            with self._locks[name]:
+                known = self._known.get(name)
+                if known is not None and self._is_current(name, known):
+                    return known
+                with self._opened(name) as table:
+                    mark = mark_of(log_of(self.folder(name)), table.version()) if self._on_disk else None
+                    if known is None or (known.version, known.mark) != (table.version(), mark):
+                        known = self._known[name] = self._told(name, table, mark)
+                return known
+        except DeltaError as error:
+            raise UnreadableError(
+                f"the table {name} at {self._location} could not be read directly: {error}"
+            ) from error
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[DeltaTable]:
+        """A table in its current version, for this block alone."""
+        with self._locks[name], self._opened(name) as table:
+            yield table
+
+    def _is_current(self, name: str, known: TableVersion) -> bool:
+        """Whether the disk tells that a version is still there, and still the last one."""
+        if known.mark is None:
+            return False
+        log = log_of(self.folder(name))
+        # Where a database was deleted, another table may stand at its place.
+        return known.mark == mark_of(log, known.version) and is_last(log, known.version)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[DeltaTable]:
+        if self._on_disk:
+            with open_tables.opened(self.folder(name)) as table:
+                yield table
+            return
+        if name in self._remote:
+            self._remote[name].update_incremental()
+        else:
+            self._remote[name] = DeltaTable(self.folder(name), storage_options=self._options or None)
+        yield self._remote[name]
+
+    def _told(self, name: str, table: DeltaTable, mark: Mark | None) -> TableVersion:
+        protocol, metadata = table.protocol(), table.metadata()
+        if protocol.min_reader_version > _READER_VERSION:
+            raise UnreadableError(f"the table {name} at {self._location} has features that need Spark")
+        return TableVersion(
+            table.version(),
+            mark,
+            pa.table(table.get_add_actions(flatten=True)),
+            pa.schema(table.schema().to_arrow()),
+            {key: value for key, value in metadata.configuration.items() if value is not None},
+            int(protocol.min_writer_version),
+            datetime.fromtimestamp((metadata.created_time or 0) / 1000, timezone.utc),
+        )
