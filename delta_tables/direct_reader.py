@@ -31,6 +31,11 @@ logger = logging.getLogger(__name__)
 
 _MANY_FILES = 8
 """So many are read by several threads: decoding them needs no lock of Python's."""
+_SMALL_BYTES = 64 << 10
+_SMALL_ANSWERS = 32 << 20
+"""Bytes of what conditions left of files up to `_SMALL_BYTES`: some thousand, apart from the files themselves, which
+many different conditions would drive out."""
+_TOLD = ("path", "size_bytes", "num_records")
 
 
 @lru_cache(maxsize=1)
@@ -56,6 +61,7 @@ class DirectReader:
         self._cache = cache
         self._options = dict(storage_options or {})
         self._logs = TableLogs(self._location, self._options)
+        self._small = TableCache(_SMALL_ANSWERS)
         self._counting = threading.Lock()
         self._bytes_read = 0
 
@@ -113,21 +119,31 @@ class DirectReader:
         files = chosen(log.files, where)
         schema = pa.schema([log.schema.field(name) for name in columns])
         open_to = [(condition, ~certain(files, condition)) for condition in where]
-        told = [name for name in files.column_names if name in ("path", "num_records") or name.startswith("partition.")]
-        listed = list(enumerate(files.select(told).to_pylist()))
+        told = [name for name in files.column_names if name in _TOLD or name.startswith("partition.")]
+        listed = files.select(told).to_pylist()
+        unsure = [tuple(condition for condition, open_ in open_to if open_[place]) for place in range(len(listed))]
+        # What conditions leave of a small file is kept: a table that each run adds one to would cost more with each.
+        keys = [
+            (table, file["path"], tuple(columns), unsure[place]) if file["size_bytes"] <= _SMALL_BYTES else None
+            for place, file in enumerate(listed)
+        ]
+        found = [None if key is None else self._small.peek(key) for key in keys]
 
-        def of_file(numbered: tuple[int, dict[str, Any]]) -> pa.Table | None:
-            place, file = numbered
-            reading = _Reading(self, table, file, log.schema)
-            kept = reading.holding([condition for condition, unsure in open_to if unsure[place]])
+        def read(place: int) -> pa.Table:
+            reading = _Reading(self, table, listed[place], log.schema)
+            kept = reading.holding(unsure[place])
             if kept is not None and not len(kept):
-                return None
+                return schema.empty_table()
             arrays = [_taken(reading.column(name, columns), kept, schema.field(name).type) for name in columns]
             return pa.Table.from_arrays(arrays, schema=schema)
 
-        found = _threads().map(of_file, listed) if len(listed) >= _MANY_FILES else map(of_file, listed)
-        read = [rows for rows in found if rows is not None]
-        return pa.concat_tables([schema.empty_table(), *read])
+        missing = [place for place, rows in enumerate(found) if rows is None]
+        made = _threads().map(read, missing) if len(missing) >= _MANY_FILES else map(read, missing)
+        for place, rows in zip(missing, made, strict=True):
+            found[place] = rows
+            if keys[place] is not None:
+                self._small.put(keys[place], rows)
+        return pa.concat_tables([schema.empty_table(), *found])
 
     def bounds(self, table: str, column: str, where: Sequence[Condition]) -> tuple[int, int | None, int | None]:
         """Return how many rows satisfy all conditions, and the least and greatest value of a column of whole numbers.

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 
+from patternlake.delta_tables import direct_reader
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.file_choice import truth
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table_logs import UnreadableError
 
@@ -73,6 +75,26 @@ def test_many_files_are_read_in_the_order_of_the_log_whatever_reads_them(tmp_pat
     assert read["batch_id"].to_pylist() == listed
     assert set(read["name"].to_pylist()) == {"b"}
     assert len(reader.rows("streams", ["batch_id"], [Condition("name", "=", "c")])) == 0
+
+
+def test_of_small_files_only_those_are_looked_through_that_the_same_question_has_not_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[Condition] = []
+    monkeypatch.setattr(
+        direct_reader, "truth", lambda column, condition: judged.append(condition) or truth(column, condition)
+    )
+    reader = DirectReader(str(tmp_path), TableCache())
+    wanted, other = Condition("name", "=", "b"), Condition("name", "in", ("a", "b"))
+    for batch in range(5):
+        rows = {"batch_id": pa.array([batch] * 3, pa.int64()), "name": pa.array(["a", "b", None], pa.string())}
+        write_deltalake(str(tmp_path / "streams_log"), pa.table(rows), mode="append")
+        judged.clear()
+        assert batches(reader, wanted) == list(range(batch + 1))
+        assert judged == [wanted]
+    judged.clear()
+    assert batches(reader, other) == sorted([*range(5)] * 2)
+    assert judged == [other] * 5
 
 
 @pytest.mark.parametrize(
