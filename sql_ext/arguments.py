@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NAMED = "NamedArgumentExpression"
+_WHOLE = ("BIGINT", "INT")
 _TIME_ZONE = "spark.sql.session.timeZone"
 
 
@@ -44,7 +45,7 @@ def bound(
         name = lowered.get(given.lower())
         if name is None:
             near = difflib.get_close_matches(given.lower(), names, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = f"; did you mean {near[0]}?" if near else "."
             raise ArgumentError(f"{function} has no parameter {given}{hint} Its parameters: {', '.join(names)}")
         if name in values:
             raise ArgumentError(f"{function}: {name} is given twice")
@@ -110,7 +111,9 @@ class SqlArguments:
         if cast.checkInputDataTypes().isFailure():
             raise _wrong_type(function, parameter, expression)
         try:
-            value = cast.eval(None) if expression.foldable() else self._evaluated(cast)
+            value = self._value_of(expression, cast)
+            if value is not None and parameter.type in _WHOLE and self._cuts(expression, value):
+                raise _wrong_type(function, parameter, expression)
             if value is None or not parameter.type.startswith("MAP"):
                 return value if value is None or isinstance(value, bool | int | float) else str(value)
             scala = self._jvm.org.apache.spark.sql.catalyst.CatalystTypeConverters.convertToScala(
@@ -119,6 +122,15 @@ class SqlArguments:
             return dict(self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(scala))
         except (Py4JJavaError, PySparkException) as error:
             raise _wrong_type(function, parameter, expression) from error
+
+    def _value_of(self, expression: JavaObject, cast: JavaObject) -> Any:
+        return cast.eval(None) if expression.foldable() else self._evaluated(cast)
+
+    def _cuts(self, expression: JavaObject, value: int) -> bool:
+        """Whether a number lost its fraction where it was cast to a whole one, which Spark does without a word."""
+        if not expression.dataType().typeName().startswith(("decimal", "double", "float")):
+            return False
+        return bool(self._value_of(expression, self._cast(expression, "DOUBLE")) != float(value))
 
     def _constant(self, expression: JavaObject) -> bool:
         if expression.foldable():

@@ -111,6 +111,7 @@ def test_arguments_may_be_anything_that_is_the_same_in_each_row(lake: SketchLake
         "match_seq(concat('wor', 'ked'), 'A ; B', to_position => 4 * 4)",
         "match_seq('worked', 'A ; B', to_position => '16', key => NULL, as_of => current_timestamp() + INTERVAL 1 DAY)",
         "match_seq(pattern => 'A ; B', stream => 'worked', to_position => CAST(16 AS TINYINT), params => map('a', 1))",
+        "match_seq('worked', 'A ; B', to_position => 1.6e1, level => 0.0)",
     ):
         assert lake.spans([text]) == [plain], text
 
@@ -120,8 +121,11 @@ def test_arguments_may_be_anything_that_is_the_same_in_each_row(lake: SketchLake
     [
         ("'worked'", "match_seq: pattern is missing; it takes stream, pattern, policy"),
         ("'worked', 'A ; B', polcy => 'strict'", "match_seq has no parameter polcy; did you mean policy?"),
+        ("'worked', 'A ; B', nonsense => 1", "match_seq has no parameter nonsense. Its parameters: stream, pattern"),
         ("'worked', 'A ; B', stream => 'x'", "match_seq: stream is given twice"),
         ("'worked', 'A ; B', level => 'x'", "match_seq: level => 'x' is no INT"),
+        ("'worked', 'A ; B', from_position => 1.5", "match_seq: from_position => 1.5BD is no BIGINT"),
+        ("'worked', 'A ; B', level => 5e-1", "match_seq: level => 0.5D is no INT"),
         ("'worked', 'A ; B', from_time => 'noon'", "match_seq: from_time => 'noon' is no TIMESTAMP"),
         ("'worked', 'A ; B', max_matches => 0", "max_matches must be 1 or more, not 0"),
         ("(SELECT 'worked'), 'A ; B'", "match_seq: stream must be a constant, not scalarsubquery()"),

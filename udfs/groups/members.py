@@ -10,7 +10,7 @@ import pyarrow as pa
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.automaton.alphabet import IntArray
 from patternlake.udfs.groups.best_members import Bounds, Members, best_members
-from patternlake.udfs.groups.events import Read, read
+from patternlake.udfs.groups.events import Read, check_keys, read
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.kernels.steps import bad_steps
 from patternlake.udfs.groups.request import GroupsRequest
@@ -73,6 +73,7 @@ def members_in(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table
     compiled = groups.query
     keys, shown = partitions(rows["part"], max(1, len(compiled.partition)))
     events = read(compiled, request.types, rows)
+    check_keys(compiled, keys, shown, events, rows["key"])
     found = groups.answer(keys, events.steps, events.classes, events.probabilities)
     wanted = request.wanted(found.t_end)
     known, steps = groups.steps(keys, events.steps, events.classes, events.probabilities)

@@ -35,7 +35,7 @@ def window_ends(
     watermark, last_position
         As of `Windows.final`.
     from_time, to_time
-        Least time of a window's first event and greatest of its last one, microseconds; None: any.
+        Bounds of the times of a window's first and last event, microseconds; None: any.
 
     Returns
     -------
@@ -51,9 +51,10 @@ def window_ends(
     begins, ends, greatest = (found[name].to_numpy(np.int64) for name in times)
     final = windows.final(number, watermark, last_position, greatest)
     inside = np.ones(len(number), np.bool_)
+    # Late events let a window begin after its end.
     if from_time is not None:
-        inside &= begins >= from_time
+        inside &= np.minimum(begins, ends) >= from_time
     if to_time is not None:
-        inside &= ends <= to_time
+        inside &= np.maximum(begins, ends) <= to_time
     columns = [pa.array(number[inside]), *(pa.array(moments[inside]).cast(_MOMENT) for moments in (begins, ends))]
     return pa.Table.from_arrays([*columns, pa.array(final[inside])], schema=ENDS)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.expressions import Call, Expression
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, conjunction, parse_predicate
 from patternlake.udfs.language.query import engines, operands
@@ -24,6 +25,8 @@ from patternlake.udfs.trends.conjuncts import Place, Splitter, TermName
 
 FARTHEST = 2**62
 """Stands for "no greatest gap", in microseconds."""
+MOST_WINDOWS = 1_000_000
+"""Windows that one event may lie in: it is worked on in each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +153,14 @@ def compile_query(query: Query, scope: Scope | None = None) -> TrendQuery:
     Raises
     ------
     UnsupportedOperatorError
-        Naming the operator and its place: what `engines.check` refuses.
+        Naming the operator and its place: what `engines.check` refuses, and a SLIDE that leaves an event in more than
+        `MOST_WINDOWS` windows.
     PatternSyntaxError, PredicateError
         Two operands have one name; a predicate is not allowed, names what is not in scope, compares other events than
         neighbours, or cannot be indexed; a PARTITION BY column that does not exist.
     """
     engines.check(query, "trends")
+    _check_windows(query)
     scope = scope or Scope()
     named = operands.number(query)
     names = tuple(TermName(operand.name, isinstance(operand.node, Repetition)) for operand in named)
@@ -195,6 +200,21 @@ def compile_query(query: Query, scope: Scope | None = None) -> TrendQuery:
         columns=_columns(terms, splitter, partition),
         carried=tuple(sorted(carried - {"position", "time"})),
     )
+
+
+def _check_windows(query: Query) -> None:
+    """Refuse windows of which an event would lie in too many."""
+    if query.within is None or query.slide is None:
+        return
+    windows = -(-query.within.amount // query.slide.amount)
+    if windows > MOST_WINDOWS:
+        raise UnsupportedOperatorError(
+            f"each event would lie in {windows:,} windows, more than {MOST_WINDOWS:,}; let SLIDE be a greater part of "
+            "WITHIN",
+            query.text,
+            query.slide.span.start,
+            query.slide.span.end,
+        )
 
 
 def _steps(names: tuple[TermName, ...], splitter: Splitter) -> tuple[tuple[Comparison, ...], tuple[Step, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +15,15 @@ from naive import groups as naive
 from naive.group_cases import FIG_1, OTHERS, WRITTEN, engine_of, is_named, named, random_query, random_stream, stream_of
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.members import check_best, members_in
+from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.request import GroupsRequest
+from patternlake.udfs.groups.task import groups_of_partitions
+from patternlake.udfs.language.predicate.predicates import Scope
+from patternlake.udfs.language.query.parser import parse
+
+SCOPE = Scope(attributes={"v": "bigint"})
 
 
 def table(streams: dict[str, naive.Stream]) -> dict[str, pa.Array]:
@@ -71,6 +79,23 @@ def test_what_is_not_stored_has_no_position() -> None:
         (5, ["a", "!b", "!b", "!b", "c"], [[1], [3], [4], [], [5]]),
     ]
     assert [row["probability"] for row in found] == pytest.approx([0.7, 0.7])
+
+
+def test_keys_that_exceed_a_step_of_a_partition_together_are_refused() -> None:
+    certain = {step: [naive.Row("a", 1.0)] for step in (1, 2)}
+    request = asked(named("a, a", 2), 1)
+    of_region = replace(request, groups=Groups(compile_query(parse("a, a PARTITION BY v"), SCOPE, within=2)))
+    rows = table({"k": certain, "l": certain, "m": {5: [naive.Row("a", 0.5)]}})
+    both = rows | {"part": pa.array([["south"]] * len(rows["position"]), pa.list_(pa.string()))}
+    message = (
+        "PARTITION BY v puts the keys 'k' and 'l' into one partition, south; rows of one step exclude one another, and "
+        "theirs of step 1 have a probability of 2 together: add the stream's key to PARTITION BY"
+    )
+    for work in (members_in, groups_of_partitions):
+        with pytest.raises(ArgumentError, match=re.escape(message)):
+            work(of_region, both)
+    # By key, each has its own steps.
+    assert [row["key"] for row in members_in(request, rows).to_pylist()] == ["k", "l"]
 
 
 def test_a_word_that_the_pattern_takes_in_two_ways_is_one_match() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from naive import groups as naive
-from naive.group_cases import answer, arrays_of, engine_of, named, stream_of, tuples
+from naive.group_cases import OTHERS, answer, arrays_of, engine_of, is_named, named, stream_of, tuples
 
 from patternlake.udfs.errors import ArgumentError, StateError
 from patternlake.udfs.groups.kernels.groups import Groups
@@ -28,6 +28,15 @@ def test_equal_names_of_a_step_add_up() -> None:
 def test_a_shortfall_is_another_event() -> None:
     stream = stream_of("a.6 | b.5 | c")
     assert bounds(answer(named("a, b", 2), stream)) == [(1, 2, 0.3, True)]
+
+
+def test_a_stored_event_counts_however_small_its_probability_is() -> None:
+    letters = {name: is_named(name) for name in "abc"} | OTHERS
+    query = naive.Query("anc", letters, "a, !b, c", 3, others=frozenset("n"))
+    stream = {1: [ROW("a", 1.0)], 2: [ROW("b", 1 - 1e-9), ROW("z", 1e-9)], 3: [ROW("c", 1.0)]}
+    assert bounds(answer(query, stream)) == [(1, 3, 1e-9, True)]
+    # What is missing to 1 by less than the tolerance is rounding.
+    assert answer(query, stream | {2: [ROW("b", 1 - 1e-9)]}) == []
 
 
 def test_a_missing_step_is_another_event() -> None:

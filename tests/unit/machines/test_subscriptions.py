@@ -57,6 +57,10 @@ def test_conditions_between_siblings_of_and_have_no_sign() -> None:
     assert compiled("a & b @(t(b) - t(a) < 3 SEC)").bounds == (TimeBound(1, 0, -UNBOUNDED, 3 * SECOND - 1, True),)
     # Less than 3 seconds apart, as well.
     assert compiled("a & b @(t(b) - t(a) > -3 SEC)").bounds == (TimeBound(0, 1, -UNBOUNDED, 3 * SECOND - 1, True),)
+    # At different times, whichever side of the comparison the difference stands on.
+    apart = (TimeBound(1, 0, 1, UNBOUNDED, True),)
+    assert compiled("a & b @(t(b) - t(a) > 0 SEC)").bounds == apart
+    assert compiled("a & b @(0 SEC < t(b) - t(a))").bounds == apart
     assert [bound.absolute for bound in compiled("(a ; b @(t(b) - t(a) < d)) & (c ; e @(t(e) - t(b) < d))").bounds] == [
         False,
         True,

@@ -127,6 +127,20 @@ REFUSED = [
     ("E WITHIN 5 EVENTS SLIDE 5 MIN", PatternSyntaxError, 1, 19, "WITHIN and SLIDE must both count events or both"),
     ("E WITHIN 0 MIN", PatternSyntaxError, 1, 10, "WITHIN must be greater than 0"),
     ("E WITHIN 5 MIN SLIDE 0 MIN", PatternSyntaxError, 1, 22, "SLIDE must be greater than 0"),
+    (
+        "E WITHIN 12 DAYS SLIDE 1 MILLISECOND",
+        UnsupportedOperatorError,
+        1,
+        18,
+        "each event would lie in 1,036,800,000 windows, more",
+    ),
+    (
+        "E WITHIN 1000001 EVENTS SLIDE 1 EVENTS",
+        UnsupportedOperatorError,
+        1,
+        25,
+        "each event would lie in 1,000,001 windows, more",
+    ),
     ("E WITHIN -5 MIN", PatternSyntaxError, 1, 10, "expected a whole number greater than 0"),
     ("E PARTITION BY tail WITHIN 1 DAY", PredicateError, 1, 16, "PARTITION BY tail: not an attribute of the stream"),
 ]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from naive.trend_cases import compiled
 
+from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.trends.batch import pane_rows
+from patternlake.udfs.trends.ends import window_ends
 from patternlake.udfs.trends.panes import Windows
 
 SIZES = st.integers(1, 12)
@@ -59,3 +65,24 @@ def test_a_window_of_events_is_final_once_it_is_full_and_none_of_its_times_can_c
     windows = Windows(4, 2, True)
     final = windows.final(array(0, 0, 1, 1), 100, 5, array(99, 100, 99, 100))
     assert final.tolist() == [True, False, False, False]
+
+
+def inside(times: Sequence[int], from_time: int | None = None, to_time: int | None = None) -> list[int]:
+    """Which windows of two events lie inside the asked times, of events at positions 1, 2, …"""
+    windows = Windows(2, 2, True)
+    at = np.array(times, np.int64)
+    panes = columns_of(pa.Table.from_batches(pane_rows(windows, np.arange(1, len(times) + 1), at)))
+    found = window_ends(
+        windows, panes, watermark=None, last_position=len(times), from_time=from_time, to_time=to_time
+    )  # fmt: skip
+    rows: list[int] = found["window"].to_pylist()
+    return rows
+
+
+def test_a_window_whose_last_event_came_late_lies_inside_times_that_hold_both_its_ends() -> None:
+    late = [50, 10, 60, 70]
+    assert inside(late) == [0, 1]
+    assert inside(late, from_time=10) == [0, 1]
+    assert inside(late, from_time=11) == [1]
+    assert inside(late, to_time=50) == [0]
+    assert inside(late, to_time=49) == []

@@ -68,7 +68,8 @@ def gather(rows: Rows, held: Held, to_the_end: bool, bridged: int) -> Gathered |
         False: the last step of each key waits for more rows. True: it closes if its probabilities reach 1, or cannot
         be; otherwise it is left out, and nothing waits.
     bridged
-        So many missing steps between two, at most, are put in as steps of which nothing is known.
+        So many missing steps between two, at most, are put in as steps of which nothing is known; 0 where no letter
+        takes what is not stored.
     """
     offset = rows.offset
     waiting, steps, classes = _sizes(held)
@@ -189,7 +190,7 @@ def _gather(  # type: ignore[no-untyped-def]
                     step[count] = missing
                     count += 1
                     step_offset[count] = used
-            used = merge(work_class, work_chance, 0, size, class_, chance, used)
+            used = merge(work_class, work_chance, 0, size, class_, chance, used, bridged > 0)
             step[count] = last = now
             known = True
             count += 1

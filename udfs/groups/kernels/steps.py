@@ -54,7 +54,8 @@ class Steps(NamedTuple):
     offset
         int64[s + 1]: where the classes of each step begin.
     class_, probability
-        int32[p], float64[p]: what is known of the step, class 0 left out; 1 minus the sum is its probability.
+        int32[p], float64[p]: what is known of the step. What is missing to a sum of 1 is of class 0, too; stored events
+        of class 0 are only among them where a letter takes these.
     """
 
     key_offset: IntArray
@@ -128,7 +129,7 @@ def total_of(probability: FloatArray, begin: int, end: int) -> float:
 
 @njit(cache=True, inline="always")
 def rest_of(steps: Steps, at: int) -> float:
-    """The probability of class 0 in a step; 0 where what is known reaches 1, but for `TOLERANCE`."""
+    """What is not known of a step, which is of class 0; 0 where what is known reaches 1, but for `TOLERANCE`."""
     rest = 1.0
     for choice in range(steps.offset[at], steps.offset[at + 1]):
         rest -= steps.probability[choice]
@@ -138,11 +139,12 @@ def rest_of(steps: Steps, at: int) -> float:
 @subkernel
 def merge(
     class_: SmallArray, probability: FloatArray, begin: int, end: int, to_class: SmallArray,
-    to_probability: FloatArray, used: int,
+    to_probability: FloatArray, used: int, others: bool,
 ) -> int:  # fmt: skip
     """Write one step's rows, summed by class, at `used`; how far the target is used then.
 
-    A step that cannot be is written as one of which nothing is known. A sum above 1 is scaled to 1.
+    A step that cannot be is written as one of which nothing is known. A sum above 1 is scaled to 1. `others`: class 0
+    is written as well; what is missing to 1 could not tell a small probability from rounding.
     """
     total = total_of(probability, begin, end)
     if not total <= 1.0 + TOLERANCE:
@@ -154,7 +156,7 @@ def merge(
         while at < end and class_[at] == one:
             chance += probability[at]
             at += 1
-        if one != 0 and chance > 0.0:
+        if (others or one != 0) and chance > 0.0:
             to_class[used], to_probability[used] = one, chance / scale
             used += 1
     return used

@@ -40,11 +40,15 @@ def gap(root: Expression, event_of: Callable[[Reference], Hashable]) -> Gap | No
     left, right = (_linear(argument, event_of) for argument in root.arguments)
     if left is None or right is None:
         return None
+    operator = root.operator
+    if not left[0]:
+        # The difference stays as it is written: where its sign does not count, it could not be told from its opposite.
+        left, right, operator = right, left, FLIPPED[operator]
     times, constant = _added(left, right, -1)
     if sorted(times.values()) != [-1, 1]:
         return None
     later, earlier = sorted(times, key=lambda event: -times[event])
-    return Gap(later, earlier, root.operator, -constant)
+    return Gap(later, earlier, operator, -constant)
 
 
 def bounds(operator: str, microseconds: int) -> tuple[int, int]:
