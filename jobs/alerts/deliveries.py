@@ -206,9 +206,9 @@ def _waiting(db: Database, latest: Publication, kept: AlertDeliveries, most: int
     known = told_by(latest)
     rows = frame_where(db, "alerts", known, most_bytes=few.FEW_BYTES).withColumn("stream", F.lit(latest.stream))
     standing = kept.standing(most_bytes=few.FEW_BYTES)
-    open_ones = rows.join(standing, "alert_id", "left").where(
-        F.col("delivered_at").isNull() & (F.coalesce(F.col("attempts"), F.lit(0)) < most)
-    )
+    # What has reached a limit that was greater then is tried once more, which makes a dead letter of it.
+    rests = F.coalesce(F.col("dead_letter") & (F.col("attempts") >= most), F.lit(False))
+    open_ones = rows.join(standing, "alert_id", "left").where(F.col("delivered_at").isNull() & ~rests)
     body = F.to_json(F.struct(*_BODY), {"ignoreNullFields": "false"})
     ordered = open_ones.orderBy("batch_id", "found_in", "last_time", "t_end", "alert_id")
     # Spark hands moments on in the process's own zone, without it.

@@ -75,7 +75,8 @@ class World:
     def waiting(self, most: int) -> Iterator[Waiting]:
         for letter in self.letters:
             own = [each for each in self.attempts if each.alert_id == letter.alert_id]
-            if len(own) < most and not any(each.delivered for each in own):
+            rests = len(own) >= most and own[-1].dead_letter
+            if not rests and not any(each.delivered for each in own):
                 yield Waiting(letter, len(own), own[-1].tried_at if own else None)
 
     def delivery(self, *, back_off: timedelta = SECOND, most: int = 20) -> Delivery:
@@ -137,6 +138,17 @@ def test_what_has_failed_often_enough_is_a_dead_letter_and_a_greater_limit_tries
     world.failing = set()
     assert world.delivery(most=3).run(retries=9).delivered == 0
     assert world.delivery(most=4).run(retries=9).delivered == 1
+
+
+def test_a_smaller_limit_makes_a_dead_letter_of_what_has_had_so_many_attempts_at_its_next() -> None:
+    world = World(1)
+    world.failing = {"000"}
+    world.delivery().run(retries=3)
+    world.now += timedelta(days=1)
+    assert world.delivery(most=2).run(retries=9).dead == 1
+    world.now += timedelta(days=1)
+    assert world.delivery(most=2).run(retries=9).dead == 0
+    assert [(number, dead) for number, _, _, dead in world.attempts_of("000")][-2:] == [(4, False), (5, True)]
 
 
 def test_a_pause_is_an_hour_at_most_and_a_run_does_not_wait_for_long_ones() -> None:
