@@ -104,14 +104,14 @@ class AlertDeliveries:
         self._number = number
 
     def standing(self, *, most_bytes: int) -> DataFrame:
-        """Return alert_id, attempts, tried_at and delivered_at of everything that was attempted.
+        """Return alert_id, attempts, tried_at, delivered_at and dead_letter of everything that was attempted.
 
         Files of up to so many bytes are read in the driver's process.
         """
         mine = [Condition("alert_number", "=", self._number)]
         rows = frame_where(self._database, TABLE.name, mine, most_bytes=most_bytes)
         found = self._database.spark.sql(delivered_text(lambda _: "{rows}"), rows=rows)
-        return found.drop("alert_number", "dead_letter")
+        return found.drop("alert_number")
 
     def record(self, attempts: Sequence[Attempt]) -> None:
         """Write attempts down."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 GIVEN_UP_AFTER = 5
 """So many failures in a row end a round: the target is taken to be down, and others need not find it out."""
+_NO_LIMIT = 1_000_000
 LONGEST_BACK_OFF = timedelta(hours=1)
 LONGEST_WAIT = timedelta(minutes=1)
 """What has to wait longer for its next attempt waits for a later run."""
@@ -121,17 +122,20 @@ class Delivery:
         """Try everything that is due, once; end early where the target seems to be down."""
         done = Round()
         in_a_row = 0
+        down = False
+
+        def room() -> int:
+            # While nothing says that the target is up, no more are under way than would show that it is down.
+            return 0 if down else _NO_LIMIT if done.delivered and not in_a_row else GIVEN_UP_AFTER - in_a_row
+
         due = (each for each in self.waiting() if self._is_due(each, done))
-        while some := list(islice(due, self.target.at_once)):
+        while not down and (some := list(islice(due, self.target.portion))):
             attempts = []
-            for each, error in zip(some, self.target.deliver([one.letter for one in some]), strict=False):
+            for each, error in zip(some, self.target.deliver([one.letter for one in some], room), strict=False):
                 attempts.append(self._attempt(each, error, done))
                 in_a_row = 0 if error is None else in_a_row + 1
-                if in_a_row >= GIVEN_UP_AFTER and self.target.one_by_one:
-                    break
+                down = down or in_a_row >= GIVEN_UP_AFTER
             self.record(attempts)
-            if in_a_row >= GIVEN_UP_AFTER:
-                break
         return done
 
     def due_at(self, tried_at: datetime, attempts: int) -> datetime:
@@ -202,9 +206,9 @@ def _waiting(db: Database, latest: Publication, kept: AlertDeliveries, most: int
     known = told_by(latest)
     rows = frame_where(db, "alerts", known, most_bytes=few.FEW_BYTES).withColumn("stream", F.lit(latest.stream))
     standing = kept.standing(most_bytes=few.FEW_BYTES)
-    open_ones = rows.join(standing, "alert_id", "left").where(
-        F.col("delivered_at").isNull() & (F.coalesce(F.col("attempts"), F.lit(0)) < most)
-    )
+    # What has reached a limit that was greater then is tried once more, which makes a dead letter of it.
+    rests = F.coalesce(F.col("dead_letter") & (F.col("attempts") >= most), F.lit(False))
+    open_ones = rows.join(standing, "alert_id", "left").where(F.col("delivered_at").isNull() & ~rests)
     body = F.to_json(F.struct(*_BODY), {"ignoreNullFields": "false"})
     ordered = open_ones.orderBy("batch_id", "found_in", "last_time", "t_end", "alert_id")
     # Spark hands moments on in the process's own zone, without it.

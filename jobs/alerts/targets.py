@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -38,17 +41,24 @@ class Letter:
 class Target(Protocol):
     """Takes letters."""
 
-    at_once: int
-    """After so many letters it is written down what became of them."""
-    one_by_one: bool
-    """Whether a letter is sent when its outcome is asked for; else all that are given go together."""
+    portion: int
+    """So many letters are handed over together; then it is written down what became of them."""
 
     @property
     def shown(self) -> str:
         """The target for messages, without what may be secret."""
 
-    def deliver(self, letters: Sequence[Letter]) -> Iterator[str | None]:
-        """Deliver letters in their order; of each, what went wrong, None where it was taken."""
+    def deliver(self, letters: Sequence[Letter], room: Callable[[], int]) -> Iterator[str | None]:
+        """Deliver letters in their order; of each, what went wrong, None where it was taken.
+
+        Parameters
+        ----------
+        letters
+            What is delivered.
+        room
+            How many letters may be under way, begun and not told of yet; asked before one begins. Where it stays 0,
+            the others are not sent, and not told of. A target that takes all letters together does not ask.
+        """
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -61,13 +71,22 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Webhook:
-    """Sends each alert by a POST of its own."""
+    """Sends each alert by a POST of its own, several at the same time.
 
-    at_once = 50
-    one_by_one = True
+    Parameters
+    ----------
+    url
+        Where to.
+    timeout
+        Seconds for one of them.
+    at_once
+        How many are under way at the most.
+    """
 
-    def __init__(self, url: str, timeout: float) -> None:
-        self._url, self._timeout = url, timeout
+    def __init__(self, url: str, timeout: float, at_once: int) -> None:
+        self._url, self._timeout, self._at_once = url, timeout, at_once
+        # At its end a portion waits for its last letters: it is long enough that this does not count.
+        self.portion = max(50, 8 * at_once)
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     @property
@@ -77,10 +96,20 @@ class Webhook:
         port = "" if parts.port is None else f":{parts.port}"
         return f"{parts.scheme}://{parts.hostname}{port}"
 
-    def deliver(self, letters: Sequence[Letter]) -> Iterator[str | None]:
-        """Send letters one after another; whatever is not 2xx is a failure."""
-        for letter in letters:
-            yield self._post(letter)
+    def deliver(self, letters: Sequence[Letter], room: Callable[[], int]) -> Iterator[str | None]:
+        """Send letters; whatever is not 2xx is a failure.
+
+        They begin in their order, each once that one has been told of which is `at_once` places before it.
+        """
+        waiting = iter(letters)
+        under_way: deque[Future[str | None]] = deque()
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="patternlake-webhook") as pool:
+            while True:
+                free = max(0, min(self._at_once, room()) - len(under_way))
+                under_way.extend(pool.submit(self._post, letter) for letter in islice(waiting, free))
+                if not under_way:
+                    return
+                yield under_way.popleft().result()
 
     def _post(self, letter: Letter) -> str | None:
         headers = {"Content-Type": "application/json", "Idempotency-Key": letter.alert_id}
@@ -101,8 +130,7 @@ class Webhook:
 class Command:
     """Hands alerts to a command's standard input as JSON lines; exit code 0 means that it has taken them all."""
 
-    at_once = 500
-    one_by_one = False
+    portion = 500
 
     def __init__(self, command: Sequence[str], timeout: float) -> None:
         self._command, self._timeout = list(command), timeout
@@ -112,7 +140,7 @@ class Command:
         """The program; its arguments may be secret."""
         return self._command[0]
 
-    def deliver(self, letters: Sequence[Letter]) -> Iterator[str | None]:
+    def deliver(self, letters: Sequence[Letter], room: Callable[[], int]) -> Iterator[str | None]:
         """Run the command once for all letters."""
         failure = self._run("".join(f"{letter.body}\n" for letter in letters))
         yield from (failure for _ in letters)
@@ -141,8 +169,7 @@ class Command:
 class Kafka:
     """Writes alerts to a topic through Spark's sink for Kafka, with the id as key; all are taken, or none is."""
 
-    at_once = 10_000
-    one_by_one = False
+    portion = 10_000
 
     def __init__(self, spark: SparkSession, brokers: str, topic: str, timeout: float) -> None:
         self._spark, self._brokers, self._topic, self._timeout = spark, brokers, topic, timeout
@@ -152,7 +179,7 @@ class Kafka:
         """The topic and its brokers."""
         return f"the Kafka topic {self._topic!r} at {self._brokers}"
 
-    def deliver(self, letters: Sequence[Letter]) -> Iterator[str | None]:
+    def deliver(self, letters: Sequence[Letter], room: Callable[[], int]) -> Iterator[str | None]:
         """Write all letters by one Spark job.
 
         Raises
@@ -184,7 +211,7 @@ def target_of(configuration: AlertConfiguration, spark: SparkSession) -> Target:
     timeout = configuration.timeout.total_seconds()
     if configuration.to == WEBHOOK:
         assert configuration.url is not None
-        return Webhook(configuration.url, timeout)
+        return Webhook(configuration.url, timeout, configuration.at_once)
     if configuration.to == KAFKA:
         assert configuration.brokers is not None
         assert configuration.topic is not None

@@ -48,6 +48,8 @@ _SECTIONS = {SUBSCRIPTION: "subscriptions", FORECAST: "subscriptions", GROUP: "g
 
 _OPTIONS = {TABLE: (), WEBHOOK: ("url",), KAFKA: ("topic", "brokers"), COMMAND: ("command",)}
 _SHORTEST = timedelta(milliseconds=1)
+AT_ONCE = 4
+"""So many requests of a webhook are under way at the same time where nothing else is said."""
 
 
 def _pause(value: Any) -> timedelta:
@@ -79,6 +81,7 @@ class AlertConfiguration(Section):
     topic: Text | None = None
     brokers: Text | None = None
     command: Annotated[list[Text], Field(min_length=1)] | None = None
+    at_once: int = Field(default=AT_ONCE, ge=1, le=32)
     timeout: Annotated[timedelta, BeforeValidator(_pause)] = timedelta(seconds=10)
     retries: int = Field(default=2, ge=0, le=20)
     back_off: Annotated[timedelta, BeforeValidator(_pause)] = timedelta(seconds=1)
@@ -100,8 +103,13 @@ class AlertConfiguration(Section):
                 if target == self.to and not given:
                     raise problem(f"missing; `to: {target}` needs it", option)
                 if target != self.to and given:
-                    raise problem(f"belongs to `to: {target}`, and this alert goes to {self.to!r}", option)
+                    raise self._misplaced(option, target)
+        if self.to != WEBHOOK and "at_once" in self.model_fields_set:
+            raise self._misplaced("at_once", WEBHOOK)
         return self
+
+    def _misplaced(self, option: str, target: str) -> Exception:
+        return problem(f"belongs to `to: {target}`, and this alert goes to {self.to!r}", option)
 
     @property
     def meaning(self) -> dict[str, Any]:

@@ -24,7 +24,8 @@ class Writes:
     Parameters
     ----------
     stop
-        Before which write to stop; ``end``: after the last one that has `last` as its name.
+        Before which write to stop, by its name or by how many come before it; ``end``: after the last one that has
+        `last` as its name.
     deed
         What to do there.
     last
@@ -32,10 +33,11 @@ class Writes:
     """
 
     def __init__(
-        self, stop: str | None = None, deed: Callable[[], None] | None = None, last: str = "append publications"
+        self, stop: str | int | None = None, deed: Callable[[], None] | None = None, last: str = "append publications"
     ) -> None:
         self.done: list[str] = []
         self.stopped = False
+        self.stopped_at = ""
         self._stop = stop
         self._deed = deed or _die
         self._last = last
@@ -53,23 +55,25 @@ class Writes:
             for name, original in former.items():
                 setattr(writes, name, original)
 
-    def _write(self, operation: str, original: Callable[..., None], *given: Any, **named: Any) -> None:
+    def _write(self, operation: str, original: Callable[..., Any], *given: Any, **named: Any) -> Any:
         table = next(re.sub(r".*`(\w+)_log`", r"\1", value) for value in given if isinstance(value, str))
         what = f"{operation} {table}"
         self._seen[what] += 1
         if self._seen[what] > 1:
             what += f" ({self._seen[what]})"
-        if what == self._stop:
-            self._reach()
+        if self._stop in (what, len(self.done)):
+            self._reach(what)
         elif self.stopped and self._deed is _die:
             _die()
-        original(*given, **named)
+        result = original(*given, **named)
         self.done.append(what)
         if self._stop == "end" and what == self._last:
-            self._reach()
+            self._reach(what)
+        return result
 
-    def _reach(self) -> None:
-        self.stopped = True
+    def _reach(self, what: str) -> None:
+        if not self.stopped:
+            self.stopped, self.stopped_at = True, what
         self._deed()
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import random
 import sys
-import threading
 from collections.abc import Iterator
 from datetime import timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,7 @@ import pytest
 from naive.alerts import told_of_forecasts, told_once
 from sql.alert_lake import AlertStream, forecast_of, match_of
 from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared, value_text
+from webhook_receiver import Receiver, receiving
 
 from patternlake.delta_tables import retention, writes
 from patternlake.jobs.status import status
@@ -256,65 +255,33 @@ def test_what_is_not_published_or_means_something_else_is_refused(lake: SketchLa
     assert stream.tell(where="key IS NULL", rebuild=True)[0].rows_out == 1
 
 
-class Receiver(ThreadingHTTPServer):
-    """Fails for so many requests, then takes everything."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.failures = 0
-        self.got: list[tuple[str, dict[str, Any]]] = []
-        self.begun = threading.Thread(target=self.serve_forever, daemon=True)
-        self.begun.start()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        server = self.server
-        assert isinstance(server, Receiver)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        failing = server.failures > 0
-        server.failures -= failing
-        if not failing:
-            server.got.append((self.headers["Idempotency-Key"], body))
-        self.send_response(503 if failing else 200)
-        self.end_headers()
-
-    def log_message(self, format: str, *given: object) -> None:
-        pass
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    server = Receiver()
-    yield server
-    server.shutdown()
-    server.server_close()
-    server.begun.join()
+    with receiving() as server:
+        yield server
 
 
 def test_a_webhook_that_fails_at_times_gets_every_alert_and_tables_say_how(
     lake: SketchLake, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hook = {"of": "subscription", "name": "al_hook", "to": "webhook", "back_off": "1 ms"}
-    hook |= {"url": f"http://127.0.0.1:{receiver.server_port}/x", "dead_letter_after": 3}
+    hook = {"of": "subscription", "name": "al_hook", "to": "webhook", "url": receiver.url}
+    hook |= {"at_once": 1, "back_off": "1 ms", "dead_letter_after": 3}
     stream = AlertStream(lake, "al_hook", {"al_hook": "a ; b"}, {"al_hooked": hook})
     stream.take(letters("abb"))
-    receiver.failures = 1
+    receiver.answers(503)
     (summary,) = stream.tell(retries=2)
     assert (summary.rows_out, summary.warnings) == (2, ())
     told = stream.told("al_hooked")
-    assert sorted(key for key, _ in receiver.got) == sorted(row["alert_id"] for row in told)
+    assert sorted(post.alert_id or "" for post in receiver.taken) == sorted(row["alert_id"] for row in told)
     assert [row["attempts"] for row in told] == [2, 1]
     assert all(row["delivered_at"] is not None and not row["dead_letter"] for row in told)
-    body = next(body for key, body in receiver.got if key == told[0]["alert_id"])
+    body = next(json.loads(post.body) for post in receiver.taken if post.alert_id == told[0]["alert_id"])
     assert (body["kind"], body["stream"], body["object"], body["key"]) == ("subscription", "al_hook", "al_hook", None)
     assert (body["bindings"], body["last_time"]) == ({"a": [1], "b": [2]}, "2024-01-01T00:00:01.000Z")
     assert set(body) == BODY
 
     # The run dies between an attempt and its row.
-    receiver.got.clear()
+    receiver.taken.clear()
     stream.take(letters("b", begin=3))
 
     def die(*given: Any, **named: Any) -> Any:
@@ -329,12 +296,12 @@ def test_a_webhook_that_fails_at_times_gets_every_alert_and_tables_say_how(
             stream.tell()
     (again,) = stream.tell()
     assert again.batches == 0
-    assert [key for key, _ in receiver.got] == [stream.told("al_hooked")[-1]["alert_id"]] * 2
+    assert [post.alert_id for post in receiver.taken] == [stream.told("al_hooked")[-1]["alert_id"]] * 2
     assert stream.told("al_hooked")[-1]["attempts"] == 1
 
     # Nobody answers in time: the alert becomes a dead letter, which a greater limit brings back.
     stream.take(letters("b", begin=4))
-    receiver.failures = 3
+    receiver.answers(503, 503, 503)
     warned = [stream.tell(retries=0)[0].warnings for _ in range(3)]
     assert "did not take 1 alert (HTTP 503 Service Unavailable); a later run tries again" in warned[0][0]
     assert "1 alert became dead letters after 3 attempts" in warned[2][0]
@@ -358,7 +325,7 @@ def test_a_webhook_that_fails_at_times_gets_every_alert_and_tables_say_how(
     ]  # fmt: skip
     assert {row["alert"] for row in attempts} == {"al_hooked"}
     stream.tell(rebuild=True)
-    assert len(receiver.got) == 3, "what has been delivered is not delivered again"
+    assert len(receiver.taken) == 3, "what has been delivered is not delivered again"
 
 
 def test_a_command_gets_lines_of_json(lake: SketchLake, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def test_what_is_left_out_has_its_default() -> None:
     alert = loaded("{of: subscription, name: m}").alerts["x"]
     assert (alert.where, alert.to, alert.retries, alert.dead_letter_after) == (None, "table", 2, 20)
     assert (alert.timeout, alert.back_off) == (timedelta(seconds=10), timedelta(seconds=1))
+    assert loaded("{of: subscription, name: m, to: webhook, url: 'http://x'}").alerts["x"].at_once == 4
     assert alert.meaning == {"of": "subscription", "name": "m", "where": None}
 
 
@@ -140,6 +141,18 @@ def test_predicates_may_use_the_columns_of_their_rows() -> None:
         (
             "{of: forecast, name: m, url: 'http://x'}",
             "alerts.x.url: belongs to `to: webhook`, and this alert goes to 'table'",
+        ),
+        (
+            "{of: forecast, name: m, at_once: 4}",
+            "alerts.x.at_once: belongs to `to: webhook`, and this alert goes to 'table'",
+        ),
+        (
+            "{of: forecast, name: m, to: webhook, url: 'http://x', at_once: 0}",
+            "alerts.x.at_once: 0 is out of range; at least 1",
+        ),
+        (
+            "{of: forecast, name: m, to: webhook, url: 'http://x', at_once: 33}",
+            "alerts.x.at_once: 33 is out of range; at most 32",
         ),
         ("{of: forecast, name: m, to: kafka, topic: t}", "alerts.x.brokers: missing; `to: kafka` needs it"),
         ("{of: forecast, name: m, to: kafka, brokers: b}", "alerts.x.topic: missing; `to: kafka` needs it"),
