@@ -12,6 +12,10 @@ from patternlake.udfs.errors import ArgumentError
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+EARLIEST = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+"""The least moment that there is, microseconds since the epoch."""
+
+
 def now() -> datetime:
     """Read the driver's clock, in UTC."""
     return datetime.now(timezone.utc)

@@ -55,7 +55,7 @@ def carried_after(
     events = EventsReader(db).published(stream)
     if pattern.within.counted:
         return Carried(before, *_last(_since(events, since), watermark, reach))
-    begin = watermark - reach + 1
+    begin = _begin(watermark, reach)
     taken = _since(events, begin)
     # Under `strict` others matter as well, and are read, too; how many is told by those that can take part.
     names = pattern.names
@@ -86,12 +86,17 @@ def carried_here(
         width = _width(low, before.watermark)
         counts = np.bincount((settled - low) // width)
         return _from_slice(dict(enumerate(counts.tolist())), len(times) - len(settled), low, width, reach)
-    begin = before.watermark - reach + 1
+    begin = _begin(before.watermark, reach)
     assert since is None or since <= begin, "watermarks never go back"
     taken = times >= begin
     if pattern.names is not None:
         taken &= pc.is_in(events["name"], pa.array(sorted(pattern.names))).to_numpy()
     return begin, int(np.count_nonzero(taken))
+
+
+def _begin(watermark: int, reach: int) -> int:
+    """From when on events may still matter."""
+    return max(timestamps.EARLIEST, watermark - reach + 1)
 
 
 def _since(events: DataFrame, begin: int | None) -> DataFrame:

@@ -96,6 +96,15 @@ def test_windows_that_count_events_are_answered_alike_by_driver_and_tasks(lake: 
     assert list(map(in_order, in_tasks)) == list(map(in_order, in_process))
 
 
+def test_a_window_may_reach_back_before_all_moments(lake: SketchLake) -> None:
+    named = {"kw_ages": {"query": "A ; B+ WITHIN 1000000 DAYS"}, "kw_ever": {"query": "A ; B WITHIN 15000000 WEEKS"}}
+    stream = PatternStream(lake, "ages", named, **section())
+    stream.take([E(0, "A"), E(1000, "B")])
+    stream.take([E(2000, "B")])
+    for rows, wanted in zip(same(lake, asked(stream)), ([([2, 3], False)], [([2], True), ([3], True)]), strict=True):
+        assert [(row["bindings"]["B"], row["final"]) for row in rows] == wanted
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_all_kinds_of_kept_patterns_are_answered_as_their_texts(lake: SketchLake, seed: int) -> None:

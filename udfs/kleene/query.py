@@ -37,6 +37,13 @@ from patternlake.udfs.language.query.tree import Extent, Query
 
 MOST_OPERANDS = 64
 """Greatest number of operands of one pattern."""
+MOST_EVENTS = 1 << 56
+"""Events of a window: no stream has more."""
+LONGEST = 1 << 59
+"""Microseconds of a window: no two moments of the years 1 to 9999 are as far apart.
+
+Some windows, beside any rank or moment, still are whole numbers of 64 bits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +295,13 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     return _Compiler(query, scope).pattern()
 
 
+def _window(within: Extent | None) -> Extent | None:
+    """A window that is no longer than any stream."""
+    if within is None:
+        return None
+    return replace(within, amount=min(within.amount, MOST_EVENTS if within.counted else LONGEST))
+
+
 def _refuse_conjunctions(query: Query, policy: str) -> None:
     for node in query.pattern.walk():
         if isinstance(node, tree.Conjunction):
@@ -340,7 +354,7 @@ class _Compiler:
             aggregate_conditions=tuple(self.aggregate_conditions),
             along=tuple(dict.fromkeys(self.along)),
             partition=partition,
-            within=self.query.within,
+            within=_window(self.query.within),
             columns=self.columns(made, partition),
             query=self.query,
         )

@@ -12,6 +12,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import explained, planned
 from patternlake.udfs.kleene.plans.trees import Join, Plan, forced_plan, operands_in, plan_text, restricted
+from patternlake.udfs.language.query.names import quoted
 
 FOUR = "G ; M ; D ; I WITHIN 5000 EVENTS"
 
@@ -32,10 +33,13 @@ def test_plans_by_name_and_by_tree(name: str, text: str) -> None:
     assert plan_text(pattern, forced_plan(pattern, name)) == text
 
 
-def test_odd_names_are_quoted_in_plans() -> None:
-    pattern = compiled("'a b' ; 'c (d)'", TYPES)
-    text = plan_text(pattern, forced_plan(pattern, "left"))
-    assert forced_plan(pattern, text) == Join(0, 1)
+@pytest.mark.parametrize(
+    "names", [("it's", "b"), ("'", "''"), ("(", ")"), ("a b", "c (d)"), ("a ; b", "c, d"), ("`", "\n"), ("left", "a#2")]
+)
+def test_a_plan_is_read_as_it_is_written_whatever_operands_are_called(names: tuple[str, str]) -> None:
+    pattern = compiled(" ; ".join(map(quoted, names)), TYPES)
+    for plan in (Join(0, 1), Join(1, 0)):
+        assert forced_plan(pattern, plan_text(pattern, plan)) == plan
 
 
 def test_a_plan_without_some_operands_keeps_the_rest() -> None:

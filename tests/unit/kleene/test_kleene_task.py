@@ -71,18 +71,23 @@ def portions(
         yield portion, columns(rows)
 
 
-def answered(text: str, events: list[Event], policy: str) -> tuple[list[Row], int]:
+def answered(
+    text: str, events: list[Event], policy: str, *, watermark: int | None = None
+) -> tuple[list[dict[str, Any]], int]:
     """Rows of all portions, and how many portions there were."""
     checked = request.check_request(
-        {"stream": "s", "pattern": text, "policy": policy}, publication(), ["s"], counts(events)
+        {"stream": "s", "pattern": text, "policy": policy}, publication(watermark), ["s"], counts(events)
     )
     question = request.parse_request(checked["text"])
     found = []
     for portion, rows in portions(checked, question, events):
         found += [row for table in match_partitions(question, portion, rows) for row in table.to_pylist()]
     found.sort(key=lambda row: (row["first_position"], row["match_no"]))
-    bound = [{name: tuple(positions) for name, positions in row["bindings"] if positions} for row in found]
-    return bound, checked["high"] - checked["low"] + 1
+    return found, checked["high"] - checked["low"] + 1
+
+
+def bindings(rows: list[dict[str, Any]]) -> list[Row]:
+    return [{name: tuple(positions) for name, positions in row["bindings"] if positions} for row in rows]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -100,5 +105,26 @@ def test_blocks_give_the_rows_of_the_whole_stream(seed: int, monkeypatch: pytest
         except PatternError:
             continue
         expected = matches(text, events, TYPES, policy=policy)
-        assert sorted(map(str, found)) == sorted(map(str, expected)), text
+        assert sorted(map(str, bindings(found))) == sorted(map(str, expected)), text
         divided += portions > 1
+
+
+FOREVER = ["9223372036854775807 EVENTS", "9223372036854775 MILLISECOND", "15000000 WEEKS"]
+AGAIN = [Event(place, 1_700_000_000_000_000 + place, name) for place, name in enumerate("aaabb", start=1)]
+
+
+@pytest.mark.parametrize("within", FOREVER)
+def test_a_window_longer_than_any_stream_is_never_over(within: str) -> None:
+    for policy in ("skip_till_any", "skip_till_next"):
+        rows, _ = answered(f"a ; b+ WITHIN {within}", AGAIN, policy, watermark=AGAIN[-1].time)
+        # Whatever b comes next is in the window of each a.
+        assert [(row["bindings"], row["final"]) for row in rows] == [
+            ([("a", [place]), ("b", [4, 5])], False) for place in (1, 2, 3)
+        ]
+
+
+@pytest.mark.parametrize("within", FOREVER)
+def test_blocks_are_as_long_as_numbers_are(within: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "TASK_EVENTS", 2)
+    rows, _ = answered(f"a ; b WITHIN {within}", AGAIN, "skip_till_any")
+    assert len(rows) == 6

@@ -6,8 +6,10 @@ the same rows. Operands stand in text order; negated ones are tested last and ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.query import KleenePattern
@@ -98,7 +100,7 @@ def forced_plan(pattern: KleenePattern, text: str) -> Plan:
     numbers = {pattern.operands[number].name: number for number in pattern.positive}
     plan, end = _tree(words, 0, numbers, text)
     if end != len(words):
-        raise _wrong(text, f"{words[end]!r} stands behind the tree; put everything into one pair of parentheses")
+        raise _wrong(text, f"{words[end].text!r} stands behind the tree; put everything into one pair of parentheses")
     found = operands_in(plan)
     for number in found:
         if found.count(number) > 1:
@@ -116,49 +118,44 @@ def plan_text(pattern: KleenePattern, plan: Plan) -> str:
     return f"({plan_text(pattern, plan.left)} {plan_text(pattern, plan.right)})"
 
 
-def _tree(words: list[str], at: int, numbers: dict[str, int], text: str) -> tuple[Plan, int]:
+def _tree(words: list[_Word], at: int, numbers: dict[str, int], text: str) -> tuple[Plan, int]:
     if at == len(words):
         raise _wrong(text, "it ends where an operand or '(' is expected")
     word = words[at]
-    if word == "(":
+    if word == _OPEN:
         left, at = _tree(words, at + 1, numbers, text)
-        if at < len(words) and words[at] == ")":
+        if at < len(words) and words[at] == _CLOSE:
             return left, at + 1
         right, at = _tree(words, at, numbers, text)
-        if at == len(words) or words[at] != ")":
-            found = "the end" if at == len(words) else repr(words[at])
+        if at == len(words) or words[at] != _CLOSE:
+            found = "the end" if at == len(words) else repr(words[at].text)
             raise _wrong(text, f"{found} where ')' is expected; a pair of parentheses joins two")
         return Join(left, right), at + 1
-    if word not in numbers:
-        raise _wrong(text, f"{word!r} is not an operand of the pattern; operands are {_names(numbers)}")
-    return numbers[word], at + 1
+    if word.sign or word.text not in numbers:
+        raise _wrong(text, f"{word.text!r} is not an operand of the pattern; operands are {_names(numbers)}")
+    return numbers[word.text], at + 1
 
 
-def _words(text: str) -> list[str]:
-    """Parentheses and names; what is in quotes or backticks is one name."""
-    words: list[str] = []
-    word = ""
-    closing = ""
-    for sign in text:
-        if closing:
-            if sign == closing:
-                words.append(word)
-                word, closing = "", ""
-            else:
-                word += sign
-        elif sign in "()" or sign in ";," or sign.isspace() or sign in "'`":
-            if word:
-                words.append(word)
-            word = ""
-            if sign in "()":
-                words.append(sign)
-            elif sign in "'`":
-                closing = sign
-        else:
-            word += sign
-    if closing:
-        raise _wrong(text, f"a {closing} is never closed")
-    return [*words, word] if word else words
+class _Word(NamedTuple):
+    """A parenthesis (`sign`) or a name."""
+
+    text: str
+    sign: bool
+
+
+_OPEN, _CLOSE = _Word("(", sign=True), _Word(")", sign=True)
+_WORD = re.compile(r"'((?:[^']|'')*)'|`((?:[^`]|``)*)`|([^\s;,()'`]+)|([()])|(['`])")
+
+
+def _words(text: str) -> list[_Word]:
+    """Parentheses and names; what is in quotes or backticks, which are doubled inside, is one name."""
+    words = []
+    for single, backtick, plain, parenthesis, opened in _WORD.findall(text):
+        if opened:
+            raise _wrong(text, f"a {opened} is never closed")
+        name = plain or single.replace("''", "'") or backtick.replace("``", "`")
+        words.append(_Word(parenthesis or name, bool(parenthesis)))
+    return words
 
 
 def _names(names: Iterable[str]) -> str:
