@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help check demo tour docs test test-processes test-all bench bench-large lint clean
+.PHONY: help check demo tour docs test test-processes test-tools test-all bench bench-large lint clean
 
 help:
 	@echo "make demo            install into .venv, take real flights through the jobs, ask fourteen questions"
 	@echo "make tour            the same in twelve deliveries, with maintenance and the seconds of warm questions"
 	@echo "make test            lint, types and the fast tests"
 	@echo "make test-processes  tests that start sessions and processes of their own, as users do"
+	@echo "make test-tools      slow tests with tools of others, which are installed: dbt, Airflow, MkDocs, Jupyter, Kafka, beeline"
 	@echo "make test-all        all tests, the slow ones too"
 	@echo "make docs            the site of the pages, in build/site"
 	@echo "make bench           measurements, each beside its baseline"
@@ -61,6 +62,13 @@ test: lint $(VENV)/.jars
 
 test-processes: $(VENV)/.jars
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'processes and not slow'
+
+# Each is among the slow ones; none skips, as what it needs is installed here or by the test.
+TOOLS := tests/sql/test_alerts_to_kafka.py tests/sql/test_dbt.py tests/sql/test_notebooks.py tests/sql/test_other_doors.py \
+	tests/sql/test_serve.py tests/unit/test_packaging.py tests/unit/test_schedules.py tests/unit/test_site.py
+
+test-tools: $(VENV)/.jars $(VENV)/.docs
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(TOOLS)
 
 test-all: lint $(VENV)/.jars $(VENV)/.docs
 	$(BIN)/python -m pytest

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from environments import installed
 from pyhive import hive
 from sql.served import Served, serving
 
@@ -50,20 +51,7 @@ def dbt() -> Path:
     """The command: that which PATTERNLAKE_DBT names, or one that is installed once, into build/dbt."""
     if named := os.environ.get("PATTERNLAKE_DBT"):
         return Path(named)
-    environment = ROOT / "build" / "dbt"
-    command, done = environment / "bin" / "dbt", environment / ".installed"
-    wanted = (PACKAGE / "requirements.txt").read_text()
-    if done.is_file() and done.read_text() == wanted:
-        return command
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(environment)], check=True)
-    pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    installed = subprocess.run(
-        [*pip, "--requirement", str(PACKAGE / "requirements.txt")], capture_output=True, text=True, check=False
-    )
-    if installed.returncode:
-        pytest.skip(f"dbt could not be installed, and PATTERNLAKE_DBT names none: {installed.stderr[-500:]}")
-    done.write_text(wanted)
-    return command
+    return installed("dbt", PACKAGE / "requirements.txt") / "dbt"
 
 
 @pytest.fixture(scope="module")
