@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from patternlake.udfs.language.predicate.expressions import Call, Expression
+from patternlake.udfs.language.predicate.expressions import Call, Expression, Field
 from patternlake.udfs.language.predicate.predicates import Predicate
 from patternlake.udfs.language.predicate.time_gaps import FLIPPED, bounds, gap
 from patternlake.udfs.language.query.names import quoted
@@ -85,8 +85,9 @@ def time_conditions(
     Raises
     ------
     PredicateError
-        It holds something else than comparisons of the time between two operands, joined by AND, OR and NOT; it has
-        more than `MOST_CHOICES` choices; an OR names three operands or more, one of them inside of ``|``.
+        It holds something else than comparisons of the time between two operands, joined by AND, OR and NOT; it asks
+        for an order of siblings; it has more than `MOST_CHOICES` choices; an OR names three operands or more, one of
+        them inside of ``|``.
     """
     reader = _Reader(predicate, names, siblings)
     found: list[TimeCondition] = []
@@ -156,9 +157,16 @@ class _Reader:
                 "a time condition bounds the time between two operands with < <= = <> >= or >, "
                 f"as in t({other}) - t({one}) < 5 MIN; AND, OR and NOT may join such comparisons"
             )
+        assert isinstance(root, Call)
         later, earlier = self.number_of[str(found.later)], self.number_of[str(found.earlier)]
         operator, amount = _NEGATED[found.operator] if negated else found.operator, found.microseconds
         absolute = (later, earlier) in self.siblings
+        if absolute and operator not in ("=", "<>") and all(isinstance(side, Field) for side in root.arguments):
+            one, other = quoted(self.names[earlier]), quoted(self.names[later])
+            raise Predicate(root, self.predicate.text).error(
+                f"operands of '&' come in either order, so a comparison of their times cannot say which; write "
+                f"{one} ; {other}, or bound the time between them, as in t({other}) - t({one}) > 0 SEC"
+            )
         # Without a sign, the difference is at least or at most what is written, whichever operand comes first.
         if absolute and amount < 0:
             later, earlier, operator, amount = earlier, later, FLIPPED[operator], -amount

@@ -107,6 +107,8 @@ def test_names_that_can_take_part_are_known() -> None:
         ("a ; a", "a stands 2 times", "a"),
         ("a ; b @(t(b) - t(c) < 5 SEC)", "c is not an operand of the pattern", "t(c)"),
         ("a ; b @(t(b) - t(a) < 5)", "give the number a unit", "t(b)"),
+        ("a & b @(t(a) < t(b))", "come in either order", "t(a)"),
+        ("a & b @(t(b) >= t(a))", "come in either order", "t(b)"),
         ("a ; b @(t(b) - t(a) < 5 SEC OR a.x < b.x)", "AND, OR and NOT may join such comparisons", "a.x"),
         ("a ; b @(a.x < b.x)", "bounds the time between two operands", "a.x"),
         (
