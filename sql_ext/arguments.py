@@ -44,7 +44,7 @@ def bound(
         name = lowered.get(given.lower())
         if name is None:
             near = difflib.get_close_matches(given.lower(), names, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = f"; did you mean {near[0]}?" if near else "."
             raise ArgumentError(f"{function} has no parameter {given}{hint} Its parameters: {', '.join(names)}")
         if name in values:
             raise ArgumentError(f"{function}: {name} is given twice")

@@ -120,6 +120,10 @@ def test_arguments_may_be_anything_that_is_the_same_in_each_row(lake: SketchLake
     [
         ("'worked'", "match_seq: pattern is missing; it takes stream, pattern, policy"),
         ("'worked', 'A ; B', polcy => 'strict'", "match_seq has no parameter polcy; did you mean policy?"),
+        (
+            "'worked', 'A ; B', zzz => 'strict'",
+            "match_seq has no parameter zzz. Its parameters: stream, pattern, policy",
+        ),
         ("'worked', 'A ; B', stream => 'x'", "match_seq: stream is given twice"),
         ("'worked', 'A ; B', level => 'x'", "match_seq: level => 'x' is no INT"),
         ("'worked', 'A ; B', from_time => 'noon'", "match_seq: from_time => 'noon' is no TIMESTAMP"),

@@ -141,6 +141,7 @@ REFUSED = [
     ("x -- y", "--", "comments are not allowed"),
     ("x /* y */", "/*", "comments are not allowed"),
     ("x = ?", "?", "unexpected '?' in a predicate"),
+    ("x = ٣", "٣", "unexpected '٣' in a predicate"),
     ("x::int = 1", ":", "unexpected ':' in a predicate"),
     ("x = 1; DROP TABLE y", ";", "unexpected ';' in a predicate"),
     ("x = 1 AS y", "AS", "AS is allowed only in CAST"),

@@ -19,7 +19,7 @@ from patternlake.udfs.language.predicate.expressions import (
     EqualAlong,
     Expression,
     Field,
-    Parameter,
+    parameter,
     to_sql,
 )
 from patternlake.udfs.language.predicate.references import Reference, quoted
@@ -50,7 +50,7 @@ class Scope:
     attributes
         The stream's attributes with their Spark types.
     parameters
-        Values of parameters, as texts.
+        Values of parameters, as texts; None: NULL.
     key
         The bare column that is the stream's key, a synonym of ``key``; None where the key is an expression.
     aggregates
@@ -59,7 +59,7 @@ class Scope:
 
     operands: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str | None] = field(default_factory=dict)
     key: str | None = None
     aggregates: bool = False
 
@@ -188,7 +188,7 @@ class _Binder:
         if operands and (found := _ORDINAL.match(name)) is not None and int(found[1]) <= len(operands):
             return self.of_ordinal(part, int(found[1]))
         if name in self.scope.parameters:
-            return Parameter(name=name, text=self.scope.parameters[name], span=part.span)
+            return parameter(name, self.scope.parameters[name], part.span)
         if is_column:
             raise self.error(
                 f"{name} of which operand? write {operands[0]}.{name}; operands are {', '.join(operands)}", part.span
