@@ -96,11 +96,12 @@ def test_windows_that_count_events_are_answered_alike_by_driver_and_tasks(lake: 
     assert list(map(in_order, in_tasks)) == list(map(in_order, in_process))
 
 
-def test_a_window_may_reach_back_before_all_moments(lake: SketchLake) -> None:
+def test_a_window_may_reach_back_before_all_moments(lake: SketchLake, monkeypatch: pytest.MonkeyPatch) -> None:
     named = {"kw_ages": {"query": "A ; B+ WITHIN 1000000 DAYS"}, "kw_ever": {"query": "A ; B WITHIN 15000000 WEEKS"}}
     stream = PatternStream(lake, "ages", named, **section())
+    monkeypatch.setattr(few, "FEW_EVENTS", -1)
     stream.take([E(0, "A"), E(1000, "B")])
-    stream.take([E(2000, "B")])
+    stream.take([E(2000, "B"), E(60_000, "C")])
     for rows, wanted in zip(same(lake, asked(stream)), ([([2, 3], False)], [([2], True), ([3], True)]), strict=True):
         assert [(row["bindings"]["B"], row["final"]) for row in rows] == wanted
 

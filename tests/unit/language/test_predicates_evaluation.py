@@ -240,10 +240,14 @@ def test_a_part_of_a_predicate_has_a_value() -> None:
         ("x IN (a, b)", {"a": "1", "b": "3"}, True),
         ("flag", {"flag": "true"}, True),
         ("COALESCE(missing, x) = 3", {"missing": "3"}, True),
+        ("x > ratio OR x <= ratio", {"ratio": None}, False),
+        ("ratio IS NULL AND COALESCE(ratio, x) = 3", {"ratio": None}, True),
+        ("s LIKE pattern OR flag", {"pattern": None, "flag": None}, False),
+        ("time - start < gap", {"start": "2013-01-01", "gap": None}, False),
     ],
 )
 def test_a_parameter_takes_the_type_that_its_place_asks_for(
-    text: str, parameters: dict[str, str], expected: bool
+    text: str, parameters: dict[str, str | None], expected: bool
 ) -> None:
     table = {"x": 3.0, "n": 2, "s": "007", "time": dt.datetime(2013, 1, 1, 0, 4)}
     types = {"x": "double", "n": "bigint", "s": "string", "time": "timestamp"}

@@ -154,6 +154,13 @@ def joined(operator: str, parts: Iterable[Expression], span: Span = NOWHERE) -> 
     return flat[0] if len(flat) == 1 else Call(operator=operator, arguments=tuple(flat), span=span)
 
 
+def parameter(name: str, text: str | None, span: Span = NOWHERE) -> Expression:
+    """A parameter with its value; NULL is a constant wherever it stands."""
+    if text is None:
+        return Literal(type="null", value=None, span=span)
+    return Parameter(name=name, text=text, span=span)
+
+
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _NEGATE, _ATOM = range(1, 9)
 _LEVELS = {"OR": _OR, "AND": _AND, "NOT": _NOT, "IS NULL": _COMPARE, "IN": _COMPARE, "LIKE": _COMPARE}
 _LEVELS |= dict.fromkeys(COMPARISONS, _COMPARE)

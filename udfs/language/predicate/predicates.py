@@ -21,9 +21,9 @@ from patternlake.udfs.language.predicate.expressions import (
     EqualAlong,
     Expression,
     Field,
-    Parameter,
     Variable,
     joined,
+    parameter,
     to_sql,
 )
 from patternlake.udfs.language.predicate.inference import typed_predicate
@@ -165,7 +165,7 @@ def bind(predicate: Predicate, scope: Scope) -> Predicate:
 def evaluate(
     predicate: Predicate,
     resolve: Callable[[Reference], Column],
-    parameters: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str | None] | None = None,
 ) -> Truth:
     """Truth of a predicate for many rows at once.
 
@@ -230,7 +230,7 @@ def _join(root: Expression) -> Join | None:
     return None
 
 
-def _given(predicate: Predicate, parameters: Mapping[str, str] | None) -> Predicate:
+def _given(predicate: Predicate, parameters: Mapping[str, str | None] | None) -> Predicate:
     if not parameters:
         return predicate
     values = dict(parameters)
@@ -238,7 +238,7 @@ def _given(predicate: Predicate, parameters: Mapping[str, str] | None) -> Predic
     def one(part: Field) -> Expression:
         reference = part.reference
         if reference.operand is None and reference.ordinal is None and reference.column in values:
-            return Parameter(name=reference.column, text=values[reference.column], span=part.span)
+            return parameter(reference.column, values[reference.column], part.span)
         return part
 
     return Predicate(mapped(predicate.root, one), predicate.text)

@@ -19,7 +19,7 @@ from patternlake.udfs.language.predicate.expressions import (
     EqualAlong,
     Expression,
     Field,
-    Parameter,
+    parameter,
     to_sql,
 )
 from patternlake.udfs.language.predicate.references import Reference, quoted
@@ -50,7 +50,7 @@ class Scope:
     attributes
         The stream's attributes with their Spark types.
     parameters
-        Values of parameters, as texts; None, which SQL may give, is refused where it is named.
+        Values of parameters, as texts; None: NULL.
     key
         The bare column that is the stream's key, a synonym of ``key``; None where the key is an expression.
     aggregates
@@ -188,10 +188,7 @@ class _Binder:
         if operands and (found := _ORDINAL.match(name)) is not None and int(found[1]) <= len(operands):
             return self.of_ordinal(part, int(found[1]))
         if name in self.scope.parameters:
-            text = self.scope.parameters[name]
-            if text is None:
-                raise self.error(f"the parameter {name} is NULL; give it a value", part.span)
-            return Parameter(name=name, text=text, span=part.span)
+            return parameter(name, self.scope.parameters[name], part.span)
         if is_column:
             raise self.error(
                 f"{name} of which operand? write {operands[0]}.{name}; operands are {', '.join(operands)}", part.span
