@@ -18,6 +18,7 @@ import psutil
 import pyspark
 import pytest
 from pyhive import hive
+from pyhive.exc import OperationalError
 from sql.served import Served, serving
 from sql.sketch_lake import DATABASE, SketchLake, Stream, letters, shared, value_text, worked
 from TCLIService.ttypes import TOperationState
@@ -48,6 +49,7 @@ for text in sys.argv[2:]:
 WAITING = """
 import sys
 from pyhive import hive
+from pyhive.exc import OperationalError
 host, port, user, password, database, text = sys.argv[1:]
 connection = hive.connect(host, int(port), username=user, password=password, auth="CUSTOM", database=database)
 cursor = connection.cursor()
@@ -180,6 +182,12 @@ def test_sessions_have_settings_and_temporary_views_of_their_own(served: Served)
         assert asked(other, "SELECT current_timezone()") == [("UTC",)]
 
 
+@pytest.mark.xfail(
+    pyspark.__version__ < "4.2",
+    raises=OperationalError,
+    strict=True,
+    reason="Spark 4.1 takes the functions for temporary ones, to which no view that lasts may refer",
+)
 def test_a_view_over_a_function_lasts_for_other_sessions(served: Served) -> None:
     with closing(connected(served)) as connection:
         asked(connection, f"CREATE OR REPLACE VIEW default.pairs AS {ROWS}")
