@@ -100,8 +100,8 @@ def found(
     chosen = _chosen(rows.withColumnRenamed(written, FOUND_IN), meaning)
     if kind == FORECAST:
         return _risen_forecasts(chosen, ForecastsReader(database).batches(read, after), known=after is not None)
-    # An open group is another one with the next step; what is told of it is told once it is closed.
-    return _closed(chosen) if kind == GROUP else _same_match(chosen)
+    # An open group is another one with the next step; what is told of it is told once it is final.
+    return _final(chosen) if kind == GROUP else _same_match(chosen)
 
 
 def alert_rows(rows: DataFrame, *, alert: str, meaning: Mapping[str, Any]) -> DataFrame:
@@ -166,9 +166,9 @@ def _same_match(rows: DataFrame) -> DataFrame:
     return rows.withColumn(SAME, same)
 
 
-def _closed(rows: DataFrame) -> DataFrame:
-    """Groups that stand for good, with what tells them apart."""
-    return rows.where("closed").withColumn(SAME, F.struct("part", "t_start", "t_first", "t_end"))
+def _final(rows: DataFrame) -> DataFrame:
+    """Groups that nothing can change any more, with what tells them apart."""
+    return rows.where("final").withColumn(SAME, F.struct("part", "t_start", "t_first", "t_end"))
 
 
 def _risen_forecasts(rows: DataFrame, batches: Sequence[int], *, known: bool) -> DataFrame:
