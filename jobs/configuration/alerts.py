@@ -78,10 +78,10 @@ class AlertConfiguration(Section):
     where: Annotated[Text, AfterValidator(sql_expression)] | None = None
     to: Annotated[str, _one_of(TABLE, WEBHOOK, KAFKA, COMMAND)] = TABLE
     url: Annotated[Text, AfterValidator(_url)] | None = None
+    at_once: int = Field(default=AT_ONCE, ge=1, le=32)
     topic: Text | None = None
     brokers: Text | None = None
     command: Annotated[list[Text], Field(min_length=1)] | None = None
-    at_once: int = Field(default=AT_ONCE, ge=1, le=32)
     timeout: Annotated[timedelta, BeforeValidator(_pause)] = timedelta(seconds=10)
     retries: int = Field(default=2, ge=0, le=20)
     back_off: Annotated[timedelta, BeforeValidator(_pause)] = timedelta(seconds=1)

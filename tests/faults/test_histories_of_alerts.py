@@ -13,12 +13,12 @@ from patternlake.delta_tables.database import Database
 from tests.faults.alert_histories import History, patience
 
 HISTORIES = 200
-FAST = 1
 TOGETHER = 20
 """So many histories share a database: to make one takes as long as some of them, and all that it holds is read again
 and again.
 """
-SEEDS = [pytest.param(seed, marks=[] if seed < FAST else [pytest.mark.slow]) for seed in range(HISTORIES)]
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def database_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return database_of
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(HISTORIES))
 def test_each_alert_is_told_once_and_delivered_whichever_runs_die(
     database_of: Callable[[int], Database], seed: int
 ) -> None:
