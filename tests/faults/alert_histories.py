@@ -168,9 +168,11 @@ class History:
         assert set(found) == set(told), name
         if job not in self._rebuilt:
             batches = [batch for batch, _ in prefixes[job]]
-            assert {thing: row["found_in"] for thing, row in zip(found, rows, strict=True)} == {
-                thing: batches[number] for thing, number in told.items()
-            }, name
+            first = {thing: batches[number] for thing, number in told.items()}
+            found_in = {thing: row["found_in"] for thing, row in zip(found, rows, strict=True)}
+            # The row of a group that is final is written once more when the next events of its key close it.
+            later = {thing for thing in told if alert.of == "group" and found_in[thing] > first[thing]}
+            assert found_in == first | {thing: found_in[thing] for thing in later}, name
 
     # What happens.
 

@@ -210,11 +210,13 @@ def repeated(names: str, count: int) -> list[list[Event]]:
     return [[Event(at + 1, at * 1_000_000, names[at % len(names)]) for at in range(count)]]
 
 
-@pytest.mark.parametrize("text", ["a[3]", "a[20]", "a[3] & a[2]", "a ; a[30] ; a"])
-def test_combinations_are_counted_exactly_and_only_those_asked_for_are_listed(text: str) -> None:
-    events = events_of(repeated("a", 1000), TYPES)
+@pytest.mark.parametrize(
+    ("text", "count"), [("a[3]", 1000), ("a[20]", 1000), ("a[3] & a[2]", 1000), ("a ; a[30] ; a", 400)]
+)
+def test_combinations_are_counted_exactly_and_only_those_asked_for_are_listed(text: str, count: int) -> None:
+    events = events_of(repeated("a", count), TYPES)
     made = compiled(text, TYPES)
-    exact = {"a[3]": comb(1000, 3), "a[20]": comb(1000, 20), "a ; a[30] ; a": comb(1000, 32)}
+    exact = {"a[3]": comb(count, 3), "a[20]": comb(count, 20), "a ; a[30] ; a": comb(count, 32)}
     if text in exact:
         assert count_matches(made, events) == exact[text]
     found = match_events(made, events, max_matches=10, truncate=True)
