@@ -49,7 +49,6 @@ for text in sys.argv[2:]:
 WAITING = """
 import sys
 from pyhive import hive
-from pyhive.exc import OperationalError
 host, port, user, password, database, text = sys.argv[1:]
 connection = hive.connect(host, int(port), username=user, password=password, auth="CUSTOM", database=database)
 cursor = connection.cursor()
