@@ -35,6 +35,8 @@ _SMALL_BYTES = 64 << 10
 _SMALL_ANSWERS = 32 << 20
 """Bytes of what conditions left of files up to `_SMALL_BYTES`: some thousand, apart from the files themselves, which
 many different conditions would drive out."""
+_WHOLE_BYTES = 16 << 10
+"""Files of up to so many are read as a whole."""
 _TOLD = ("path", "size_bytes", "num_records")
 
 
@@ -237,7 +239,9 @@ class _Reading:
                 value = pa.scalar(self._file[partition], self._schema.field(name).type)
                 self._columns[name] = pa.chunked_array([pa.repeat(value, count)])
             else:
-                stored = [other for other in dict.fromkeys(together) if f"partition.{other}" not in self._file]
+                # What is asked next of a file so small is read with it: to open it takes longer.
+                read_with_it = self._schema.names if self._file["size_bytes"] <= _WHOLE_BYTES else together
+                stored = [other for other in dict.fromkeys(read_with_it) if f"partition.{other}" not in self._file]
                 wanted = [other for other in stored if other not in self._columns]
                 path = self._file["path"]
                 self._columns |= self._reader.columns(self._table, path, wanted, self._schema)

@@ -2,6 +2,10 @@
 
 To open a table reads its log since the last checkpoint, which with each commit is more; to bring an open one up to date
 reads what is new, and where nothing is, the disk tells so at once: commits are numbered without gaps.
+
+What an open table holds is in as many pieces as it has followed commits, and each commit to it looks through all of
+them. So writers leave a checkpoint every few commits, and behind one a table is opened anew, in one piece. Measured: a
+commit of one row takes 4 ms behind a checkpoint, 8 after sixteen more, 25 after a hundred; a checkpoint and opening 18.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from deltalake import DeltaTable
 
 MOST_OPEN = 64
 """Tables that stay open, at most."""
+CHECKPOINT_INTERVAL = 16
+"""A checkpoint is at each version that this divides, where the commit was made without Spark."""
 Mark = tuple[int, int]
 """What tells a commit from another that was put into its place."""
 
@@ -24,6 +30,8 @@ Mark = tuple[int, int]
 @dataclass(frozen=True)
 class _Open:
     table: DeltaTable
+    since: int
+    """The version in which it was opened."""
     version: int
     mark: Mark | None
 
@@ -54,27 +62,31 @@ def is_last(log: str, version: int) -> bool:
 @contextmanager
 def opened(folder: str) -> Iterator[DeltaTable]:
     """A table on a local disk in its current version, for this block alone; it stays open unless the block fails."""
-    table = _taken(folder)
+    table, since = _taken(folder)
     yield table
     version = table.version()
+    if version // CHECKPOINT_INTERVAL > since // CHECKPOINT_INTERVAL:
+        return
     mark = mark_of(log_of(folder), version)
     with _lock:
-        _tables[folder] = _Open(table, version, mark)
+        _tables[folder] = _Open(table, since, version, mark)
         while len(_tables) > MOST_OPEN:
             _tables.popitem(last=False)
 
 
-def _taken(folder: str) -> DeltaTable:
+def _taken(folder: str) -> tuple[DeltaTable, int]:
+    """A table, and the version in which it was opened."""
     with _lock:
         found = _tables.pop(folder, None)
     log = log_of(folder)
     # Where a database was deleted, another table may stand at its place.
     if found is None or mark_of(log, found.version) != found.mark:
-        return DeltaTable(folder)
+        table = DeltaTable(folder)
+        return table, table.version()
     # The log may have forgotten the commit itself, but not what comes behind it.
     if found.mark is None or not is_last(log, found.version):
         found.table.update_incremental()
-    return found.table
+    return found.table, found.since
 
 
 def _commit(log: str, version: int) -> str:

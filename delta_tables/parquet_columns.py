@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 _DICTIONARY = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _LOOKED_AT = 8192
 """Rows of a file that tell whether its texts repeat."""
+_FEW_ROWS = 1000
 _NO_DICTIONARY = {"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"}
 """Encodings of texts that Arrow does not read as numbers of a dictionary."""
 
@@ -26,24 +28,27 @@ def columns_of_file(
         In the types of `schema`, and the bytes that they take in the file.
     """
     metadata = pq.read_metadata(source)
-    coded = [name for name in columns if schema.field(name).type == pa.string() and _is_coded(metadata, name)]
+    chunks = _chunks(metadata)
+    coded = [name for name in columns if schema.field(name).type == pa.string() and _is_coded(chunks.get(name, []))]
     file = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded or None, coerce_int96_timestamp_unit="us")
     there = [name for name in columns if name in file.schema_arrow.names]
-    read = file.read(columns=there)
+    # To hand so little to threads takes longer than to read it.
+    read = file.read(columns=there, use_threads=metadata.num_rows > _FEW_ROWS)
     found = {
         name: _typed(read.column(name), schema.field(name).type)
         if name in there
         else pa.chunked_array([pa.nulls(metadata.num_rows, schema.field(name).type)])
         for name in columns
     }
-    return found, _stored_bytes(metadata, there)
+    return found, _stored_bytes(chunks, there)
 
 
 def sizes_of_columns(source: pa.NativeFile) -> pa.Table:
     """The bytes that each column takes in a file: ``name``, ``bytes``."""
     metadata = pq.read_metadata(source)
-    names = sorted({column.name.split(".")[0] for column in _chunks(metadata)})
-    return pa.table({"name": names, "bytes": [_stored_bytes(metadata, [name]) for name in names]})
+    chunks = _chunks(metadata)
+    names = sorted({path.split(".")[0] for path in chunks})
+    return pa.table({"name": names, "bytes": [_stored_bytes(chunks, [name]) for name in names]})
 
 
 def write_file(rows: pa.Table, place: str, *, packed: bool) -> None:
@@ -85,31 +90,30 @@ def _hardly_repeating(rows: pa.Table) -> list[str]:
 
 
 @dataclass
-class _Column:
-    """A chunk of a column in a file's row group."""
+class _Chunk:
+    """What a column takes in a row group of a file, and how it is stored."""
 
-    name: str
     bytes: int
     encodings: tuple[str, ...]
 
 
-def _chunks(file: pq.FileMetaData) -> list[_Column]:
-    found = (
-        group.column(place)
-        for group in map(file.row_group, range(file.num_row_groups))
-        for place in range(group.num_columns)
-    )
-    return [_Column(chunk.path_in_schema, chunk.total_compressed_size, chunk.encodings) for chunk in found]
+def _chunks(file: pq.FileMetaData) -> dict[str, list[_Chunk]]:
+    """The chunks of each column by its path in the file."""
+    found: defaultdict[str, list[_Chunk]] = defaultdict(list)
+    for group in map(file.row_group, range(file.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            found[chunk.path_in_schema].append(_Chunk(chunk.total_compressed_size, chunk.encodings))
+    return found
 
 
-def _stored_bytes(file: pq.FileMetaData, columns: Sequence[str]) -> int:
+def _stored_bytes(chunks: Mapping[str, list[_Chunk]], columns: Sequence[str]) -> int:
     """The bytes that columns take in a file."""
-    return sum(chunk.bytes for chunk in _chunks(file) if chunk.name.split(".")[0] in columns)
+    return sum(chunk.bytes for path, each in chunks.items() if path.split(".")[0] in columns for chunk in each)
 
 
-def _is_coded(file: pq.FileMetaData, column: str) -> bool:
+def _is_coded(chunks: Sequence[_Chunk]) -> bool:
     """Whether a column of texts is stored by numbers of a dictionary, and can be read as such."""
-    encodings = [set(chunk.encodings) for chunk in _chunks(file) if chunk.name == column]
+    encodings = [set(chunk.encodings) for chunk in chunks]
     return bool(encodings) and all(given & _DICTIONARY and not given & _NO_DICTIONARY for given in encodings)
 
 

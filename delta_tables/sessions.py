@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from patternlake.udfs.errors import StateError
@@ -95,8 +96,7 @@ def own_session(spark: SparkSession, settings: Mapping[str, str] | None = None) 
     # PySpark keeps the last session that made a frame for all threads; it may be that of a job in another one.
     last = _caller(SparkSession._activeSession)
     # Some texts, such as DDL, are read under the settings of the thread's active session.
-    jvm: Any = own._jvm
-    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = _sessions_of(own._jvm)
     before = sessions.getActiveSession()
     setattr(own, _CALLER, _caller(spark))
     _set(own, {**SETTINGS, **(settings or {})})
@@ -137,11 +137,26 @@ def _caller(session: Any) -> Any:
     return getattr(session, _CALLER, session)
 
 
+@lru_cache(maxsize=4)
+def _sessions_of(jvm: Any) -> Any:
+    """The JVM's class of sessions: each name on the way to it is a call."""
+    return jvm.org.apache.spark.sql.classic.SparkSession
+
+
+_modifiable: set[str] = set()
+"""Settings that were found to be such as a session may have of its own; others may become that when a library is
+loaded."""
+
+
 def _set(own: SparkSession, settings: Mapping[str, str]) -> None:
-    # As one text: PySpark's way makes several calls of the JVM for each.
-    names: Any = own._jsparkSession.conf().getAll().keys().mkString("\n")
-    for key in names.split("\n"):
-        if key.startswith("spark.sql.") and not key.startswith(_CALLERS) and own.conf.isModifiable(key):
-            own.conf.unset(key)
+    # Straight to the JVM, and names as one text: PySpark's way makes several calls for each setting.
+    conf: Any = own._jsparkSession.conf()
+    for key in conf.getAll().keys().mkString("\n").split("\n"):
+        if not key.startswith("spark.sql.") or key.startswith(_CALLERS) or key in settings:
+            continue
+        if key not in _modifiable and conf.isModifiable(key):
+            _modifiable.add(key)
+        if key in _modifiable:
+            conf.unset(key)
     for key, value in settings.items():
-        own.conf.set(key, value)
+        conf.set(key, value)

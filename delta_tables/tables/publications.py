@@ -282,10 +282,10 @@ def _found(
     first = timestamps.from_micros(min(published, default=None))
     if chosen is None:
         return None, first, timestamps.from_micros(horizon)
-    # Rows of this table stay as they are, so a later version has this one, too.
-    exact = {"job": job, "object": object, "batch_id": chosen[0], "published_at": chosen[1]}
-    where = [Condition(column, "=", value) for column, value in exact.items()]
-    (row,) = _without_zone(reader.rows(TABLE.name, TABLE.column_names, where)).to_pylist()
+    # Rows of this table stay as they are, so a later version has this one, too. Hardly two have one moment.
+    at = reader.rows(TABLE.name, TABLE.column_names, [Condition("published_at", "=", chosen[1])])
+    mine = {"job": job, "object": object, "batch_id": chosen[0]}
+    (row,) = (row for row in _without_zone(at).to_pylist() if mine.items() <= row.items())
     return _publication(row, timestamps.from_micros(horizon)), first, timestamps.from_micros(horizon)
 
 

@@ -20,6 +20,8 @@ STORED = {
     "by their lengths": ColumnProperties(dictionary_enabled=False, encoding="DELTA_LENGTH_BYTE_ARRAY"),
 }
 NAMES = ["a", None, "b", "c", "b", None, "d"]
+WIDE = "".join(map(str, np.random.default_rng(1).integers(0, 10, 60_000)))
+"""A text that makes a file too large to be read as a whole for one of its columns."""
 
 
 def reader_of(
@@ -65,15 +67,23 @@ def test_texts_satisfy_conditions_however_they_are_stored(
 
 
 def test_columns_that_no_row_needs_are_not_read(tmp_path: Path) -> None:
-    reader = reader_of(tmp_path, STORED["as they are"])
+    reader = reader_of(tmp_path, STORED["as they are"], types=WIDE)
     assert found(reader, Condition("name", "=", "ab")) == []
     names_alone = reader.bytes_read
     assert found(reader, Condition("name", "=", "b")) == [(3, "b"), (5, "b")]
     assert 0 < names_alone < reader.bytes_read
 
 
-def test_conditions_that_statistics_settle_are_not_read(tmp_path: Path) -> None:
+def test_a_small_file_is_read_as_a_whole(tmp_path: Path) -> None:
     reader = reader_of(tmp_path, STORED["as they are"])
+    assert found(reader, Condition("name", "=", "ab")) == []
+    once = reader.bytes_read
+    assert reader.rows("streams", ["timezone", "base_batch"])["base_batch"].to_pylist() == [1] * len(NAMES)
+    assert reader.bytes_read == once > 0
+
+
+def test_conditions_that_statistics_settle_are_not_read(tmp_path: Path) -> None:
+    reader = reader_of(tmp_path, STORED["as they are"], types=WIDE)
     assert reader.rows("streams", ["name"], [Condition("batch_id", "<=", 7)]).num_rows == 7
     names_alone = reader.bytes_read
     assert reader.rows("streams", ["name"], [Condition("batch_id", "<=", 6)]).num_rows == 6
@@ -96,8 +106,7 @@ def test_what_was_read_of_a_file_is_not_read_again(tmp_path: Path) -> None:
 
 
 def test_the_size_of_columns_is_theirs_alone(tmp_path: Path) -> None:
-    wide = "".join(map(str, np.random.default_rng(1).integers(0, 10, 3000)))
-    reader = reader_of(tmp_path, STORED["as they are"], types=wide)
+    reader = reader_of(tmp_path, STORED["as they are"], types=WIDE)
     whole = reader.size("streams")
     narrow, most = (reader.size("streams", (), columns) for columns in (["name"], ["name", "timezone"]))
     assert 0 < narrow < whole / 10
