@@ -71,7 +71,7 @@ def batch_rows(
         One event begins more matches than can be held, or, where the pattern begins with ``[n]``, a partition has more;
         what matching itself raises.
     """
-    given = unruled(request, portion_of(request, rows))
+    given = unruled(request, portion_of(request, rows, shown=False))
     if request.policy != "skip_till_any":
         # A start has one match at most, so there are no more than events, which are held as it is.
         request = replace(request, max_matches=max(request.max_matches, len(given.codes)))
@@ -105,7 +105,7 @@ def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]
     ------
     Rows of `result.MATCHES`.
     """
-    given = unruled(request, portion_of(request, rows))
+    given = unruled(request, portion_of(request, rows, shown=False))
     yield from answered(
         request, portion, given, lambda matches, given, sure, values: match_rows(matches, given.parts, sure, values)
     )

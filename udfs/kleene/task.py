@@ -21,7 +21,7 @@ from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows, value_texts
 from patternlake.udfs.kleene.work import Work, work_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
-from patternlake.udfs.partitions import partitions
+from patternlake.udfs.partitions import partition_codes, partitions
 
 IntArray = NDArray[np.int64]
 
@@ -74,8 +74,10 @@ def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, 
     yield work_rows(work)
 
 
-def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
+def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array], *, shown: bool = True) -> Portion:
     """The events of a portion by partition and in order; parameters as of `match_partitions`.
+
+    Where nothing is shown of the partitions they are in no order of their own, which is found sooner.
 
     Raises
     ------
@@ -85,12 +87,17 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
     count = len(rows["position"])
     if request.width is None and not request.pattern.partition and count > WHOLE_EVENTS:
         raise too_many_events(count)
-    codes, shown = partitions(rows["part"], len(request.pattern.partition))
+    texts: Sequence[str | None]
     if not request.pattern.partition:
-        shown = [request.key]
+        codes, texts = np.zeros(count, np.int64), [request.key]
+    elif shown:
+        codes, texts = partitions(rows["part"], len(request.pattern.partition))
+    else:
+        codes = partition_codes(rows["part"])
+        texts = [None] * (int(codes.max(initial=-1)) + 1)
     order = np.lexsort((integers(rows["position"]), micros(rows["time"]), codes))
     taken = pa.array(order)
-    return Portion({name: column.take(taken) for name, column in rows.items()}, codes[order], shown)
+    return Portion({name: column.take(taken) for name, column in rows.items()}, codes[order], texts)
 
 
 def answered(
