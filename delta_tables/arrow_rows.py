@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -51,6 +51,16 @@ def frame_of(spark: SparkSession, rows: pa.Table, schema: str | None = None) -> 
     return spark.createDataFrame(rows, schema)
 
 
+def frame_of_tuples(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
+    """Hand a few rows to Spark as columns of these types (DDL).
+
+    Spark's own way from a list is a job of Python workers, with an environment of their own: the first one costs the
+    start of another daemon, which loads all kernels, to hand over a few numbers.
+    """
+    types = arrow_schema(cast("T.StructType", T.StructType.fromDDL(schema)))
+    return frame_of(spark, of_tuples(rows, types), schema)
+
+
 def arrow_rows(rows: DataFrame) -> pa.Table:
     """Collect rows; without a Spark job where they were given by the driver.
 
@@ -66,8 +76,8 @@ def arrow_rows(rows: DataFrame) -> pa.Table:
         pa.array([row[place] for row in found], pa.int64() if pa.types.is_timestamp(field.type) else field.type)
         for place, field in enumerate(schema)
     ]
-    cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(cast, schema=pa.schema([field.with_nullable(True) for field in schema]))
+    columns_cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(columns_cast, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.state_reader import StateReader
 from patternlake.delta_tables.worker_reader import Location
 from patternlake.sql_ext import reading_tasks, tasks
@@ -120,7 +121,7 @@ def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
         (portion, number, json.dumps(list(map(digits, numbers))))
         for number, (portion, numbers) in enumerate(sorted(drawn.items()))
     ]
-    wanted = lake.spark.createDataFrame(numbered, "portion INT, share INT, numbers STRING")
+    wanted = frame_of_tuples(lake.spark, numbered, "portion INT, share INT, numbers STRING")
     vertices_dealt = call.portions().join(F.broadcast(wanted), tasks.PORTION)
     given = vertices_dealt.select(*VERTEX, "numbers", F.col("share").alias(tasks.PORTION))
 
@@ -135,7 +136,7 @@ def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     """The trends, by Spark's tasks."""
     text, lake = call.reads["text"], call.lake
     rows = [(share.part, number, share.low, share.high) for number, share in enumerate(dealt)]
-    vertices_dealt = call.portions().join(F.broadcast(lake.spark.createDataFrame(rows, _SHARE)), tasks.PORTION)
+    vertices_dealt = call.portions().join(F.broadcast(frame_of_tuples(lake.spark, rows, _SHARE)), tasks.PORTION)
     given = vertices_dealt.select(*VERTEX, "low", "high", F.col("share").alias(tasks.PORTION))
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.state_reader import Condition, shown_at, written_in
@@ -181,9 +182,8 @@ def _risen_forecasts(rows: DataFrame, batches: Sequence[int], *, known: bool) ->
 
 def numbered(rows: DataFrame, batches: Sequence[int]) -> DataFrame:
     """Rows of some batches, with `ORDINAL`: which of them, from 0, brought the row in `FOUND_IN`."""
-    numbers = rows.sparkSession.createDataFrame(
-        [(batch, number) for number, batch in enumerate(batches)], f"{FOUND_IN} bigint, {ORDINAL} int"
-    )
+    pairs = [(batch, number) for number, batch in enumerate(batches)]
+    numbers = frame_of_tuples(rows.sparkSession, pairs, f"{FOUND_IN} bigint, {ORDINAL} int")
     return rows.join(F.broadcast(numbers), FOUND_IN)
 
 

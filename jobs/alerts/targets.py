@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.jobs.configuration.alerts import KAFKA, WEBHOOK, AlertConfiguration
 from patternlake.jobs.sources.errors import innermost
 from patternlake.udfs.errors import ConfigurationError
@@ -187,7 +188,8 @@ class Kafka:
         ConfigurationError
             The session has no sink for Kafka.
         """
-        rows = self._spark.createDataFrame([(each.alert_id, each.body) for each in letters], "key string, value string")
+        pairs = [(each.alert_id, each.body) for each in letters]
+        rows = frame_of_tuples(self._spark, pairs, "key string, value string")
         wait = str(int(self._timeout * 1000))
         sink = rows.write.format("kafka").option("kafka.bootstrap.servers", self._brokers).option("topic", self._topic)
         sink = sink.option("kafka.max.block.ms", wait).option("kafka.request.timeout.ms", wait)

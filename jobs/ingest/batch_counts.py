@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
 from patternlake.jobs.ingest import ordering
@@ -102,7 +103,7 @@ def quarantine(prepared: DataFrame, bad_files: Mapping[str, str], batch: Batch) 
     if bad_files:
         told = [("file", f"file: {reason}", file, None) for file, reason in bad_files.items()]
         schema = "reason string, detail string, origin string, row string"
-        rows = rows.union(prepared.sparkSession.createDataFrame(told, schema))
+        rows = rows.union(frame_of_tuples(prepared.sparkSession, told, schema))
     return rows.select(*_batch_columns(batch), *columns)
 
 

@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.bad_files import broken, without_columns
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
@@ -204,7 +205,7 @@ class Source:
     def again(self, files: Sequence[str], schema: T.StructType) -> DataFrame:
         """The same rows as those of a batch of these files, for `expanded`."""
         if self.kind == "xes":
-            return self._spark.createDataFrame([(file,) for file in files], f"{ORIGIN} string")
+            return frame_of_tuples(self._spark, [(file,) for file in files], f"{ORIGIN} string")
         if not files:
             return self.empty(schema).withColumn(ORIGIN, F.lit(""))
         reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(self._full(schema))
