@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from patternlake.delta_tables import documents, timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible_text
 from patternlake.jobs.configuration.alerts import TABLE
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
     from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.direct_reader import DirectReader
     from patternlake.jobs.configuration.file import Configuration
 
 logger = logging.getLogger(__name__)
@@ -196,11 +199,37 @@ def _open_batches(database: Database, published: Mapping[_Key, Row]) -> dict[_Ke
 
 def _sizes(database: Database) -> dict[tuple[str, int], int]:
     """Bytes of the files of each job and number of an object, in the tables that have a folder per object."""
-    parts = [
-        f"SELECT DISTINCT {literal(table.job)} AS job, {owner} AS owner, _metadata.file_path AS path, "
-        f"_metadata.file_size AS size FROM {database.log(table.name)}"
+    owners = {
+        table.name: (table.job, owner)
         for table in TABLES.values()
         if table.job and (owner := table.object_column or "stream_id") in table.partitions
+    }
+    if database.direct is not None:
+        try:
+            return sizes_by_logs(database.direct, owners)
+        except UnreadableError as error:
+            logger.info("sizes are asked of Spark: %s", error)
+    return sizes_by_spark(database, owners)
+
+
+def sizes_by_logs(reader: DirectReader, owners: Mapping[str, tuple[str, str]]) -> dict[tuple[str, int], int]:
+    """The sizes as the tables' logs tell them: no file is opened."""
+    found: Counter[tuple[str, int]] = Counter()
+    for table, (job, owner) in owners.items():
+        files = reader.files(table)
+        if files.num_rows:
+            objects, sizes = (files[name].to_pylist() for name in (f"partition.{owner}", "size_bytes"))
+            for object, size in zip(objects, sizes, strict=True):
+                found[job, object] += size
+    return dict(found)
+
+
+def sizes_by_spark(database: Database, owners: Mapping[str, tuple[str, str]]) -> dict[tuple[str, int], int]:
+    """The same where only Spark can read; it looks at every row for the file that it stands in."""
+    parts = [
+        f"SELECT DISTINCT {literal(job)} AS job, {owner} AS owner, _metadata.file_path AS path, "
+        f"_metadata.file_size AS size FROM {database.log(table)}"
+        for table, (job, owner) in owners.items()
     ]
     text = f"SELECT job, owner, sum(size) AS bytes FROM ({' UNION ALL '.join(parts)}) GROUP BY job, owner"
     return {(row.job, row.owner): row.bytes for row in database.spark.sql(text).collect()}

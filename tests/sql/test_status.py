@@ -17,7 +17,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.stream_names import candidates
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.status import ObjectStatus, status
+from patternlake.jobs.status import ObjectStatus, sizes_by_logs, sizes_by_spark, status
 
 NOON = datetime(2013, 1, 1, 12, tzinfo=timezone.utc)
 CONFIGURATION = Configuration.from_text(
@@ -227,6 +227,14 @@ def test_sizes_are_those_of_the_objects_files(
     published = [each for each in found.values() if each.job == job and each.batch_id is not None]
     assert all(each.bytes > 0 for each in published)
     assert sum(each.bytes for each in published) == total
+
+
+def test_where_only_spark_reads_sizes_are_the_same(lake: Database) -> None:
+    assert lake.direct is not None
+    owners = {"sketch_nodes": ("sketch", "stream_id"), "trend_vertices": ("trends", "trend_id")}
+    of_logs = sizes_by_logs(lake.direct, owners)
+    assert of_logs == sizes_by_spark(lake, owners)
+    assert {job for job, _ in of_logs} == {"sketch", "trends"}
 
 
 def test_a_horizon_is_shown_and_counts_no_batch_twice(lake: Database) -> None:
