@@ -106,9 +106,10 @@ def forecast_rows(batch: Batch, now: int | None) -> DataFrame | None:
 def _asked(batch: Batch, entries: Mapping[str, Mapping[str, Any]]) -> list[Asked]:
     """What the subscriptions forecast, by the moves that the batch has written."""
     moves: dict[str, list[dict[str, Any]]] = {name: [] for name in entries}
-    written = batch.written(MOVES).where(F.col("subscription").isin(sorted(entries)))
-    for row in written.select("subscription", *MOVE_NAMES).collect():
-        moves[row.subscription].append({name: row[column] for column, name in MOVE_NAMES.items()})
+    mine = [Condition("stream_id", "=", batch.stream_id), Condition("from_batch", "=", batch.batch_id)]
+    mine.append(among("subscription", sorted(entries)))
+    for row in batch.database.state.rows(MOVES, ("subscription", *MOVE_NAMES), mine).to_pylist():
+        moves[row["subscription"]].append({name: row[column] for column, name in MOVE_NAMES.items()})
     found = []
     for name, entry in sorted(entries.items()):
         text = text_of(name, entry, batch.configuration["stream"])
