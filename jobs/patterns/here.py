@@ -85,8 +85,8 @@ class FewEvents:
         reader = self.db.direct
         if reader is None or not fit_here(self.pattern.partition):
             return None
-        count, _, _ = reader.bounds("events", "position", self._events_read)
-        if not few.few_events(self.db, count):
+        # What the log tells costs nothing; names cost to be read.
+        if not any(few.few_events(self.db, self._count(where)) for where in (self._range_read, self._events_read)):
             return None
         columns = self.pattern.event_columns
         events = reader.rows("events", columns, self._events_read)
@@ -175,13 +175,23 @@ class FewEvents:
         return kept_as_rows(self.pattern)
 
     @property
-    def _events_read(self) -> list[Condition]:
-        """Which events are read: new ones, and those before them that are not kept as rows and may still matter."""
+    def _range_read(self) -> list[Condition]:
+        """Where the events are that are read: new ones, and those before them that are not kept as rows and may still
+        matter."""
         first = 1 if self.carried is None or not self._by_rows else self.batch.source_from + 1
         since = None if self.carried is None else self.carried.from_time
-        where = [*few.of_stream(self.stream, first, self.batch.source_to), *between("time", since, None)]
+        return [*few.of_stream(self.stream, first, self.batch.source_to), *between("time", since, None)]
+
+    @property
+    def _events_read(self) -> list[Condition]:
+        """Which of them are read."""
         names = self.request["names"]
-        return where if names is None or self.request["ranked"] else [*where, among("name", names)]
+        taken = [] if names is None or self.request["ranked"] else [among("name", names)]
+        return [*self._range_read, *taken]
+
+    def _count(self, where: list[Condition]) -> int:
+        assert self.db.direct is not None
+        return self.db.direct.bounds("events", "position", where)[0]
 
     def _mine(self, last: Publication) -> list[Condition]:
         return [Condition("stream_id", "=", last.stream_id), Condition("pattern_id", "=", last.object_id)]
