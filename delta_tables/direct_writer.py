@@ -21,10 +21,10 @@ from functools import partial
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
-from patternlake.delta_tables.open_tables import CHECKPOINT_INTERVAL, opened
+from patternlake.delta_tables.open_tables import opened
 
 logger = logging.getLogger(__name__)
 
@@ -112,17 +112,6 @@ def _is_made(transaction: Transaction, table: DeltaTable) -> bool:
     return last is not None and last >= transaction.version
 
 
-def _checkpoint(table: DeltaTable) -> None:
-    """Leave a checkpoint behind every few commits: who opens the table later reads no more than what comes after."""
-    if table.version() % CHECKPOINT_INTERVAL:
-        return
-    try:
-        table.create_checkpoint()
-    except (DeltaError, OSError) as error:
-        # The commit is made, and says all that the checkpoint would have.
-        logger.warning("no checkpoint of %s at version %d: %s", table.table_uri, table.version(), error)
-
-
 def retrying(
     folder: str, commit: Callable[[DeltaTable], object], done: Callable[[DeltaTable], bool] = lambda _: False
 ) -> bool:
@@ -154,7 +143,6 @@ def retrying(
                 return False
             try:
                 commit(table)
-                _checkpoint(table)
                 return True
             except CommitFailedError as conflict:
                 if attempt == ATTEMPTS:

@@ -4,8 +4,8 @@ To open a table reads its log since the last checkpoint, which with each commit 
 reads what is new, and where nothing is, the disk tells so at once: commits are numbered without gaps.
 
 What an open table holds is in as many pieces as it has followed commits, and each commit to it looks through all of
-them. So writers leave a checkpoint every few commits, and behind one a table is opened anew, in one piece. Measured: a
-commit of one row takes 4 ms behind a checkpoint, 8 after sixteen more, 25 after a hundred; a checkpoint and opening 18.
+them. So a table is opened anew, in one piece, once there is a new checkpoint. Measured: a commit of one row takes 4 ms
+behind a checkpoint, 8 after sixteen more, 25 after a hundred; a checkpoint and opening 18.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from deltalake import DeltaTable
 
 MOST_OPEN = 64
 """Tables that stay open, at most."""
-CHECKPOINT_INTERVAL = 16
-"""A checkpoint is at each version that this divides, where the commit was made without Spark."""
 Mark = tuple[int, int]
-"""What tells a commit from another that was put into its place."""
+"""What tells a file from another that was put into its place."""
+_LAST_CHECKPOINT = "_last_checkpoint"
 
 
 @dataclass(frozen=True)
 class _Open:
     table: DeltaTable
-    since: int
-    """The version in which it was opened."""
+    checkpoint: Mark | None
+    """The mark of what told the last checkpoint when it was opened."""
     version: int
     mark: Mark | None
 
@@ -47,11 +46,7 @@ def log_of(folder: str) -> str:
 
 def mark_of(log: str, version: int) -> Mark | None:
     """The mark of a commit; None where it is not there."""
-    try:
-        found = os.stat(_commit(log, version))
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns
+    return _mark(_commit(log, version))
 
 
 def is_last(log: str, version: int) -> bool:
@@ -62,31 +57,39 @@ def is_last(log: str, version: int) -> bool:
 @contextmanager
 def opened(folder: str) -> Iterator[DeltaTable]:
     """A table on a local disk in its current version, for this block alone; it stays open unless the block fails."""
-    table, since = _taken(folder)
+    log = log_of(folder)
+    table, checkpoint = _taken(folder, log)
     yield table
-    version = table.version()
-    if version // CHECKPOINT_INTERVAL > since // CHECKPOINT_INTERVAL:
+    if _mark(log + _LAST_CHECKPOINT) != checkpoint:
         return
-    mark = mark_of(log_of(folder), version)
+    version = table.version()
+    mark = mark_of(log, version)
     with _lock:
-        _tables[folder] = _Open(table, since, version, mark)
+        _tables[folder] = _Open(table, checkpoint, version, mark)
         while len(_tables) > MOST_OPEN:
             _tables.popitem(last=False)
 
 
-def _taken(folder: str) -> tuple[DeltaTable, int]:
-    """A table, and the version in which it was opened."""
+def _taken(folder: str, log: str) -> tuple[DeltaTable, Mark | None]:
+    """A table, and the mark of what told its last checkpoint when it was opened."""
     with _lock:
         found = _tables.pop(folder, None)
-    log = log_of(folder)
     # Where a database was deleted, another table may stand at its place.
     if found is None or mark_of(log, found.version) != found.mark:
-        table = DeltaTable(folder)
-        return table, table.version()
+        checkpoint = _mark(log + _LAST_CHECKPOINT)
+        return DeltaTable(folder), checkpoint
     # The log may have forgotten the commit itself, but not what comes behind it.
     if found.mark is None or not is_last(log, found.version):
         found.table.update_incremental()
-    return found.table, found.since
+    return found.table, found.checkpoint
+
+
+def _mark(file: str) -> Mark | None:
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _commit(log: str, version: int) -> str:

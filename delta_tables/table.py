@@ -11,7 +11,8 @@ CHECKPOINT_INTERVAL = 50
 """Commits from one checkpoint of a table to the next. Commits here are small and many: a checkpoint costs as much as
 three of them, and reading back 50 commits costs less than one."""
 
-_PROPERTIES = {"delta.checkpointInterval": str(CHECKPOINT_INTERVAL)}
+DIRECT_CHECKPOINT_INTERVAL = 16
+"""The same of a table to which all commits are made without Spark, see `open_tables`."""
 
 LogName = Callable[[str], str]
 """Maps a table's plain name to the quoted name of its Delta table."""
@@ -121,6 +122,7 @@ class Table:
         if location is not None:
             parts.append(f"LOCATION {literal(location)}")
         parts.append(f"COMMENT {literal(self.comment)}")
-        settings = {**_PROPERTIES, **self.properties, **properties}
+        interval = DIRECT_CHECKPOINT_INTERVAL if self.direct else CHECKPOINT_INTERVAL
+        settings = {"delta.checkpointInterval": str(interval), **self.properties, **properties}
         parts.append(f"TBLPROPERTIES ({', '.join(f'{literal(k)} = {literal(v)}' for k, v in settings.items())})")
         return "\n".join(parts)

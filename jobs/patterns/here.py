@@ -176,8 +176,7 @@ class FewEvents:
 
     @property
     def _range_read(self) -> list[Condition]:
-        """Where the events are that are read: new ones, and those before them that are not kept as rows and may still
-        matter."""
+        """Where the events are that are read: new ones, and those that may still matter and are not kept as rows."""
         first = 1 if self.carried is None or not self._by_rows else self.batch.source_from + 1
         since = None if self.carried is None else self.carried.from_time
         return [*few.of_stream(self.stream, first, self.batch.source_to), *between("time", since, None)]
