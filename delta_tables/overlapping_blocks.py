@@ -36,9 +36,15 @@ def blocks(events: DataFrame, request: Mapping[str, Any], portion: str) -> DataF
     if width is None:
         return events.withColumn(portion, F.lit(0))
     place = RANK if request["counted"] else "unix_micros(time)"
-    first, last = (f"floor(({place} {sign} {within}) / {width})" for sign in "-+")
-    reached = F.expr(f"sequence(greatest({low}L, least({high}L, {first})), least({high}L, greatest({low}L, {last})))")
-    return events.withColumn(portion, (F.explode(reached) - F.lit(low)).cast("int"))
+    first, last = (_block(f"({place} {sign} {within}L)", width) for sign in "-+")
+    # Spark takes `explode` for itself only, so blocks are numbered from 0 before it.
+    begin, end = (f"CAST(greatest(0L, least({high - low}L, {block} - {low}L)) AS INT)" for block in (first, last))
+    return events.withColumn(portion, F.explode(F.expr(f"sequence({begin}, {end})")))
+
+
+def _block(place: str, width: int) -> str:
+    """The number of a place's block, as SQL; `/` would divide microseconds as DOUBLE, which is exact until 2255."""
+    return f"(({place} - pmod({place}, {width}L)) DIV {width}L)"
 
 
 def _ranked(events: DataFrame, bucket: int) -> DataFrame:

@@ -17,6 +17,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake, Stream, by_tasks, call, let
 
 from patternlake.sql_ext.lake import REPLAN_FACTOR
 from patternlake.udfs.errors import PatternError
+from patternlake.udfs.kleene import request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -349,6 +350,28 @@ def test_a_plan_that_is_tried_says_what_it_gave(lake: SketchLake) -> None:
     assert all((row["actual_seconds"] is None) == (row["actual_rows"] is None) for row in (*here, *elsewhere))
     plain = lake.rows(f"SELECT * FROM {call('explain_pattern', stream.name, text)}")
     assert {(row["actual_rows"], row["actual_seconds"]) for row in plain} == {(None, None)}
+
+
+def test_events_without_partitions_are_dealt_out_in_blocks_that_overlap_by_the_window(
+    lake: SketchLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(11)
+    events = [E(n * 700, rng.choice("ABCX"), "k", {"x": n % 5}) for n in range(90)]
+    stream = published(lake, "in blocks", events, key="who", attributes={"x": "double"})
+    texts = (
+        "A ; B+ ; C WHERE A.x < C.x WITHIN 6 SEC",
+        "A ; !X ; B WITHIN 5 EVENTS",
+        "A & B WITHIN 4 EVENTS",
+        "A ; B ; C WITHIN 3 SEC",
+    )
+    calls = [pattern(stream, text) for text in texts]
+    calls += [pattern(stream, texts[0], policy="skip_till_next"), pattern(stream, texts[3], key="k")]
+    here = lake.ask(calls)
+    assert all(here)
+    monkeypatch.setattr(request, "TASK_EVENTS", 10)
+    with by_tasks(lake.spark):
+        elsewhere = lake.ask(calls)
+    assert [sorted(map(str, rows)) for rows in elsewhere] == [sorted(map(str, rows)) for rows in here]
 
 
 @pytest.mark.parametrize("factor", ["1", "much", "inf"])

@@ -15,6 +15,7 @@ from patternlake.delta_tables.opening import open_database
 from patternlake.jobs import few
 from patternlake.jobs.status import status
 from patternlake.udfs.errors import ConfigurationError, StateError
+from patternlake.udfs.kleene import request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +109,9 @@ def test_a_window_may_reach_back_before_all_moments(lake: SketchLake, monkeypatc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_all_kinds_of_kept_patterns_are_answered_as_their_texts(lake: SketchLake, seed: int) -> None:
+def test_all_kinds_of_kept_patterns_are_answered_as_their_texts(
+    lake: SketchLake, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(seed)
     named = {f"{name}_{seed}": one for name, one in EVERY.items()}
     stream = PatternStream(lake, f"kept all {seed}", named, **section())
@@ -116,6 +119,7 @@ def test_all_kinds_of_kept_patterns_are_answered_as_their_texts(lake: SketchLake
     _runs(lake, stream, random_events(rng, 150), cuts)
     asked_then = asked(stream, as_of=stream.moments[0])
     in_process = same(lake, [*asked(stream), *asked_then])
+    monkeypatch.setattr(request, "TASK_EVENTS", 30)
     with by_tasks(lake.spark):
         in_tasks = same(lake, [*asked(stream), *asked_then])
     assert list(map(in_order, in_tasks)) == list(map(in_order, in_process))
@@ -132,6 +136,7 @@ def test_tasks_of_spark_write_and_carry_on_what_the_driver_does(
     found = []
     for way, most in (("here", few.FEW_EVENTS), ("tasks", -1)):
         monkeypatch.setattr(few, "FEW_EVENTS", most)
+        monkeypatch.setattr(request, "TASK_EVENTS", 30)
         named = {f"{name}_{way}_{seed}": one for name, one in EVERY.items()}
         stream = PatternStream(lake, f"kept {way} {seed}", named, **section())
         for begin, end in pairwise(cuts):
