@@ -13,6 +13,7 @@ _DICTIONARY = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _LOOKED_AT = 8192
 """Rows of a file that tell whether its texts repeat."""
 _FEW_ROWS = 1000
+"""Rows of a file that one thread reads."""
 _NO_DICTIONARY = {"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"}
 """Encodings of texts that Arrow does not read as numbers of a dictionary."""
 
