@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _ECHOES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # Set by spark-submit, and by Databricks: a session with its own settings is there or can be had.
 _PLATFORM = ("PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")
+_SETTINGS = {
+    # With each call on a column PySpark looks for the line that made it, to name it in errors; here that is a line of
+    # PatternLake's. Measured: a call takes 1.5 ms with it, 0.6 without.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 MASTER = "PATTERNLAKE_MASTER"
 """The environment variable that names Spark's master."""
 
@@ -67,9 +72,10 @@ def spark_for(
     master = os.environ.get(MASTER, "local[*]")
     with spark_output(verbose):
         if configuration is None:
-            spark = patternlake.session(None, master, database=None)
+            spark = patternlake.session(None, master, database=None, settings=_SETTINGS)
         else:
-            spark = patternlake.session(configuration.location, master, database=configuration.database, create=create)
+            place, name = configuration.location, configuration.database
+            spark = patternlake.session(place, master, database=name, create=create, settings=_SETTINGS)
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
     try:
         yield spark
