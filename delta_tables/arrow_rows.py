@@ -45,7 +45,10 @@ class FewRows:
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: str | None = None) -> DataFrame:
     """Hand rows to Spark, as columns of these types (DDL), or of their own."""
-    if not rows.num_rows:
+    if rows.num_rows:
+        # What comes behind an empty piece is lost where rows become part of the plan (PySpark 4.2).
+        rows = pa.Table.from_batches([piece for piece in rows.to_batches() if piece.num_rows], rows.schema)
+    else:
         # Spark takes no column without a piece.
         rows = pa.Table.from_arrays([pa.array([], type_) for type_ in rows.schema.types], rows.schema.names)
     return spark.createDataFrame(rows, schema)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.arrow_rows import frame_of
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.jobs import few
@@ -61,14 +62,14 @@ class Judge:
         """The published events whose ids matter; see `repeats.unsettled_ids`."""
         where = [] if mark is None else [Condition("time", ">=", timestamps.to_micros(mark))]
         found = self._few_published(before, ("time", "event_id"), where)
-        return self._events(before, session) if found is None else session.createDataFrame(found)
+        return self._events(before, session) if found is None else frame_of(session, found)
 
     def _stepped(self, before: Publication, session: SparkSession) -> DataFrame:
         """The published events whose steps matter; see `steps.last_steps`."""
         found = self._few_published(before, ("key", "step", "probability"))
         if found is None:
             return self._events(before, session)
-        return session.createDataFrame(steps.of_last_steps(found))
+        return frame_of(session, steps.of_last_steps(found))
 
     def _few_published(
         self, before: Publication, columns: Sequence[str], where: Sequence[Condition] = ()

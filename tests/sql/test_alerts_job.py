@@ -59,6 +59,16 @@ def test_a_match_is_told_once_and_what_is_built_anew_is_not_told_again(lake: Ske
     assert [row["alert_id"] for row in stream.told("al_ab told")] == [row["alert_id"] for row in told]
 
 
+def test_batches_without_a_match_of_the_subscription_hide_none_of_others(lake: SketchLake) -> None:
+    """The second batch has matches of subscriptions whose names lie around that of the one which is told."""
+    queries = {"al_gap_1": "a ; b", "al_gap_2": "m ; n", "al_gap_3": "y ; z"}
+    stream = AlertStream(lake, "al_gap", queries, {"al_gap told": {"of": "subscription", "name": "al_gap_2"}})
+    for number, names in enumerate(["mn", "abyz", "mn", "abyz"]):
+        stream.take(letters(names, begin=10 * number))
+    assert stream.tell()[0].rows_out == 2
+    assert sorted(row["bindings"]["n"] for row in stream.told("al_gap told")) == [[2], [8]]
+
+
 def test_two_alerts_of_one_subscription_tell_what_their_predicates_choose_under_ids_of_their_own(
     lake: SketchLake,
 ) -> None:
