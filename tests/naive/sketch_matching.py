@@ -105,9 +105,15 @@ class Matcher:
         self.rows = rows
         self.exclusive = exclusive
         self.strict = strict
+        self._holders: dict[Slot, list[tuple[int, int]]] = {}
 
     def holders(self, slot: Slot) -> list[tuple[int, int]]:
         """Rows that hold a name of a slot, once for each name; without conditions the first name stands for all."""
+        if slot not in self._holders:
+            self._holders[slot] = self._found(slot)
+        return self._holders[slot]
+
+    def _found(self, slot: Slot) -> list[tuple[int, int]]:
         found = [(i, k) for i, row in enumerate(self.rows) for k, name in enumerate(slot) if name in row.names]
         if self.pattern.conditions:
             return found
@@ -121,19 +127,21 @@ class Matcher:
         return all(b == a + 1 and self.rows[a].hi + 1 == self.rows[b].lo for a, b in pairs)
 
     def places(self, number: int, low: int) -> Iterator[Chosen]:
-        """Every way to place a term at rows >= low."""
+        """Every way to place a term at rows >= low, block behind block; what can be no run is not gone on with."""
         term = self.pattern.terms[number]
-        slots = [slot for block in term for slot in block]
-        for chosen in product(*([(i, k) for i, k in self.holders(slot) if i >= low] for slot in slots)):
-            at, before, good = 0, low - 1, True
-            rows = [i for i, _ in chosen]
-            for block in term:
-                part = rows[at : at + len(block)]
-                at += len(block)
-                good &= min(part) > before and (not self.exclusive or len(set(part)) == len(part))
-                before = max(part)
-            if good and (not (self.strict or len(term) > 1) or self.adjacent(rows)):
-                yield chosen
+        run = self.strict or len(term) > 1
+
+        def ways(taken: Chosen, blocks: Sequence[Block]) -> Iterator[Chosen]:
+            if not blocks:
+                yield taken
+                return
+            before = max((i for i, _ in taken), default=low - 1)
+            for part in product(*([(i, k) for i, k in self.holders(slot) if i > before] for slot in blocks[0])):
+                apart = not self.exclusive or len({i for i, _ in part}) == len(part)
+                if apart and (not run or self.adjacent([i for i, _ in (*taken, *part)])):
+                    yield from ways((*taken, *part), blocks[1:])
+
+        yield from ways((), term)
 
     def applies(self, condition: Condition, bound: Chosen) -> bool:
         return all(bound[slot][1] == k for slot, k in condition.taken)
