@@ -23,9 +23,10 @@ import pyarrow.parquet as pq
 
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.file_choice import certain, chosen, truth
+from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.table_logs import TableLogs
+from patternlake.delta_tables.table_logs import TableLogs, TableVersion
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class DirectReader:
         self._options = dict(storage_options or {})
         self._logs = TableLogs(self._location, self._options)
         self._small = TableCache(_SMALL_ANSWERS)
+        self._answers = KnownAnswers()
         self._counting = threading.Lock()
         self._bytes_read = 0
 
@@ -118,7 +120,15 @@ class DirectReader:
     def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
         """Return columns of the rows that satisfy all conditions."""
         log = self._logs.current(table)
-        files = chosen(log.files, where)
+        question = (table, tuple(columns), tuple(where))
+        return self._answers.get(
+            question, log, lambda files: self._left(table, log, chosen(files, where), columns, where)
+        )
+
+    def _left(
+        self, table: str, log: TableVersion, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
+    ) -> pa.Table:
+        """What conditions leave of files that they have chosen."""
         schema = pa.schema([log.schema.field(name) for name in columns])
         open_to = [(condition, ~certain(files, condition)) for condition in where]
         told = [name for name in files.column_names if name in _TOLD or name.startswith("partition.")]

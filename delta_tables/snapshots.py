@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.delta_tables.state_reader import Condition, StateReader, written_in
+from patternlake.delta_tables.state_reader import Condition, StateReader, between, written_in
 
 _COLUMNS = (
     "job", "object", "object_id", "stream_id", "batch_id", "base_batch", "published_at", "source_to", "watermark",
@@ -120,8 +120,10 @@ class Snapshot:
             told last; None where nothing was told.
         """
         columns = ("batch_id", "name", "events", "first_time", "last_time", "attributes")
-        where = [Condition("stream_id", "=", stream_id), *written_in(base, batch)]
+        # Of later batches only their own rows are read, as long as the question stays the same.
+        where = [Condition("stream_id", "=", stream_id), *between("batch_id", base, None)]
         rows = self.reader.rows("event_statistics", columns, where)
+        rows = rows.filter(pc.less_equal(rows["batch_id"], batch))
         told = rows.filter(pc.is_valid(rows["attributes"]))
         latest: dict[str, tuple[int, Any]] = {}
         for number, name, attributes in zip(

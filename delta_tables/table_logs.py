@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cached_property
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -55,6 +56,16 @@ class TableVersion:
     properties: Mapping[str, str]
     writer_version: int
     created: datetime
+
+    @cached_property
+    def order(self) -> list[str]:
+        """The paths of the files."""
+        return self.files["path"].to_pylist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The same, to be looked up."""
+        return frozenset(self.order)
 
 
 class TableLogs:

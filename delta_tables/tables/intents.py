@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
@@ -88,8 +89,11 @@ class IntentsReader:
         direct = self._database.direct
         if direct is None:
             return self._collect(_beyond(job, object, batch_id))
-        where = [Condition("job", "=", job), Condition("object", "=", object), *between("batch_id", batch_id + 1, None)]
-        rows = direct.rows(TABLE.name, TABLE.column_names, where)
+        where = [Condition("job", "=", job), Condition("object", "=", object)]
+        batches = direct.rows(TABLE.name, ("batch_id",), where)["batch_id"]
+        if (pc.max(batches).as_py() or 0) <= batch_id:
+            return []
+        rows = direct.rows(TABLE.name, TABLE.column_names, [*where, *between("batch_id", batch_id + 1, None)])
         begun = rows["begun_at"].cast(pa.int64())
         rows = rows.set_column(rows.column_names.index("begun_at"), "begun_at", begun)
         return sorted(map(_intent, rows.to_pylist()), key=lambda intent: intent.batch_id)

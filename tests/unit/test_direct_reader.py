@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 
-from patternlake.delta_tables import direct_reader
+from patternlake.delta_tables import direct_reader, known_answers
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.file_choice import truth
+from patternlake.delta_tables.file_choice import chosen, truth
+from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table_logs import UnreadableError
 
@@ -95,6 +96,39 @@ def test_of_small_files_only_those_are_looked_through_that_the_same_question_has
     judged.clear()
     assert batches(reader, other) == sorted([*range(5)] * 2)
     assert judged == [other] * 5
+
+
+def test_of_a_later_version_only_the_files_that_have_come_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[int] = []
+    monkeypatch.setattr(
+        direct_reader, "chosen", lambda files, where: looked_at.append(files.num_rows) or chosen(files, where)
+    )
+    reader, folder = DirectReader(str(tmp_path), TableCache()), str(tmp_path / "streams_log")
+    wanted = Condition("name", "=", "b")
+    for batch in range(40):
+        rows = {"batch_id": pa.array([batch] * 2, pa.int64()), "name": pa.array(["a", "b"], pa.string())}
+        write_deltalake(folder, pa.table(rows), mode="append")
+        assert batches(reader, wanted) == batches(reader, wanted) == list(range(batch + 1))
+    assert looked_at == [1] * 40
+    looked_at.clear()
+    DeltaTable(folder).delete("batch_id < 38")
+    assert batches(reader, wanted) == [38, 39]
+    assert looked_at == [2]
+
+
+def test_answers_that_take_too_much_are_not_kept(reader: DirectReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bytes_, kept in ((1 << 20, 2), (2500, 1), (1000, 0)):
+        known = KnownAnswers()
+        monkeypatch.setattr(known_answers, "_BYTES", bytes_)
+        monkeypatch.setattr(known_answers, "_LARGEST", bytes_)
+        read: list[str] = []
+        version = reader._logs.current("streams")
+        for question in ("one", "other", "other", "one"):
+            found = known.get(question, version, lambda files: read.append(question) or files.select(["path"]))  # noqa: B023
+            assert found.num_rows == 2
+        assert len(read) == 4 - kept
 
 
 @pytest.mark.parametrize(
