@@ -26,7 +26,7 @@ from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.intents import Intent
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.visibility import of_object
+from patternlake.delta_tables.visibility import first_batch, of_object
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 from patternlake.udfs.partitions import same_partitions
 
@@ -189,7 +189,7 @@ class BatchRows:
                 wanted = wanted | (F.expr(each) if isinstance(each, str) else each)
             else:
                 wanted = wanted | all_of(each, TABLES[table].moments)
-        older = F.col("to_batch").isNull() & (F.col("from_batch") < self.batch_id)
+        older = F.col("to_batch").isNull() & F.col("from_batch").between(self._first(table), self.batch_id - 1)
         mine = of_object(TABLES[table], self.stream_id, self.object_id)
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
         listed = [each for each in any_of if not isinstance(each, Column | str)]
@@ -229,7 +229,7 @@ class BatchRows:
         mine = f"t.stream_id = {self.stream_id}"
         if TABLES[table].object_column:
             mine += f" AND t.{TABLES[table].object_column} = {self.object_id}"
-        older = f"t.to_batch IS NULL AND t.from_batch < {self.batch_id}"
+        older = f"t.to_batch IS NULL AND t.from_batch BETWEEN {self._first(table)} AND {self.batch_id - 1}"
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
         further = F.expr(where) if isinstance(where, str) else all_of(where, TABLES[table].moments, "t")
         directly = None
@@ -267,6 +267,10 @@ class BatchRows:
     def written(self, table: str) -> DataFrame:
         """Return the rows that this batch has written to a table so far, published or not."""
         return self.database.table(table).where(self._own(table))
+
+    def _first(self, table: str) -> int:
+        """The first batch whose rows count."""
+        return first_batch(TABLES[table], self.source, self.base_batch)
 
     def _own(self, table: str) -> Column:
         written = F.col("from_batch" if TABLES[table].changing else "batch_id")

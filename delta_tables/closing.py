@@ -9,9 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from patternlake.delta_tables import direct_rewriting
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.table import Table
 from patternlake.delta_tables.tables.intents import Intent
+from patternlake.delta_tables.visibility import first_batch
 
 FEW_BYTES = 64 << 20
 """Files of up to so many bytes are read and written anew in the driver's process; of more, Spark's tasks do it."""
@@ -41,7 +42,7 @@ def closing(
     """
     mine = [
         Condition("stream_id", "=", intent.stream_id),
-        Condition("from_batch", "<=", intent.batch_id - 1),
+        *between("from_batch", first_batch(table, intent.source, intent.base_batch), intent.batch_id - 1),
         Condition("to_batch", "null or >", intent.batch_id - 1),
     ]
     if table.object_column:

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -115,6 +115,13 @@ def _observed_selectivities(database: Database) -> None:
     """
 
 
+def _kept_anew(database: Database) -> None:
+    """Version 10: a batch of a kept pattern may write anew all that it keeps; tables stay as they are.
+
+    A PatternLake that does not know it would count what was kept before as well.
+    """
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -124,6 +131,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     7: _alerts,
     8: _kept_patterns,
     9: _observed_selectivities,
+    10: _kept_anew,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

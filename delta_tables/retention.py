@@ -15,6 +15,7 @@ from patternlake.delta_tables.closing import FEW_BYTES
 from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
+from patternlake.delta_tables.visibility import first_batch
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _forget(database: Database, table: Table, needed: Publication) -> None:
 
 def _oldest(table: Table, needed: Publication) -> int:
     """The first batch whose rows a publication needs."""
-    return needed.batch_id if table.momentary else needed.base_batch
+    return needed.batch_id if table.momentary else first_batch(table, needed.source, needed.base_batch)
 
 
 def _unneeded(table: Table, needed: Publication) -> list[list[Condition]]:

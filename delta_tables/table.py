@@ -60,6 +60,9 @@ class Table:
         Settings of Spark under which its files are written.
     momentary
         Whether the rows of a batch tell how things stood at it, and nobody needs them for a later moment.
+    counted_from
+        Key in what a publication says it has read: from which batch on rows count, where a batch has written all of
+        them anew instead of closing those that it replaces. Empty: from the base on.
     direct
         Whether rows are only ever appended, one at a time, and so without Spark where that is safe; see
         `direct_writer`. Nothing else may commit to the table there.
@@ -76,6 +79,7 @@ class Table:
     properties: dict[str, str] = field(default_factory=dict)
     writing: dict[str, str] = field(default_factory=dict)
     momentary: bool = False
+    counted_from: str = ""
     direct: bool = False
 
     @property

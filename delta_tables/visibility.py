@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from patternlake.delta_tables.quoting import literal
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.table import Table
@@ -36,12 +39,22 @@ class Batches(Protocol):
     def batch_id(self) -> int:
         """The last one."""
 
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What was read."""
+
+
+def first_batch(table: Table, source: Mapping[str, Any], base_batch: int) -> int:
+    """The first batch whose rows of a table count, by what a publication says it has read, and its base."""
+    return int(source.get(table.counted_from, base_batch)) if table.counted_from else base_batch
+
 
 def visible(table: Table, publication: Batches) -> Column:
     """Build the condition on a table's rows that a publication makes visible, or is going to; its stream included."""
     written = "from_batch" if table.changing else "batch_id"
     shown = of_object(table, publication.stream_id, publication.object_id)
-    shown = shown & F.col(written).between(publication.base_batch, publication.batch_id)
+    first = first_batch(table, publication.source, publication.base_batch)
+    shown = shown & F.col(written).between(first, publication.batch_id)
     if table.changing:
         shown = shown & (F.col("to_batch").isNull() | (F.col("to_batch") > publication.batch_id))
     return shown
@@ -50,10 +63,11 @@ def visible(table: Table, publication: Batches) -> Column:
 def visible_text(table: Table, rows: str, publication: str) -> str:
     """Write the same condition as SQL, given the two aliases."""
     written = "from_batch" if table.changing else "batch_id"
-    text = (
-        f"{rows}.stream_id = {publication}.stream_id "
-        f"AND {rows}.{written} BETWEEN {publication}.base_batch AND {publication}.batch_id"
-    )
+    first = f"{publication}.base_batch"
+    if table.counted_from:
+        told = f"get_json_object({publication}.source, {literal(f'$.{table.counted_from}')})"
+        first = f"coalesce(CAST({told} AS BIGINT), {first})"
+    text = f"{rows}.stream_id = {publication}.stream_id AND {rows}.{written} BETWEEN {first} AND {publication}.batch_id"
     if table.object_column:
         text += f" AND {rows}.{table.object_column} = {publication}.object_id"
     if table.changing:

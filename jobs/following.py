@@ -83,6 +83,7 @@ def next_batch(
     check: Callable[[Publication, Publication | None], None],
     free: tuple[str, ...] = (),
     catalogue: str = "",
+    noted: Callable[[Publication, int, int], Mapping[str, Any]] = lambda *_: {},
 ) -> Work | None:
     """Begin the next batch of an object; None where it is up to date.
 
@@ -108,6 +109,9 @@ def next_batch(
     catalogue
         A key of `meaning` that may change from batch to batch, and whose change is a reason for one. A batch that an
         earlier run began is done as that run meant it.
+    noted
+        Called with the publication to go on from, the number of the batch, and how many events it reads: what its
+        intent is to say beside what is read, so that every run of the batch does the same.
 
     Raises
     ------
@@ -142,6 +146,9 @@ def next_batch(
     if adopted is None:
         check(stream, None if fresh else last)
     batch_id = object_state.free_batch if adopted is None else adopted.batch_id
+    source = {"ingest_batch": stream.batch_id, "ingest_base": stream.base_batch}
+    if last is not None and not fresh:
+        source |= noted(last, batch_id, stream.source_to - last.source_to)
     batch = Batch.begin(
         db,
         job=job,
@@ -149,7 +156,7 @@ def next_batch(
         stream=stream_name,
         batch_id=batch_id,
         base_batch=batch_id if fresh or last is None else last.base_batch,
-        source={"ingest_batch": stream.batch_id, "ingest_base": stream.base_batch},
+        source=source,
         source_from=0 if fresh or last is None else last.source_to,
         source_to=stream.source_to,
         configuration=whole,

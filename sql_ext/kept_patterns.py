@@ -15,11 +15,14 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables import documents
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import chosen_attributes, with_chosen_attributes
 from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.parts import shown_text
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between, shown_at, written_in
+from patternlake.delta_tables.visibility import first_batch
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
@@ -127,7 +130,8 @@ class KeptPattern:
 
     @cached_property
     def _state_shown(self) -> list[Condition]:
-        return [*self._mine, *shown_at(self.at["base_batch"], self.at["batch_id"])]
+        first = first_batch(TABLES["pattern_state"], documents.from_text(self.at["source"]), self.at["base_batch"])
+        return [*self._mine, *shown_at(first, self.at["batch_id"])]
 
     @property
     def _mine(self) -> list[Condition]:

@@ -2,6 +2,10 @@
 
 Only of patterns with PARTITION BY: a partition may be quiet for years, and its last events count all the same. What
 other patterns need of former events lies behind one moment of the stream, which their publications hold.
+
+A batch that touches few partitions closes the rows that it replaces. To close rows is to write their files anew, so a
+batch that brings about as many events as are kept, or more, writes all that is kept instead, and earlier rows count no
+longer.
 """
 
 from __future__ import annotations
@@ -48,7 +52,13 @@ TABLE = Table(
     object_column="pattern_id",
     partitions=("pattern_id",),
     properties={"delta.dataSkippingStatsColumns": "from_batch,to_batch,position,time"},
+    counted_from="kept_from",
 )
+
+
+def keeps_anew(batch: Batches) -> bool:
+    """Whether a batch writes anew all that is kept."""
+    return batch.source.get(TABLE.counted_from) == batch.batch_id
 
 
 class PatternStateReader:

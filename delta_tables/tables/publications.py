@@ -242,10 +242,11 @@ class PublicationsWriter:
 
 
 def current(log: LogName, job: str) -> str:
-    """Text of a query for the current batches of a job: object, stream, their numbers, batch_id, base_batch."""
+    """Text of a query for the current batches of a job: object, stream, their numbers, batch_id, base_batch, source."""
     return (
         "SELECT object, at.* FROM (SELECT object, "
-        "max_by(struct(stream, stream_id, object_id, batch_id, base_batch), struct(batch_id, published_at)) AS at "
+        "max_by(struct(stream, stream_id, object_id, batch_id, base_batch, source), "
+        "struct(batch_id, published_at)) AS at "
         f"FROM {log(TABLE.name)} WHERE job = {literal(job)} GROUP BY object)"
     )
 

@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.delta_tables import timestamps
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
 from patternlake.delta_tables.state_reader import Condition, among, between, shown_at, written_in
+from patternlake.delta_tables.tables.pattern_state import keeps_anew
+from patternlake.delta_tables.visibility import first_batch
 from patternlake.jobs import few
 from patternlake.jobs.patterns.carried import carried_here
 from patternlake.udfs.kleene.batch import BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
@@ -44,7 +47,7 @@ class Found:
     matches, events
         Rows of `BATCH_SCHEMA`: those that have become final, and those that are kept.
     replaced
-        The kept events that these replace, all of their partitions; None: there are none.
+        The kept events that these replace and that are to be closed, all of their partitions; None: there are none.
     carried
         What is left to the next batch.
     """
@@ -92,16 +95,16 @@ class FewEvents:
         events = reader.rows("events", columns, self._events_read)
         events = events.append_column(_PART, parts(events, self.pattern.partition))
         given: list[pa.Table] = [events]
-        waiting = 0
+        waiting = None
         if self._by_rows:
             former = None
             if self.carried is not None and self.last is not None:
-                where = [*self._mine(self.last), *shown_at(self.last.base_batch, self.last.batch_id)]
+                first = first_batch(TABLES[STATE], self.last.source, self.last.base_batch)
+                where = [*self._mine(self.last), *shown_at(first, self.last.batch_id)]
                 if not few.few_bytes(self.db, STATE, where):
                     return None
                 former = reader.rows(STATE, (_PART, *columns), where)
-            given = self._that_matter(events, former)
-            waiting = 0 if former is None else former.num_rows - given[-1].num_rows
+            given, waiting = self._that_matter(events, former)
         elif self.carried is not None and self.last is not None and parse_request(self.request["text"]).resumes:
             where = [*self._mine(self.last), *written_in(self.last.base_batch, self.last.batch_id)]
             where += between("last_time", self.carried.from_time, None)
@@ -117,11 +120,11 @@ class FewEvents:
         replaced = given[1] if self._by_rows and len(given) > 1 else None
         return self._told(made, events, replaced, waiting)
 
-    def _that_matter(self, events: pa.Table, former: pa.Table | None) -> list[pa.Table]:
+    def _that_matter(self, events: pa.Table, former: pa.Table | None) -> tuple[list[pa.Table], pa.Table | None]:
         """The new events of partitions in which a match may have begun, and those of the kept ones beside them.
 
-        Kept events of partitions without new events, and without such as were not settled, stay as they are. What is
-        not settled yet is kept in any partition.
+        And, apart from these, the other kept ones, which stay as they are: those of partitions without new events, and
+        without such as were not settled. What is not settled yet is kept in any partition.
         """
         count = events.num_rows
         part = events[_PART].combine_chunks()
@@ -138,12 +141,12 @@ class FewEvents:
         open_[old] = open_[new[begun]] = touched[new] = True
         read = self.pattern.attributes(self.batch.configuration["stream"]["attributes"])
         given = [with_chosen_attributes(events.filter(pa.array(open_[new])), read)]
-        if former is not None:
-            assert self.carried is not None
-            unsettled = former["time"].cast(pa.int64()).to_numpy() > self.carried.before.watermark
-            touched[old[unsettled]] = True
-            given.append(former.filter(pa.array(touched[old])))
-        return given
+        if former is None:
+            return given, None
+        assert self.carried is not None
+        unsettled = former["time"].cast(pa.int64()).to_numpy() > self.carried.before.watermark
+        touched[old[unsettled]] = True
+        return [*given, former.filter(pa.array(touched[old]))], former.filter(pa.array(~touched[old]))
 
     def _made(self, given: pa.Table) -> pa.Table | None:
         """What `batch_rows` makes of events; None where that is too much to hold."""
@@ -158,17 +161,21 @@ class FewEvents:
                 return None
         return pa.concat_tables(made)
 
-    def _told(self, made: pa.Table, events: pa.Table, replaced: pa.Table | None, waiting: int) -> Found:
-        """What is written; `waiting`: how many kept events stay as they are."""
+    def _told(self, made: pa.Table, events: pa.Table, replaced: pa.Table | None, waiting: pa.Table | None) -> Found:
+        """What is written; `waiting`: the kept events that stay as they are."""
         matches, kept = (made.filter(pc.equal(made["kind"], kind)) for kind in (MATCH, EVENT))
         assert self.stream.watermark is not None
         before = Moment(timestamps.to_micros(self.stream.watermark), self.batch.source_to)
+        kept = kept.select([_PART, *EVENT_COLUMNS])
         if self._by_rows:
-            carried = Carried(before, None, waiting + kept.num_rows)
+            others = 0 if waiting is None else waiting.num_rows
+            carried = Carried(before, None, kept.num_rows + others)
+            if waiting is not None and keeps_anew(self.batch):
+                kept, replaced = pa.concat_tables([kept, in_schema(waiting, kept.schema)]), None
         else:
             since = None if self.carried is None else self.carried.from_time
             carried = Carried(before, *carried_here(before, self.pattern, self.reach, events, since))
-        return Found(matches, kept.select([_PART, *EVENT_COLUMNS]), replaced, carried)
+        return Found(matches, kept, replaced, carried)
 
     @property
     def _by_rows(self) -> bool:

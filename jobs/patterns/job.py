@@ -17,13 +17,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import documents, phases, timestamps
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import chosen_attributes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.pattern_matches import PatternMatchesReader
-from patternlake.delta_tables.tables.pattern_state import PatternStateReader
+from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.file import PatternConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
@@ -43,6 +44,9 @@ logger = logging.getLogger(__name__)
 
 JOB = "patterns"
 PART, PORTION = "part", "portion"
+_ANEW = 4
+"""Kept events for each event of a batch, up to which the batch writes all of them anew. Measured: to write a kept event
+takes a sixth of what to close one takes, which is read and written with all others of its file."""
 
 
 @in_own_session
@@ -76,6 +80,7 @@ def patterns(db: Database, name: str, configuration: PatternConfiguration, *, re
             configuration.meaning,
             rebuild=rebuild and first,
             check=lambda stream, last: _check(db, name, configuration, stream, last),
+            noted=_kept_from,
         )
 
     return followed(JOB, name, begin, lambda work: _Builder(db, work).build())
@@ -105,6 +110,14 @@ def _check(
         )
 
 
+def _kept_from(last: Publication, batch_id: int, events: int) -> dict[str, int]:
+    """From which batch on kept rows count: those of a batch that writes anew all that is kept, or of one before it."""
+    if not kept_as_rows(pattern_of(last.configuration)):
+        return {}
+    first = batch_id if last.state["events"] <= _ANEW * events else last.source.get(TABLES[STATE].counted_from)
+    return {} if first is None else {TABLES[STATE].counted_from: first}
+
+
 class _Builder:
     """Builds one batch."""
 
@@ -129,10 +142,7 @@ class _Builder:
             counts = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
             if counts.get(MATCH):
                 batch.append(MATCHES, self._matches(found))
-            if counts.get(EVENT):
-                batch.append(STATE, self._events(found))
-            if self.by_rows and self.last is not None:
-                batch.close_partitions(STATE, found.where(F.col("kind") == ADVANCED).select(PART))
+            self._keep(found, counts.get(EVENT, 0))
         carried = carried_after(
             self.db,
             batch,
@@ -142,6 +152,18 @@ class _Builder:
             None if self.carried is None else self.carried.from_time,
         )
         return self._publish(counts.get(MATCH, 0), carried)
+
+    def _keep(self, found: DataFrame, count: int) -> None:
+        """Write kept events, so many of advanced partitions, and let those that they replace count no longer."""
+        rows, last = self._events(found), self.last
+        advanced = found.where(F.col("kind") == ADVANCED).select(PART)
+        if last is not None and keeps_anew(self.batch):
+            self.batch.append(STATE, rows.unionByName(self._waiting(last, advanced)))
+            return
+        if count:
+            self.batch.append(STATE, rows)
+        if self.by_rows and last is not None:
+            self.batch.close_partitions(STATE, advanced)
 
     def _publish_few(self, found: Found) -> Publication:
         """As `build`, of rows that the driver holds."""
@@ -282,3 +304,10 @@ class _Builder:
 
     def _events(self, found: DataFrame) -> DataFrame:
         return found.where(F.col("kind") == EVENT).select(PART, *EVENT_COLUMNS, *self.batch.marks(STATE))
+
+    def _waiting(self, last: Publication, advanced: DataFrame) -> DataFrame:
+        """The kept events of all other partitions, as rows of this batch."""
+        former = PatternStateReader(self.db).events(last).alias("s")
+        same = F.col(f"s.{PART}").eqNullSafe(F.col(f"k.{PART}"))
+        others = former.join(advanced.alias("k"), same, "left_anti")
+        return others.select(PART, *EVENT_COLUMNS, *self.batch.marks(STATE))

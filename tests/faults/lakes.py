@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ import patternlake
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.quoting import identifier
 from patternlake.jobs import running
 from patternlake.jobs.messages import message
 from patternlake.jobs.summary import Summary
@@ -41,6 +41,8 @@ _NAMES = [
     *(f"n{n}" for n in range(88)),
 ]
 _CUT = 160
+_FEW = ["y", "z"]
+"""Names of the events of a third file."""
 
 CONFIGURATION = """
 database: {name}
@@ -87,6 +89,9 @@ QUESTIONS = (
     "SELECT * FROM match_subscription('m')",
     "SELECT * FROM predict_match('m')",
 )
+
+_WHOLE = "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+"""How rows become JSON: nothing of them is left out."""
 
 # What may differ between two runs with the same result.
 _OF_A_RUN = {"run_id", "begun_at", "published_at", "seconds", "superseded_at", "forecast_at", "first_seen_at"}
@@ -180,7 +185,20 @@ STEPS = {
     "sketch more": Step("ingest more", "sketch", ("a", "b"), ("append intents", *_REFITTED, *_SKETCHED)),
     "trends more": Step("ingest more", "trends", ("a", "b"), (*_TRENDS, *_PANE_REPLACED, "append publications")),
     "groups more": Step("ingest more", "groups", ("a", "b"), (*_GROUPS, *_GROUPS_REPLACED, "append publications")),
-    "patterns more": Step("ingest more", "patterns", ("a", "b"), (*_KEPT, *_KEPT_REPLACED, "append publications")),
+    # All that is kept is written anew beside many events, and closed beside a few.
+    "patterns more": Step("ingest more", "patterns", ("a", "b"), (*_KEPT, "append publications")),
+    "ingest few": Step(
+        "patterns more",
+        "ingest",
+        ("a", "b", "c"),
+        ("append intents", "append events", "append event_statistics", "append publications"),
+    ),
+    "patterns few": Step(
+        "ingest few",
+        "patterns",
+        ("a", "b", "c"),
+        ("append intents", "append pattern_state", *_KEPT_REPLACED, "append publications"),
+    ),
     "patterns anew": Step("ingest more", "patterns", ("a", "b"), (*_KEPT, "append publications"), rebuild=True),
     "ended more": Step("patterns more", "alerts", ("a", "b"), _TOLD, object="ended"),
     "predict more": Step(
@@ -274,12 +292,24 @@ class Lake:
         """What readers see: the views' rows and the functions' answers."""
         db = self.db
         patternlake.enable(self.spark, database=db.name, location=db.location)
-        views = all_texts({name: self.spark.table(db.view(name)) for name, table in TABLES.items() if table.view})
-        return views | {question: self._answer(question) for question in QUESTIONS}
+        return self._views(db) | {question: self._answer(question) for question in QUESTIONS}
+
+    def _views(self, db: Database) -> dict[str, list[str]]:
+        """All rows of all views, by one query: Spark plans and runs each of many in the time of all rows here."""
+        columns = {name: _columns(self.spark, db, name) for name, table in TABLES.items() if table.view}
+        texts = [
+            f"SELECT '{name}' AS view, to_json(struct({', '.join(map(identifier, told))}), {_WHOLE}) AS row "
+            f"FROM {db.view(name)}"
+            for name, told in columns.items()
+        ]
+        found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in columns}
+        for row in self.spark.sql(" UNION ALL ".join(texts)).collect():
+            found[row["view"]].append(json.loads(row["row"]))
+        return {name: _texts_of(rows) for name, rows in found.items()}
 
     def _answer(self, question: str) -> list[str]:
         try:
-            return _texts(self.spark.sql(question))
+            return frame_texts(self.spark.sql(question))
         except Exception as error:
             return [message(error)]
 
@@ -295,11 +325,14 @@ class History:
         self.data = folder / "data"
         for store in (self.data, folder / "kept"):
             store.mkdir()
-        lines = [f"2013-01-01 12:{n // 60:02}:{n % 60:02},{name},k{n % 3},{n}" for n, name in enumerate(_NAMES)]
+        names = [*_NAMES, *_FEW]
+        lines = [f"2013-01-01 12:{n // 60:02}:{n % 60:02},{name},k{n % 3},{n}" for n, name in enumerate(names)]
+        last = len(_NAMES)
         # Bad rows spoil their whole step, so they have steps of their own.
         bad = ["never,a,k1,3000", "2013-01-01 12:00:00,,k1,6000"]
         late = ["2013-01-01 09:00:00,a,k1,1"]
-        for file, content in (("a", lines[:_CUT] + bad), ("b", lines[_CUT:] + bad + late)):
+        files = {"a": lines[:_CUT] + bad, "b": lines[_CUT:last] + bad + late, "c": lines[last:]}
+        for file, content in files.items():
             (folder / "kept" / f"{file}.csv").write_text("\n".join(["at,what,who,x", *content]) + "\n")
 
     def after(self, step: str | None) -> State:
@@ -345,13 +378,18 @@ class State:
         return self.lake.seen()
 
 
-def all_texts(frames: dict[str, DataFrame]) -> dict[str, list[str]]:
-    # Each mostly waits for Delta to look at its log.
-    with ThreadPoolExecutor(4) as pool:
-        return dict(zip(frames, pool.map(_texts, frames.values()), strict=True))
+_columns_of: dict[str, list[str]] = {}
 
 
-def _texts(frame: DataFrame) -> list[str]:
+def _columns(spark: SparkSession, db: Database, view: str) -> list[str]:
+    """Those of a view that say what a clean run says, too; they are the same in all lakes."""
+    if view not in _columns_of:
+        _columns_of[view] = [name for name in spark.table(db.view(view)).columns if name not in _OF_A_RUN]
+    return _columns_of[view]
+
+
+def frame_texts(frame: DataFrame) -> list[str]:
+    """Its rows without what tells one run from another."""
     kept = [name for name in frame.columns if name not in _OF_A_RUN]
     return _texts_of(row.asDict() for row in frame.select(*kept).collect())
 

@@ -21,7 +21,7 @@ from patternlake.jobs import running
 from patternlake.jobs import steps as job_steps
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.summary import Summary
-from tests.faults.lakes import all_texts
+from tests.faults.lakes import frame_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +105,7 @@ class World:
         db = self.database(name)
         tables = {f"{table}_log": db.table(table) for table in only}
         views = {table: self.spark.table(db.view(table)) for table in only if TABLES[table].view}
-        return all_texts({**tables, **views})
+        return {name: frame_texts(frame) for name, frame in {**tables, **views}.items()}
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from sql.pattern_lake import PatternStream, in_order
 from sql.sketch_lake import DATABASE, E, SketchLake, by_tasks, call, letters, moment, shared
 
 from patternlake.delta_tables.opening import open_database
+from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.retention import forget
 from patternlake.jobs import few
 from patternlake.jobs.status import status
 from patternlake.udfs.errors import ConfigurationError, StateError
@@ -105,6 +107,74 @@ def test_a_window_may_reach_back_before_all_moments(lake: SketchLake, monkeypatc
     stream.take([E(2000, "B"), E(60_000, "C")])
     for rows, wanted in zip(same(lake, asked(stream)), ([([2, 3], False)], [([2], True), ([3], True)]), strict=True):
         assert [(row["bindings"]["B"], row["final"]) for row in rows] == wanted
+
+
+@pytest.mark.parametrize("way", ["here", pytest.param("tasks", marks=pytest.mark.slow)])
+def test_a_batch_closes_what_it_replaces_or_writes_anew_all_that_is_kept(
+    lake: SketchLake, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Of each key the last three settled events are kept, and those that are not settled, as the last one here."""
+    if way == "tasks":
+        monkeypatch.setattr(few, "FEW_EVENTS", -1)
+    name = f"kept anew {way}"
+    stream = PatternStream(lake, name, {name: {"query": "A ; B PARTITION BY key WITHIN 4 EVENTS"}}, **section())
+    events = [("A", key) for key in "mmmkkkkklllllll"] + [("B", "m")]
+    made = [E(number * 10_000, *each) for number, each in enumerate(events)]
+    # The second batch brings one event where seven are kept, the third as many as are kept, the fourth one again.
+    for begin, end in pairwise((0, 7, 8, 15, 16)):
+        stream.take(made[begin:end])
+    written = {
+        (1, None): {1, 2, 3},
+        (1, 2): {4, 5, 6, 7},
+        (2, None): {5, 6, 7, 8},
+        (3, None): {6, 7, 8},
+        (3, 4): {1, 2, 3, 12, 13, 14, 15},
+        (4, None): {1, 2, 3, 13, 14, 15, 16},
+    }
+    assert _kept(lake, name) == written
+    shown = lake.rows(f"SELECT position FROM {DATABASE}.pattern_state WHERE pattern = {literal(name)}")
+    assert sorted(row["position"] for row in shown) == [1, 2, 3, 6, 7, 8, 13, 14, 15, 16]
+    found = same(lake, [pair for at in (None, *stream.moments) for pair in asked(stream, as_of=at)])
+    assert [[row["bindings"] for row in rows] for rows in found[1:4]] == [[], [], []]
+    assert [row["bindings"] for row in found[0]] == [{"A": [number], "B": [16]} for number in (1, 2, 3)]
+    db = open_database(lake.spark, DATABASE, lake.location)
+    forget(db, job="patterns", object=name, horizon=stream.moments[-1])
+    assert _kept(lake, name) == {(3, None): {6, 7, 8}, (4, None): {1, 2, 3, 13, 14, 15, 16}}
+    same(lake, asked(stream))
+
+
+def _kept(lake: SketchLake, name: str) -> dict[tuple[int, int | None], set[int]]:
+    """The positions of kept events by the batches that wrote and closed their rows, whether they count or not."""
+    number = (
+        f"SELECT max(object_id) FROM {DATABASE}.publications_log WHERE object = {literal(name)} AND job = 'patterns'"
+    )
+    rows = lake.rows(f"SELECT * FROM {DATABASE}.pattern_state_log WHERE pattern_id = ({number})")
+    found: dict[tuple[int, int | None], set[int]] = {}
+    for row in rows:
+        positions = found.setdefault((row["from_batch"], row["to_batch"]), set())
+        assert row["position"] not in positions
+        positions.add(row["position"])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30, 34))
+def test_batches_of_any_size_keep_what_texts_would_look_at(
+    lake: SketchLake, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some batches bring less than is kept, others more; some are worked on by tasks."""
+    rng = random.Random(seed)
+    names = [name for name, one in EVERY.items() if "PARTITION BY" in one["query"] and "EVENTS" in one["query"]]
+    stream = PatternStream(lake, f"sizes {seed}", {f"{each}_sizes_{seed}": EVERY[each] for each in names}, **section())
+    events = random_events(rng, 150)
+    cuts = [0]
+    while cuts[-1] < len(events):
+        cuts.append(cuts[-1] + rng.choice([1, 2, 3, 5, 20]))
+    for begin, end in pairwise(cuts):
+        monkeypatch.setattr(few, "FEW_EVENTS", rng.choice([-1, 1_000_000]))
+        stream.take(_in_time(stream, events[begin:end]))
+        same(lake, asked(stream))
+    same(lake, [pair for at in stream.moments[::4] for pair in asked(stream, as_of=at)])
 
 
 @pytest.mark.slow
