@@ -8,15 +8,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from sql.empty_database import lay
+from sql.small_tables import asked
 
 import patternlake
 from patternlake.delta_tables.catalogue import TABLES
@@ -288,22 +289,28 @@ class Lake:
         tables = {name: DeltaTable(str(self.folder / "lake" / table.log)) for name, table in TABLES.items()}
         return {name: _texts_of(table.to_pyarrow_table().to_pylist()) for name, table in tables.items()}
 
-    def seen(self) -> dict[str, list[str]]:
-        """What readers see: the views' rows and the functions' answers."""
+    def seen(self, *, by_spark: bool) -> dict[str, list[str]]:
+        """What readers see: the views' rows and the functions' answers.
+
+        Spark, as users have it, looks for half a second at each table of which a view is made; else the texts of the
+        views are asked of the tables' rows, see `sql.small_tables`.
+        """
         db = self.db
         patternlake.enable(self.spark, database=db.name, location=db.location)
-        return self._views(db) | {question: self._answer(question) for question in QUESTIONS}
+        views = self._views(self.spark.sql if by_spark else partial(asked, db))
+        return views | {question: self._answer(question) for question in QUESTIONS}
 
-    def _views(self, db: Database) -> dict[str, list[str]]:
-        """All rows of all views, by one query: Spark plans and runs each of many in the time of all rows here."""
-        columns = {name: _columns(self.spark, db, name) for name, table in TABLES.items() if table.view}
+    def _views(self, ask: Callable[[str], DataFrame]) -> dict[str, list[str]]:
+        """All rows of all views, by one query."""
+        views = {name: f"{self.name}.{name}" for name, table in TABLES.items() if table.view}
+        columns = {name: _columns(ask, name, view) for name, view in views.items()}
         texts = [
             f"SELECT '{name}' AS view, to_json(struct({', '.join(map(identifier, told))}), {_WHOLE}) AS row "
-            f"FROM {db.view(name)}"
+            f"FROM {views[name]}"
             for name, told in columns.items()
         ]
         found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in columns}
-        for row in self.spark.sql(" UNION ALL ".join(texts)).collect():
+        for row in ask(" UNION ALL ".join(texts)).collect():
             found[row["view"]].append(json.loads(row["row"]))
         return {name: _texts_of(rows) for name, rows in found.items()}
 
@@ -374,18 +381,22 @@ class State:
         return self.lake.rows()
 
     @cached_property
+    def seen_by_spark(self) -> dict[str, list[str]]:
+        return self.lake.seen(by_spark=True)
+
+    @cached_property
     def seen(self) -> dict[str, list[str]]:
-        return self.lake.seen()
+        return self.lake.seen(by_spark=False)
 
 
 _columns_of: dict[str, list[str]] = {}
 
 
-def _columns(spark: SparkSession, db: Database, view: str) -> list[str]:
+def _columns(ask: Callable[[str], DataFrame], name: str, view: str) -> list[str]:
     """Those of a view that say what a clean run says, too; they are the same in all lakes."""
-    if view not in _columns_of:
-        _columns_of[view] = [name for name in spark.table(db.view(view)).columns if name not in _OF_A_RUN]
-    return _columns_of[view]
+    if name not in _columns_of:
+        _columns_of[name] = [each for each in ask(f"SELECT * FROM {view}").columns if each not in _OF_A_RUN]
+    return _columns_of[name]
 
 
 def frame_texts(frame: DataFrame) -> list[str]:
