@@ -157,6 +157,11 @@ class DirectReader:
                 self._small.put(keys[place], rows)
         return pa.concat_tables([schema.empty_table(), *found])
 
+    def most(self, table: str, where: Sequence[Condition]) -> int | None:
+        """Return how many rows satisfy all conditions at most, by the log; None where it does not tell."""
+        counts = self.files(table, where)["num_records"]
+        return None if counts.null_count else int(pc.sum(counts).as_py() or 0)
+
     def bounds(self, table: str, column: str, where: Sequence[Condition]) -> tuple[int, int | None, int | None]:
         """Return how many rows satisfy all conditions, and the least and greatest value of a column of whole numbers.
 

@@ -89,7 +89,7 @@ class FewEvents:
         if reader is None or not fit_here(self.pattern.partition):
             return None
         # What the log tells costs nothing; names cost to be read.
-        if not any(few.few_events(self.db, self._count(where)) for where in (self._range_read, self._events_read)):
+        if not any(map(self._are_few, (self._range_read, self._events_read))):
             return None
         columns = self.pattern.event_columns
         events = reader.rows("events", columns, self._events_read)
@@ -195,9 +195,13 @@ class FewEvents:
         taken = [] if names is None or self.request["ranked"] else [among("name", names)]
         return [*self._range_read, *taken]
 
-    def _count(self, where: list[Condition]) -> int:
-        assert self.db.direct is not None
-        return self.db.direct.bounds("events", "position", where)[0]
+    def _are_few(self, where: list[Condition]) -> bool:
+        reader = self.db.direct
+        assert reader is not None
+        most = reader.most("events", where)
+        if most is not None and few.few_events(self.db, most):
+            return True
+        return few.few_events(self.db, reader.bounds("events", "position", where)[0])
 
     def _mine(self, last: Publication) -> list[Condition]:
         return [Condition("stream_id", "=", last.stream_id), Condition("pattern_id", "=", last.object_id)]

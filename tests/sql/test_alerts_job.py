@@ -67,6 +67,8 @@ def test_batches_without_a_match_of_the_subscription_hide_none_of_others(lake: S
         stream.take(letters(names, begin=10 * number))
     assert stream.tell()[0].rows_out == 2
     assert sorted(row["bindings"]["n"] for row in stream.told("al_gap told")) == [[2], [8]]
+    (answered,) = lake.ask(["match_subscription('al_gap_2')"])
+    assert sorted(row["bindings"]["n"] for row in answered) == [[2], [8]]
 
 
 def test_two_alerts_of_one_subscription_tell_what_their_predicates_choose_under_ids_of_their_own(
