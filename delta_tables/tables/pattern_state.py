@@ -3,9 +3,8 @@
 Only of patterns with PARTITION BY: a partition may be quiet for years, and its last events count all the same. What
 other patterns need of former events lies behind one moment of the stream, which their publications hold.
 
-A batch that touches few partitions closes the rows that it replaces. To close rows is to write their files anew, so a
-batch that brings about as many events as are kept, or more, writes all that is kept instead, and earlier rows count no
-longer.
+A batch of few events closes the rows that it replaces. To close rows is to write their files anew, so a batch that
+brings a quarter as many events as are kept, or more, writes all that is kept instead, and earlier rows count no longer.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ logger = logging.getLogger(__name__)
 JOB = "patterns"
 PART, PORTION = "part", "portion"
 _ANEW = 4
-"""Kept events for each event of a batch, up to which the batch writes all of them anew. Measured: to write a kept event
-takes a sixth of what to close one takes, which is read and written with all others of its file."""
+"""Kept events for each event of a batch, up to which the batch writes all of them anew. Measured for batches of 50,000
+events in most partitions: 14 ms more to write, where to close what they replace took 100."""
 
 
 @in_own_session
