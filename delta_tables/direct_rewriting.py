@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 from numpy.typing import NDArray
 
-from patternlake.delta_tables.direct_writer import retrying
+from patternlake.delta_tables.direct_writer import after_commit, retrying
 from patternlake.delta_tables.file_choice import chosen, truth
 from patternlake.delta_tables.parquet_columns import columns_of_file
 from patternlake.delta_tables.state_reader import Condition
@@ -210,7 +210,8 @@ def _rewritten(
 def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction]) -> None:
     if actions:
         schema = pa.schema(table.schema().to_arrow())
-        table.create_write_transaction(actions, "append", schema, table.metadata().partition_columns)
+        partitions, hooks = table.metadata().partition_columns, after_commit(table)
+        table.create_write_transaction(actions, "append", schema, partitions, post_commithook_properties=hooks)
 
 
 def _holding(table: DeltaTable, any_of: Sequence[Sequence[Condition]]) -> pa.Table:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 8
 _FIRST_PAUSE = 0.01
+_CLEANING = 16
+"""One of so many commits removes what a log no longer keeps: to look for that reads the time of each of its files.
+Measured behind 1,500 commits: 10 of 35 ms."""
 
 
 def possible(folder: str) -> bool:
@@ -70,7 +73,9 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bo
     transaction = Transaction(application, version)
 
     def commit(table: DeltaTable) -> None:
-        write_deltalake(table, rows, mode="append", commit_properties=CommitProperties(app_transactions=[transaction]))
+        properties = CommitProperties(app_transactions=[transaction])
+        hooks = after_commit(table)
+        write_deltalake(table, rows, mode="append", commit_properties=properties, post_commithook_properties=hooks)
 
     return retrying(folder, commit, partial(_is_made, transaction))
 
@@ -92,9 +97,16 @@ def add(folder: str, actions: Sequence[AddAction], *, application: str, version:
             pa.schema(table.schema().to_arrow()),
             table.metadata().partition_columns,
             commit_properties=CommitProperties(app_transactions=[transaction]),
+            post_commithook_properties=after_commit(table),
         )
 
     return retrying(folder, commit, partial(_is_made, transaction))
+
+
+def after_commit(table: DeltaTable) -> PostCommitHookProperties:
+    """What delta-rs does behind the next commit to a table: its checkpoint where one is due, at times its cleaning."""
+    cleaning = table.version() % _CLEANING == 0
+    return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=cleaning)
 
 
 def compact(folder: str) -> None:
