@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -139,16 +140,45 @@ class BatchRows:
         """
         # Tasks that read for themselves are told of to Spark as parts, not as what they read.
         phases.at(f"writing {table}", unit="parts" if isinstance(rows, TaskRows) else phases.ROWS)
-        name = self.database.log(table)
-        application = application_of(table, self.job, self.object, part)
+        self._append(table, self._given(table, rows), part)
+
+    def append_each(self, rows: Mapping[str, pa.Table]) -> None:
+        """Append few rows to several tables: as `append` to each, but all at once where they are written without Spark.
+
+        Parameters
+        ----------
+        rows
+            By plain name of the table: as `marked` gives them.
+        """
+        phases.at(f"writing {', '.join(rows)}")
+        given = {table: self._given(table, each) for table, each in rows.items()}
+        # To encode and to write files needs no lock of Python's.
+        with ThreadPoolExecutor(max(1, len(rows))) as threads:
+            tried = {
+                table: threads.submit(self._append, table, each, only_directly=True) for table, each in given.items()
+            }
+        for table, each in tried.items():
+            if each.result() is None:
+                self._append(table, given[table])
+
+    def _append(
+        self,
+        table: str,
+        rows: DataFrame | FewRows | RowPortions | WrittenByTasks,
+        part: str = "",
+        *,
+        only_directly: bool = False,
+    ) -> bool | None:
+        """As `writes.append`, of this batch."""
         try:
-            writes.append(
-                name,
-                self._given(table, rows),
-                application=application,
+            return writes.append(
+                self.database.log(table),
+                rows,
+                application=application_of(table, self.job, self.object, part),
                 version=self.batch_id,
                 lock=self.database.lock(table),
                 settings=TABLES[table].writing,
+                only_directly=only_directly,
             )
         except ConcurrentTransactionException as conflict:
             raise ConcurrentRunError(

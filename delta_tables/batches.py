@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from patternlake.delta_tables import documents, phases, timestamps
@@ -15,6 +17,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.object_state import ObjectState, load_object_state
 from patternlake.delta_tables.resume import resolve, wrote_nothing
 from patternlake.delta_tables.stream_names import check_name
+from patternlake.delta_tables.tables.intents import TABLE as INTENTS
 from patternlake.delta_tables.tables.intents import Intent, IntentsWriter
 from patternlake.delta_tables.tables.object_numbers import STREAM, ObjectNumbers
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
@@ -35,6 +38,7 @@ class Batch(BatchRows):
     passed: tuple[Intent, ...] = ()
     """Batches that were begun before this one and given up, as they had written nothing."""
     _started: float = field(default_factory=time.monotonic)
+    _declaring: Future[None] | None = None
 
     @classmethod
     def begin(
@@ -52,6 +56,7 @@ class Batch(BatchRows):
         configuration: Mapping[str, Any],
         object_state: ObjectState | None = None,
         passing: bool = False,
+        beside: bool = False,
     ) -> Batch:
         """Declare what a batch is going to read, or take over the declaration of a run that died.
 
@@ -75,6 +80,9 @@ class Batch(BatchRows):
             out when the intent is written, or at the latest the publication.
         passing
             Whether earlier batches that were begun may be given up where they have written nothing.
+        beside
+            Whether the intent may be written while the caller reads; the first write of the batch waits for it, and
+            raises what went wrong. The caller has to call `declared`, however its work ends.
 
         Raises
         ------
@@ -109,8 +117,14 @@ class Batch(BatchRows):
             configuration_hash=documents.digest(text),
         )
         start = resolve(database, intent, found, passing=passing)
+        declaring = None
         if start.published is None and not start.adopted:
-            IntentsWriter(database).declare(intent, application=application_of("intents", job, object))
+            application = application_of("intents", job, object)
+            declare = partial(IntentsWriter(database).declare, intent, application=application)
+            if beside and database.direct_folder(INTENTS) is not None:
+                declaring = _in_thread(declare)
+            else:
+                declare()
         return cls(
             database,
             start.intent,
@@ -119,7 +133,19 @@ class Batch(BatchRows):
             previous=start.previous,
             adopted=start.adopted,
             passed=start.passed,
+            _declaring=declaring,
         )
+
+    def declared(self) -> None:
+        """Wait until the intent is written.
+
+        Raises
+        ------
+        ConcurrentRunError
+            Another run began the batch at the same moment.
+        """
+        if self._declaring is not None:
+            self._declaring.result()
 
     def publish(
         self,
@@ -188,6 +214,10 @@ class Batch(BatchRows):
         self.published = writer.publish(publication, application=application, version=self.batch_id)
         return self.published
 
+    def _check_open(self) -> None:
+        self.declared()
+        super()._check_open()
+
     def _check_passed(self) -> None:
         """Refuse to publish beside a batch that was given up and that its run has gone on with after all."""
         for other in self.passed:
@@ -198,6 +228,13 @@ class Batch(BatchRows):
                     f"written nothing when batch {self.batch_id} was begun; this run stopped and changed nothing that "
                     "readers see; run it with --rebuild"
                 )
+
+
+def _in_thread(work: Callable[[], None]) -> Future[None]:
+    thread = ThreadPoolExecutor(1, "patternlake-declaring")
+    done = thread.submit(work)
+    thread.shutdown(wait=False)
+    return done
 
 
 def numbers(

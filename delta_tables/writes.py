@@ -68,7 +68,8 @@ def append(
     folder: str | None = None,
     lock: CommitLock | None = None,
     settings: Mapping[str, str] | None = None,
-) -> bool:
+    only_directly: bool = False,
+) -> bool | None:
     """Append rows once, however often it is called with this application and version.
 
     To Delta a repeated call is a success that writes nothing, whoever made the first one.
@@ -88,12 +89,14 @@ def append(
         Of the table, where it has one.
     settings
         Of Spark, under which it writes the files.
+    only_directly
+        Whether to leave few rows that cannot be written without Spark unwritten.
 
     Returns
     -------
-    bool
+    bool or None
         Whether this call made a commit. Where Delta does not tell its session so, or nothing was written, it is False,
-        and who must know reads back.
+        and who must know reads back. None: the rows were left unwritten.
 
     Raises
     ------
@@ -111,6 +114,8 @@ def append(
             with lock.alone() as held:
                 if held:
                     return direct_writer.append(lock.folder, rows.rows, application=application, version=version)
+        if only_directly:
+            return None
         rows = rows.frame()
     frame, session = rows, rows.sparkSession
 
@@ -141,7 +146,7 @@ def _append_files(
     paths = [f"{folder}/{action.path}" for action in actions]
     with temporary_settings(session, {_FORMAT_CHECK: "false"}):
         reader = session.read.schema(session.table(table).schema).option("basePath", folder)
-        return append(table, reader.parquet(*paths), application=application, version=version, lock=lock)
+        return bool(append(table, reader.parquet(*paths), application=application, version=version, lock=lock))
 
 
 def replace(

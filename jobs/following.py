@@ -56,7 +56,10 @@ def followed(
     started = time.monotonic()
     done: list[Publication] = []
     while (work := begin(not done)) is not None:
-        done.append(perform(work))
+        try:
+            done.append(perform(work))
+        finally:
+            work.batch.declared()
         # Only a batch that was begun earlier can leave events unread that the stream has now.
         if not work.batch.adopted:
             break
@@ -162,6 +165,7 @@ def next_batch(
         configuration=whole,
         object_state=object_state,
         passing=given_up,
+        beside=True,
     )
     # An intent that a run left behind may name an older batch of the stream.
     read: Publication | None = stream

@@ -98,6 +98,7 @@ def next_batch(
         configuration=meaning,
         object_state=object_state,
         passing=given_up,
+        beside=True,
     )
     # An intent that a run left behind may name an older batch.
     found: Publication | None = read

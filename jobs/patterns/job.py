@@ -168,10 +168,8 @@ class _Builder:
     def _publish_few(self, found: Found) -> Publication:
         """As `build`, of rows that the driver holds."""
         batch = self.batch
-        if found.matches.num_rows:
-            batch.append(MATCHES, batch.marked(MATCHES, found.matches))
-        if found.events.num_rows:
-            batch.append(STATE, batch.marked(STATE, found.events))
+        made = {MATCHES: found.matches, STATE: found.events}
+        batch.append_each({table: batch.marked(table, rows) for table, rows in made.items() if rows.num_rows})
         if found.replaced is not None and found.replaced.num_rows:
             parts, positions = (found.replaced[name].combine_chunks() for name in (PART, "position"))
             batch.close_partitions(STATE, parts, positions=positions)
