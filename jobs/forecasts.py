@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -15,9 +15,11 @@ from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, among, shown_at
 from patternlake.delta_tables.visibility import visible
+from patternlake.jobs import few
 from patternlake.udfs.machines.passing_time import completable_rows, rows_read
 from patternlake.udfs.machines.request import MOVE_NAMES, forecast, operands_of, text_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, ROWS, live_rows
+from patternlake.udfs.partitions import up_to_last_value
 from patternlake.udfs.record_batches import BATCH_ROWS, columns_of
 
 TABLE, INSTANCES, MOVES = "forecasts", "machine_instances", "machine_transitions"
@@ -61,8 +63,8 @@ class Asked:
         return operands_of(self.text)
 
 
-def forecast_rows(batch: Batch, now: int | None) -> DataFrame | None:
-    """Rows of `forecasts`; None where no forecasts are kept.
+def forecast_rows(batch: Batch, now: int | None) -> DataFrame | pa.Table | None:
+    """Rows of `forecasts`, made in the driver's process where few instances are there; None: no forecasts are kept.
 
     Parameters
     ----------
@@ -81,7 +83,12 @@ def forecast_rows(batch: Batch, now: int | None) -> DataFrame | None:
     )
     read = list(dict.fromkeys((*INSTANCE_COLUMNS, *(column for columns, _ in more for column in columns))))
     where = [Condition("stream_id", "=", batch.stream_id), *shown_at(batch.base_batch, batch.batch_id)]
-    size = batch.database.state.size(INSTANCES, [*where, among("state_id", states)])
+    of_states = [*where, among("state_id", states)]
+    if few.few_bytes(batch.database, INSTANCES, of_states):
+        instances = columns_of(batch.database.state.rows(INSTANCES, read, of_states))
+        made_here = [_SCHEMA.empty_table(), *(_rows(each, instances, now) for each in asked)]
+        return batch.marked(TABLE, pa.concat_tables(made_here).drop_columns("key"))
+    size = batch.database.state.size(INSTANCES, of_states)
     tasks = max(1, min(_MOST_TASKS, -(-size // _TASK_BYTES)))
     live = batch.database.table(INSTANCES).where(visible(TABLES[INSTANCES], batch) & F.col("state_id").isin(states))
     live = live.select(*read)
@@ -91,15 +98,14 @@ def forecast_rows(batch: Batch, now: int | None) -> DataFrame | None:
         if held:
             columns = columns_of(pa.Table.from_batches(held))
             for each in asked:
-                yield from _rows(each, columns, now)
+                yield from _rows(each, columns, now).to_batches(max_chunksize=BATCH_ROWS)
 
     dealt = live.repartition(tasks, "part") if tasks > 1 else live.coalesce(1)
     rows = dealt.mapInArrow(made, from_arrow_schema(_SCHEMA))
     return rows.drop("key").select(
         F.lit(batch.stream_id).cast("int").alias("stream_id"),
         F.lit(batch.batch_id).cast("bigint").alias("batch_id"),
-        *[F.col(name) for name in _SCHEMA.names if name not in ("key", "joins")],
-        _bound(F.col("joins")).alias("joins"),
+        *[F.col(name) for name in _SCHEMA.names if name != "key"],
     )
 
 
@@ -118,23 +124,20 @@ def _asked(batch: Batch, entries: Mapping[str, Mapping[str, Any]]) -> list[Asked
     return found
 
 
-def _rows(asked: Asked, instances: Mapping[str, pa.Array], now: int | None) -> list[pa.RecordBatch]:
+def _rows(asked: Asked, instances: Mapping[str, pa.Array], now: int | None) -> pa.Table:
+    """Rows of `_SCHEMA` that a subscription forecasts of instances."""
     found = live_rows(
         completable_rows(asked.text, instances, now), asked.states, asked.operands, asked.threshold, _CARRIED
     )
     same = {"subscription": asked.name, "lookahead": asked.lookahead}
-    columns = [
-        (
+    columns = {
+        field.name: (
             pa.repeat(pa.scalar(same[field.name], field.type), found.num_rows)
             if field.name in same
             else found[field.name].combine_chunks().cast(field.type)
         )
         for field in _SCHEMA
-    ]
-    return list(pa.Table.from_arrays(columns, schema=_SCHEMA).to_batches(max_chunksize=BATCH_ROWS))
-
-
-def _bound(joins: Column) -> Column:
-    """Values of join variables up to the last that is bound: how many there are, other subscriptions take part in."""
-    places = F.transform(joins, lambda value, place: F.when(value.isNotNull(), place + 1).otherwise(0))
-    return F.slice(joins, 1, F.coalesce(F.array_max(places), F.lit(0)))
+    }
+    # How many join variables there are, other subscriptions take part in.
+    columns["joins"] = up_to_last_value(columns["joins"])
+    return pa.table(columns, schema=_SCHEMA)

@@ -115,3 +115,14 @@ def ranks(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     n = len(keys)
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if n else np.zeros(0, np.int64)
     return (np.arange(n) - np.repeat(starts, np.diff(np.append(starts, n)))).astype(np.int64)
+
+
+def up_to_last_value(lists: pa.ListArray) -> pa.ListArray:
+    """Lists of texts without the NULLs behind their last value; NULL stays."""
+    values, owners = lists.flatten(), pc.list_parent_indices(lists).to_numpy()
+    places = ranks(owners)
+    left = np.zeros(len(lists), np.int64)
+    np.maximum.at(left, owners, np.where(values.is_valid().to_numpy(zero_copy_only=False), places + 1, 0))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(left)]), pa.int32())
+    kept = values.filter(pa.array(places < left[owners]))
+    return pa.ListArray.from_arrays(offsets, kept, mask=lists.is_null())

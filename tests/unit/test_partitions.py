@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from patternlake.udfs.partitions import first_rows, partitions, same_partitions
+from patternlake.udfs.partitions import first_rows, partitions, same_partitions, up_to_last_value
 
 TEXTS = pa.list_(pa.string())
 
@@ -34,3 +34,10 @@ def test_lists_are_found_among_others_of_the_same_length(width: int) -> None:
         wanted = [[rng.choice([None, "", "a", "b"]) for _ in range(width)] for _ in range(count)]
         found = same_partitions(pa.array(values, TEXTS), pa.array(wanted, TEXTS))
         assert found.tolist() == [value in wanted for value in values]
+
+
+def test_nulls_behind_the_last_value_of_a_list_go_and_others_stay() -> None:
+    values = pa.array([["a", None, "b", None], [None, None], [], [None, "c"], None, ["d"]], TEXTS)
+    assert up_to_last_value(values).to_pylist() == [["a", None, "b"], [], [], [None, "c"], None, ["d"]]
+    assert up_to_last_value(values.slice(2)).to_pylist() == [[], [None, "c"], None, ["d"]]
+    assert up_to_last_value(values.slice(0, 0)).to_pylist() == []
