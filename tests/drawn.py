@@ -3,10 +3,50 @@
 from __future__ import annotations
 
 import random
+from functools import cache
+from typing import Any
 
 from hypothesis import strategies as st
 
-RANDOMS: st.SearchStrategy[random.Random] = st.randoms(use_true_random=False)
+_FRACTIONS = 1 << 20
+
+
+@cache
+def _below(count: int) -> st.SearchStrategy[int]:
+    return st.integers(0, count - 1)
+
+
+class _Drawn(random.Random):
+    """Draws whole numbers for all that is asked of it; hypothesis' own makes a strategy anew for each call."""
+
+    def __new__(cls, draw: st.DrawFn) -> _Drawn:
+        return super().__new__(cls)
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def __repr__(self) -> str:
+        return "choices"
+
+    def random(self) -> float:
+        return self._draw(_below(_FRACTIONS)) / _FRACTIONS
+
+    def getrandbits(self, k: int, /) -> int:
+        return self._draw(_below(1 << k))
+
+    def _randbelow(self, n: int) -> int:
+        return self._draw(_below(n))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("choices that are drawn cannot be copied")
+
+
+@st.composite
+def _randoms(draw: st.DrawFn) -> random.Random:
+    return _Drawn(draw)
+
+
+RANDOMS: st.SearchStrategy[random.Random] = _randoms()
 """Each choice is drawn from hypothesis, which shrinks a case that fails, choice by choice."""
 
 SEEDED: st.SearchStrategy[random.Random] = st.integers(0, 2**32).map(random.Random)

@@ -59,6 +59,7 @@ def spark_for(
         Spark did not start; the message names the file with its log.
     """
     import patternlake
+    from patternlake.sql_ext.jvm_names import remember_names
 
     if not verbose:
         hush()
@@ -77,6 +78,7 @@ def spark_for(
             place, name = configuration.location, configuration.database
             spark = patternlake.session(place, master, database=name, create=create, settings=_SETTINGS)
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
+    remember_names(spark)
     try:
         yield spark
     finally:
