@@ -92,7 +92,7 @@ class ObjectNumbers:
         try:
             folder = self._database.direct_folder(TABLE)
             table = self._database.log(TABLE.name)
-            return writes.append(table, rows, application=application, version=1, folder=folder)
+            return bool(writes.append(table, rows, application=application, version=1, folder=folder))
         except ConcurrentTransactionException:
             logger.info("another run claimed the %s number %d at the same moment", kind, number)
             return False

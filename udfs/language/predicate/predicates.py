@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from patternlake.udfs.errors import PredicateError
 from patternlake.udfs.language.predicate import translation
@@ -113,8 +114,9 @@ class Predicate:
         return PredicateError(message, self.text, self.span.start, self.span.end)
 
 
+@lru_cache(maxsize=512)
 def parse_predicate(text: str, *, query_text: str | None = None, offset: int = 0) -> Predicate:
-    """Read a predicate; nothing but allowed SQL gets through.
+    """Read a predicate; nothing but allowed SQL gets through. What was read lately is remembered: a tree never changes.
 
     Parameters
     ----------
