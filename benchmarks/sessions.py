@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import psutil
 import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
+from patternlake.delta_tables.jvm_names import remember_names
 from patternlake.sql_ext.enabled import lake_of
 from patternlake.sql_ext.remembered import forget
 from patternlake.sql_ext.session import bare_session, session
@@ -36,6 +38,10 @@ def spark_session(folder: Path, *, functions: bool = True, cores: int = CORES) -
     else:
         spark = bare_session(master, settings)
     spark.sparkContext.setLogLevel("OFF")
+    # As commands do.
+    remember_names(spark)
+    gc.collect()
+    gc.freeze()
     try:
         yield spark
     finally:

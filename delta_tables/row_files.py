@@ -114,7 +114,7 @@ class WrittenByTasks:
 
     def files(self, folder: str) -> list[AddAction]:
         """Write the files, and give what the log has to say of them."""
-        place = Place.of(folder, packed=self.packed)
+        place = Place.at(folder, packed=self.packed)
         made, marks = self.rows.made, dict(self.marks)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
 from patternlake.delta_tables.file_statistics import statistics_of
+from patternlake.delta_tables.open_tables import opened
 from patternlake.delta_tables.parquet_columns import write_file
 
 _THREADS = 8
@@ -50,18 +51,23 @@ class Place:
     packed: bool
 
     @classmethod
-    def of(cls, table: DeltaTable | str, *, packed: bool, folder: str | None = None) -> Place:
-        """Of a table that is open, or of that in a folder."""
-        opened = DeltaTable(table) if isinstance(table, str) else table
-        metadata = opened.metadata()
+    def of(cls, table: DeltaTable, *, packed: bool, folder: str) -> Place:
+        """Of an open table."""
+        metadata = table.metadata()
         told = metadata.configuration.get(_COUNTED_COLUMNS)
         return cls(
-            folder or str(table),
-            pa.schema(opened.schema().to_arrow()),
+            folder,
+            pa.schema(table.schema().to_arrow()),
             tuple(metadata.partition_columns),
             None if told is None else tuple(told.split(",")),
             packed,
         )
+
+    @classmethod
+    def at(cls, folder: str, *, packed: bool) -> Place:
+        """Of the table in a folder."""
+        with opened(folder) as table:
+            return cls.of(table, packed=packed, folder=folder)
 
     def written(self, rows: pa.Table) -> list[AddAction]:
         """Write rows, those of one partition neighbours: a file for each partition."""
@@ -98,7 +104,7 @@ def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], *, p
     list
         What the log has to say of the files, in the order of the portions; one for each partition of a portion.
     """
-    place = Place.of(folder, packed=packed)
+    place = Place.at(folder, packed=packed)
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
         found = threads.map(lambda portion: place.written(portion()), portions)
         return [action for actions in found for action in actions]

@@ -49,6 +49,10 @@ def _randoms(draw: st.DrawFn) -> random.Random:
 RANDOMS: st.SearchStrategy[random.Random] = _randoms()
 """Each choice is drawn from hypothesis, which shrinks a case that fails, choice by choice."""
 
+SMALL: st.SearchStrategy[random.Random] = st.randoms(use_true_random=False)
+"""The same by hypothesis' own random numbers, each of which costs more: they prefer what is small, for oracles that
+take twice as long with one event more."""
+
 SEEDED: st.SearchStrategy[random.Random] = st.integers(0, 2**32).map(random.Random)
 """For thousands of cases: faster, and chosen evenly, where hypothesis prefers what is small and what repeats.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 
 import pytest
-from drawn import RANDOMS
+from drawn import SMALL
 from hypothesis import given, settings
 from naive import machine_forecasts as chains
 from naive import machines as naive
@@ -168,13 +168,13 @@ def test_texts_say_what_the_trees_say(case: Case | Trained) -> None:
 
 
 @settings(max_examples=200)
-@given(RANDOMS)
+@given(SMALL)
 def test_random_texts_say_what_the_trees_say(rng: random.Random) -> None:
     check_text(random_subscription(rng))
 
 
 @settings(max_examples=100)
-@given(RANDOMS)
+@given(SMALL)
 def test_matches_are_all_orders_of_all_events_that_hold(rng: random.Random) -> None:
     subscription, events = random_subscription(rng, 3), random_events(rng, 7)
     for taken in naive.partitions(subscription, events).values():
@@ -204,7 +204,7 @@ def selections(node: naive.Node) -> list[list[naive.Primitive]]:
 
 
 @settings(max_examples=30)
-@given(RANDOMS)
+@given(SMALL)
 def test_live_assignments_are_those_that_some_tried_continuation_completes(rng: random.Random) -> None:
     """Times are tried one by one, in units so small that nothing lies between them."""
     subscription = random_subscription(rng, 3, (1, "MICROSECOND"))
@@ -248,7 +248,7 @@ def takes(primitive: naive.Primitive, name: str) -> bool:
 
 
 @settings(max_examples=100)
-@given(RANDOMS)
+@given(SMALL)
 def test_whatever_matches_was_live_before_its_last_event(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng)
     for taken in naive.partitions(subscription, events).values():
@@ -259,7 +259,7 @@ def test_whatever_matches_was_live_before_its_last_event(rng: random.Random) -> 
 
 
 @settings(max_examples=60)
-@given(RANDOMS)
+@given(SMALL)
 def test_forecasts_are_probabilities_that_grow(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng)
     counts = chains.train(subscription, events)
@@ -272,7 +272,7 @@ def test_forecasts_are_probabilities_that_grow(rng: random.Random) -> None:
 
 
 @settings(max_examples=60)
-@given(RANDOMS)
+@given(SMALL)
 def test_n0_of_the_whole_moves_at_each_event(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng)
     assert chains.train(subscription, events)[chains.Cell("N0")].total() == len(events)

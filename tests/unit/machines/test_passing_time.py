@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from drawn import RANDOMS
+from drawn import SMALL
 from hypothesis import given, settings
 from naive import machines as naive
 from naive.machine_cases import p, random_events, random_subscription, seconds, stream, then
@@ -70,7 +70,7 @@ def test_a_window_of_events_does_not_end_with_time() -> None:
 
 
 @settings(max_examples=400, deadline=None)
-@given(RANDOMS)
+@given(SMALL)
 def test_what_is_left_is_what_the_oracle_can_imagine_the_end_of(rng: random.Random) -> None:
     subscription, events = random_subscription(rng), random_events(rng)
     if not events:
