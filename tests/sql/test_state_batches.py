@@ -167,6 +167,25 @@ def test_an_intent_that_loses_at_read_back_stops_the_run(
         _begin(lake, name)
 
 
+def test_a_batch_whose_intent_is_written_beside_it_writes_nothing_that_a_rival_began(
+    lake: Database, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, written = writes.append, []
+
+    def rival_first(table: str, rows: Any, **given: Any) -> bool | None:
+        written.append(table)
+        if table == lake.log("intents"):
+            append(table, rows.frame().withColumn("run_id", F.lit("rival")), **given)
+        return append(table, rows, **given)
+
+    monkeypatch.setattr(writes, "append", rival_first)
+    batch = _begin(lake, name, beside=True)
+    for work in (lambda: batch.append("event_statistics", _statistics(batch)), batch.declared, lambda: _publish(batch)):
+        with pytest.raises(ConcurrentRunError, match=r"began batch 1 .* at the same moment"):
+            work()
+    assert not {lake.log("event_statistics"), lake.log("publications")} & {*written}
+
+
 def test_rivals_in_threads_write_one_row(lake: Database, name: str) -> None:
     rows = [_statistics(_begin(lake, name)) for _ in range(3)]
     together = threading.Barrier(len(rows))
