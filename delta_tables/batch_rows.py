@@ -150,10 +150,12 @@ class BatchRows:
         rows
             By plain name of the table: as `marked` gives them.
         """
+        if not rows:
+            return
         phases.at(f"writing {', '.join(rows)}")
         given = {table: self._given(table, each) for table, each in rows.items()}
         # To encode and to write files needs no lock of Python's.
-        with ThreadPoolExecutor(max(1, len(rows))) as threads:
+        with ThreadPoolExecutor(len(rows)) as threads:
             tried = {
                 table: threads.submit(self._append, table, each, only_directly=True) for table, each in given.items()
             }
