@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -21,8 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from patternlake.delta_tables import written_rows
 from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.file_choice import certain, chosen, truth
+from patternlake.delta_tables.file_choice import certain, chosen
+from patternlake.delta_tables.file_rows import OF_PARTITION, FileColumns, holding, in_columns, listed
 from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition
@@ -30,15 +32,14 @@ from patternlake.delta_tables.table_logs import TableLogs, TableVersion
 
 logger = logging.getLogger(__name__)
 
+_File = TypeVar("_File")
+
 _MANY_FILES = 8
 """So many are read by several threads: decoding them needs no lock of Python's."""
-_SMALL_BYTES = 64 << 10
-_SMALL_ANSWERS = 32 << 20
-"""Bytes of what conditions left of files up to `_SMALL_BYTES`: some thousand, apart from the files themselves, which
-many different conditions would drive out."""
 _WHOLE_BYTES = 16 << 10
-"""Files of up to so many are read as a whole."""
-_TOLD = ("path", "size_bytes", "num_records")
+"""Files of up to so many are read as a whole: what is asked next of one is read with it, as to open it takes longer."""
+_FEW_FILES = 8
+"""Of no more, those at hand are looked through without a look at what the log tells of them."""
 
 
 @lru_cache(maxsize=1)
@@ -64,7 +65,6 @@ class DirectReader:
         self._cache = cache
         self._options = dict(storage_options or {})
         self._logs = TableLogs(self._location, self._options)
-        self._small = TableCache(_SMALL_ANSWERS)
         self._answers = KnownAnswers()
         self._counting = threading.Lock()
         self._bytes_read = 0
@@ -121,41 +121,69 @@ class DirectReader:
         """Return columns of the rows that satisfy all conditions."""
         log = self._logs.current(table)
         question = (table, tuple(columns), tuple(where))
-        return self._answers.get(
-            question, log, lambda files: self._left(table, log, chosen(files, where), columns, where)
-        )
+        return self._answers.get(question, log, lambda files: self._left(table, log, files, columns, where))
 
     def _left(
         self, table: str, log: TableVersion, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
     ) -> pa.Table:
-        """What conditions leave of files that they have chosen."""
+        """What conditions leave of files."""
+        if files.num_rows > _FEW_FILES:
+            files = chosen(files, where)
+        wanted = pa.schema([log.schema.field(name) for name in dict.fromkeys([*columns, *(c.column for c in where)])])
+        whole = [self._at_hand(table, path) for path in files["path"].to_pylist()]
+        missing = [place for place, rows in enumerate(whole) if rows is None]
+        large = []
+        if missing:
+            others = chosen(files.take(pa.array(missing)), where)
+            # What the log tells for itself, nobody reads.
+            told = all(f"{OF_PARTITION}{name}" in files.column_names for name in wanted.names)
+            small = pc.and_(pc.less_equal(others["size_bytes"], _WHOLE_BYTES), not told)
+            whole += _each(partial(self._whole, table, log.schema), listed(others.filter(small)))
+            large = self._left_of_large(table, log, others.filter(pc.invert(small)), columns, where)
+        rows = pa.concat_tables(
+            [wanted.empty_table(), *(in_columns(each, wanted) for each in whole if each is not None)]
+        )
+        kept = holding([rows[condition.column] for condition in where], where)
+        return pa.concat_tables([(rows if kept is None else rows.take(kept)).select(columns), *large])
+
+    def _left_of_large(
+        self, table: str, log: TableVersion, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
+    ) -> list[pa.Table]:
+        """What conditions leave of files that they have chosen, of which no column is read that nobody needs."""
         schema = pa.schema([log.schema.field(name) for name in columns])
         open_to = [(condition, ~certain(files, condition)) for condition in where]
-        told = [name for name in files.column_names if name in _TOLD or name.startswith("partition.")]
-        listed = files.select(told).to_pylist()
-        unsure = [tuple(condition for condition, open_ in open_to if open_[place]) for place in range(len(listed))]
-        # What conditions leave of a small file is kept: a table that each run adds one to would cost more with each.
-        keys = [
-            (table, file["path"], tuple(columns), unsure[place]) if file["size_bytes"] <= _SMALL_BYTES else None
-            for place, file in enumerate(listed)
-        ]
-        found = [None if key is None else self._small.peek(key) for key in keys]
 
-        def read(place: int) -> pa.Table:
-            reading = _Reading(self, table, listed[place], log.schema)
-            kept = reading.holding(unsure[place])
+        def read(numbered: tuple[int, Mapping[str, Any]]) -> pa.Table:
+            place, file = numbered
+            reading = FileColumns(self, table, file, log.schema)
+            kept = reading.holding([condition for condition, open_ in open_to if open_[place]])
             if kept is not None and not len(kept):
                 return schema.empty_table()
-            arrays = [_taken(reading.column(name, columns), kept, schema.field(name).type) for name in columns]
-            return pa.Table.from_arrays(arrays, schema=schema)
+            return reading.rows(kept, schema)
 
-        missing = [place for place, rows in enumerate(found) if rows is None]
-        made = _threads().map(read, missing) if len(missing) >= _MANY_FILES else map(read, missing)
-        for place, rows in zip(missing, made, strict=True):
-            found[place] = rows
-            if keys[place] is not None:
-                self._small.put(keys[place], rows)
-        return pa.concat_tables([schema.empty_table(), *found])
+        return _each(read, list(enumerate(listed(files))))
+
+    def _at_hand(self, table: str, path: str) -> pa.Table | None:
+        """All rows of a small file, if they are in memory."""
+        rows = written_rows.few(f"{self._logs.folder(table)}/{path}")
+        return self._cache.peek((self._location, table, path)) if rows is None else rows
+
+    def _whole(self, table: str, schema: pa.Schema, file: Mapping[str, Any]) -> pa.Table:
+        """All rows of a file, with its values of the columns by which the table is partitioned."""
+        logger.debug("reading all of %s", file["path"])
+        with self._open(table, file["path"]) as source:
+            rows = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
+        self._count(file["size_bytes"])
+        for name in (told.removeprefix(OF_PARTITION) for told in file if told.startswith(OF_PARTITION)):
+            if name not in rows.column_names:  # whoever wrote the file may have put it there as well
+                value = pa.scalar(file[f"{OF_PARTITION}{name}"], schema.field(name).type)
+                rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        self._cache.put((self._location, table, file["path"]), rows)
+        return rows
+
+    def _count(self, size: int) -> None:
+        with self._counting:
+            self._bytes_read += size
 
     def most(self, table: str, where: Sequence[Condition]) -> int | None:
         """Return how many rows satisfy all conditions at most, by the log; None where it does not tell."""
@@ -182,6 +210,9 @@ class DirectReader:
 
     def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
         """Return whole columns of a file, texts as dictionaries where they are stored so."""
+        written = written_rows.many(f"{self._logs.folder(table)}/{path}")
+        if written is not None and {*columns} <= {*written.column_names}:
+            return {name: written[name] for name in columns}
         keys = {name: (self._location, table, path, name) for name in columns}
         found = {name: self._cache.peek(key) for name, key in keys.items()}
         missing = [name for name, column in found.items() if column is None]
@@ -195,8 +226,7 @@ class DirectReader:
         logger.debug("reading %s of %s", columns, path)
         with self._open(table, path) as source:
             found, size = columns_of_file(source, columns, schema)
-        with self._counting:
-            self._bytes_read += size
+        self._count(size)
         return found
 
     def count(self, table: str, file: Mapping[str, Any]) -> int:
@@ -230,40 +260,5 @@ class DirectReader:
         return pa_fs.PyFileSystem(DeltaStorageHandler(self._logs.folder(table), self._options or None))
 
 
-class _Reading:
-    """What is read of one file: only the columns that are asked for, those of conditions first."""
-
-    def __init__(self, reader: DirectReader, table: str, file: Mapping[str, Any], schema: pa.Schema) -> None:
-        self._reader, self._table, self._file, self._schema = reader, table, file, schema
-        self._columns: dict[str, pa.ChunkedArray] = {}
-
-    def holding(self, where: Sequence[Condition]) -> pa.Array | None:
-        """The numbers of the rows that satisfy all conditions; None: all of them."""
-        if not where:
-            return None
-        named = [condition.column for condition in where]
-        keep = np.logical_and.reduce([truth(self.column(condition.column, named), condition) for condition in where])
-        return None if keep.all() else pa.array(np.flatnonzero(keep))
-
-    def column(self, name: str, together: Sequence[str]) -> pa.ChunkedArray:
-        """A column; where the file has to be opened for it, the others of `together` are read as well."""
-        if name not in self._columns:
-            partition = f"partition.{name}"
-            if partition in self._file:
-                count = self._reader.count(self._table, self._file)
-                value = pa.scalar(self._file[partition], self._schema.field(name).type)
-                self._columns[name] = pa.chunked_array([pa.repeat(value, count)])
-            else:
-                # What is asked next of a file so small is read with it: to open it takes longer.
-                read_with_it = self._schema.names if self._file["size_bytes"] <= _WHOLE_BYTES else together
-                stored = [other for other in dict.fromkeys(read_with_it) if f"partition.{other}" not in self._file]
-                wanted = [other for other in stored if other not in self._columns]
-                path = self._file["path"]
-                self._columns |= self._reader.columns(self._table, path, wanted, self._schema)
-        return self._columns[name]
-
-
-def _taken(column: pa.ChunkedArray, rows: pa.Array | None, type_: pa.DataType) -> pa.ChunkedArray:
-    """Some rows of a column, or all, as what they are and not as numbers of a dictionary."""
-    found = column if rows is None else column.take(rows)
-    return found if found.type == type_ else found.cast(type_)
+def _each(read: Callable[[_File], pa.Table], files: Sequence[_File]) -> list[pa.Table]:
+    return list(_threads().map(read, files) if len(files) >= _MANY_FILES else map(read, files))

@@ -10,6 +10,7 @@ their own, and Spark writes everything.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import random
@@ -18,18 +19,23 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
-from patternlake.delta_tables.open_tables import opened
+from patternlake.delta_tables.open_tables import log_of, opened
+from patternlake.delta_tables.unlisted_files import Place, by_partition
+from patternlake.delta_tables.written_rows import hold
 
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 8
 _FIRST_PAUSE = 0.01
+_FEW_ROWS = 10_000
+"""Of more, the file is written here, which saves more than delta-rs has to read anew of the log for it."""
 _CLEANING = 16
 """One of so many commits removes what a log no longer keeps: to look for that reads the time of each of its files.
 Measured behind 1,500 commits: 10 of 35 ms."""
@@ -71,13 +77,29 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bo
         whose end could not be told; who must know reads back.
     """
     transaction = Transaction(application, version)
+    if rows.num_rows > _FEW_ROWS:
+        return _add(folder, _Written(folder, rows), transaction)
 
     def commit(table: DeltaTable) -> None:
         properties = CommitProperties(app_transactions=[transaction])
         hooks = after_commit(table)
         write_deltalake(table, rows, mode="append", commit_properties=properties, post_commithook_properties=hooks)
+        _hold(folder, table.version(), transaction, rows)
 
     return retrying(folder, commit, partial(_is_made, transaction))
+
+
+def _hold(folder: str, version: int, transaction: Transaction, rows: pa.Table) -> None:
+    """Keep the rows of a commit at hand, where they are one file."""
+    # delta-rs does not say what it has called the file; its log does.
+    with open(f"{log_of(folder)}{version:020}.json", encoding="utf-8") as commit:
+        actions = [json.loads(line) for line in commit]
+    made = [action["txn"] for action in actions if "txn" in action]
+    paths = [action["add"]["path"] for action in actions if "add" in action]
+    if len(paths) == 1 and [(each["appId"], each["version"]) for each in made] == [
+        (transaction.app_id, transaction.version)
+    ]:
+        hold(f"{folder}/{unquote(paths[0])}", rows)
 
 
 def is_appended(folder: str, *, application: str, version: int) -> bool:
@@ -88,11 +110,28 @@ def is_appended(folder: str, *, application: str, version: int) -> bool:
 
 def add(folder: str, actions: Sequence[AddAction], *, application: str, version: int) -> bool:
     """Append the rows of files that are written, once; parameters and result are those of `append`."""
-    transaction = Transaction(application, version)
+    return _add(folder, lambda _: actions, Transaction(application, version))
 
+
+class _Written:
+    """Writes rows as files of a table, and gives what its log has to say of them, the same ones each time."""
+
+    def __init__(self, folder: str, rows: pa.Table) -> None:
+        self._folder, self._rows = folder, rows
+        self._actions: list[AddAction] = []
+
+    def __call__(self, table: DeltaTable) -> list[AddAction]:
+        if not self._actions:
+            place = Place.of(table, packed=False, folder=self._folder)
+            rows = self._rows.select(place.schema.names).cast(place.schema)
+            self._actions = place.written(by_partition(rows, place.partitions))
+        return self._actions
+
+
+def _add(folder: str, actions: Callable[[DeltaTable], Sequence[AddAction]], transaction: Transaction) -> bool:
     def commit(table: DeltaTable) -> None:
         table.create_write_transaction(
-            list(actions),
+            list(actions(table)),
             "append",
             pa.schema(table.schema().to_arrow()),
             table.metadata().partition_columns,

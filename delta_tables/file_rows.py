@@ -1,0 +1,95 @@
+"""The rows that conditions leave of files of a Delta table: which they are, and what is read of a file to find them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.delta_tables.file_choice import truth
+from patternlake.delta_tables.state_reader import Condition
+from patternlake.udfs.record_batches import in_schema
+
+_TOLD = ("path", "size_bytes", "num_records")
+OF_PARTITION = "partition."
+"""What the names of partition columns begin with in what delta-rs tells of files."""
+
+
+class ColumnReader(Protocol):
+    """Reads columns of the files of tables."""
+
+    def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
+        """Return whole columns of a file."""
+
+    def count(self, table: str, file: Mapping[str, Any]) -> int:
+        """Return how many rows a file has."""
+
+
+class FileColumns:
+    """What is read of one file: only the columns that are asked for, those of conditions first.
+
+    Parameters
+    ----------
+    reader, table, file
+        Reads the file, of those of a table, as `listed` tells of it.
+    schema
+        Of the table.
+    """
+
+    def __init__(self, reader: ColumnReader, table: str, file: Mapping[str, Any], schema: pa.Schema) -> None:
+        self._reader, self._table, self._file, self._schema = reader, table, file, schema
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    def holding(self, where: Sequence[Condition]) -> pa.Array | None:
+        """The numbers of the rows that satisfy all conditions; None: all of them."""
+        named = [condition.column for condition in where]
+        return holding([self._column(name, named) for name in named], where)
+
+    def rows(self, numbers: pa.Array | None, schema: pa.Schema) -> pa.Table:
+        """Some columns of rows of these numbers, or of all."""
+        found = [_taken(self._column(field.name, schema.names), numbers, field.type) for field in schema]
+        return pa.Table.from_arrays(found, schema=schema)
+
+    def _column(self, name: str, together: Sequence[str]) -> pa.ChunkedArray:
+        """A column; where the file has to be opened for it, the others of `together` are read as well."""
+        if name not in self._columns:
+            partition = f"{OF_PARTITION}{name}"
+            if partition in self._file:
+                count = self._reader.count(self._table, self._file)
+                value = pa.scalar(self._file[partition], self._schema.field(name).type)
+                self._columns[name] = pa.chunked_array([pa.repeat(value, count)])
+            else:
+                stored = [other for other in dict.fromkeys(together) if f"{OF_PARTITION}{other}" not in self._file]
+                wanted = [other for other in stored if other not in self._columns]
+                self._columns |= self._reader.columns(self._table, self._file["path"], wanted, self._schema)
+        return self._columns[name]
+
+
+def listed(files: pa.Table) -> list[dict[str, Any]]:
+    """What the reading of each file needs of what the log tells of it."""
+    told = [name for name in files.column_names if name in _TOLD or name.startswith(OF_PARTITION)]
+    return files.select(told).to_pylist()  # type: ignore[no-any-return]
+
+
+def holding(columns: Sequence[pa.ChunkedArray], where: Sequence[Condition]) -> pa.Array | None:
+    """The numbers of the rows whose columns, one for each condition, satisfy all of them; None: all rows."""
+    if not where:
+        return None
+    keep = np.logical_and.reduce([truth(column, each) for column, each in zip(columns, where, strict=True)])
+    return None if keep.all() else pa.array(np.flatnonzero(keep))
+
+
+def in_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Some columns of all rows of a file, NULL where it was written before they came."""
+    if {*schema.names} <= {*rows.column_names}:
+        selected = rows.select(schema.names)
+        return selected if selected.schema.equals(schema) else selected.cast(schema)
+    return in_schema(rows, schema)
+
+
+def _taken(column: pa.ChunkedArray, rows: pa.Array | None, type_: pa.DataType) -> pa.ChunkedArray:
+    """Some rows of a column, or all, as what they are and not as numbers of a dictionary."""
+    found = column if rows is None else column.take(rows)
+    return found if found.type == type_ else found.cast(type_)
