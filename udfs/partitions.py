@@ -99,7 +99,10 @@ def _codes(values: pa.Array, width: int) -> Iterator[NDArray[np.int64]]:
     """Numbers of the values of each column, -1 for NULL."""
     flat = pc.list_flatten(values)
     for column in range(width):
-        words = flat.take(pa.array(np.arange(len(values), dtype=np.int64) * width + column)).dictionary_encode()
+        of_column = flat
+        if width > 1:
+            of_column = flat.take(pa.array(np.arange(len(values), dtype=np.int64) * width + column))
+        words = of_column.dictionary_encode()
         yield words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.catalogue import TABLES
@@ -95,7 +96,7 @@ class FewEvents:
         events = reader.rows("events", columns, self._events_read)
         events = events.append_column(_PART, parts(events, self.pattern.partition))
         given: list[pa.Table] = [events]
-        waiting = None
+        waiting = codes = None
         if self._by_rows:
             former = None
             if self.carried is not None and self.last is not None:
@@ -104,7 +105,7 @@ class FewEvents:
                 if not few.few_bytes(self.db, STATE, where):
                     return None
                 former = reader.rows(STATE, (_PART, *columns), where)
-            given, waiting = self._that_matter(events, former)
+            given, waiting, codes = self._that_matter(events, former)
         elif self.carried is not None and self.last is not None and parse_request(self.request["text"]).resumes:
             where = [*self._mine(self.last), *written_in(self.last.base_batch, self.last.batch_id)]
             where += between("last_time", self.carried.from_time, None)
@@ -114,17 +115,20 @@ class FewEvents:
             # A row without a name says where a match of its partition ends.
             given.append(reader.rows(MATCHES, ends, where).rename_columns([_PART, "time", "position"]))
         schema = given[0].schema
-        made = self._made(pa.concat_tables([in_schema(rows, schema) for rows in given]))
+        made = self._made(pa.concat_tables([in_schema(rows, schema) for rows in given]), codes)
         if made is None:
             return None
         replaced = given[1] if self._by_rows and len(given) > 1 else None
         return self._told(made, events, replaced, waiting)
 
-    def _that_matter(self, events: pa.Table, former: pa.Table | None) -> tuple[list[pa.Table], pa.Table | None]:
+    def _that_matter(
+        self, events: pa.Table, former: pa.Table | None
+    ) -> tuple[list[pa.Table], pa.Table | None, NDArray[np.int64]]:
         """The new events of partitions in which a match may have begun, and those of the kept ones beside them.
 
         And, apart from these, the other kept ones, which stay as they are: those of partitions without new events, and
-        without such as were not settled. What is not settled yet is kept in any partition.
+        without such as were not settled. What is not settled yet is kept in any partition. Then the numbers of the
+        partitions of the first ones.
         """
         count = events.num_rows
         part = events[_PART].combine_chunks()
@@ -141,29 +145,34 @@ class FewEvents:
         open_[old] = open_[new[begun]] = touched[new] = True
         read = self.pattern.attributes(self.batch.configuration["stream"]["attributes"])
         given = [with_chosen_attributes(events.filter(pa.array(open_[new])), read)]
+        codes_given = new[open_[new]]
         if former is None:
-            return given, None
+            return given, None, codes_given
         assert self.carried is not None
         unsettled = former["time"].cast(pa.int64()).to_numpy() > self.carried.before.watermark
         touched[old[unsettled]] = True
-        return [*given, former.filter(pa.array(touched[old]))], former.filter(pa.array(~touched[old]))
+        again = touched[old]
+        codes_given = np.concatenate([codes_given, old[again]])
+        return [*given, former.filter(pa.array(again))], former.filter(pa.array(~again)), codes_given
 
-    def _made(self, given: pa.Table) -> pa.Table | None:
+    def _made(self, given: pa.Table, codes: NDArray[np.int64] | None) -> list[pa.Table] | None:
         """What `batch_rows` makes of events; None where that is too much to hold."""
-        made = [BATCH_SCHEMA.empty_table()]
+        made = []
         rows = 0
         asked = parse_request(self.request["text"])
         kept_events = self.reach if self._by_rows else None
-        for table in batch_rows(asked, 0, columns_of(given), kept_events=kept_events):
+        for table in batch_rows(asked, 0, columns_of(given), kept_events=kept_events, codes=codes):
             made.append(table)
             rows += table.num_rows
             if rows > _MOST_ROWS:
                 return None
-        return pa.concat_tables(made)
+        return made
 
-    def _told(self, made: pa.Table, events: pa.Table, replaced: pa.Table | None, waiting: pa.Table | None) -> Found:
+    def _told(
+        self, made: list[pa.Table], events: pa.Table, replaced: pa.Table | None, waiting: pa.Table | None
+    ) -> Found:
         """What is written; `waiting`: the kept events that stay as they are."""
-        matches, kept = (made.filter(pc.equal(made["kind"], kind)) for kind in (MATCH, EVENT))
+        matches, kept = (_of_kind(made, kind) for kind in (MATCH, EVENT))
         assert self.stream.watermark is not None
         before = Moment(timestamps.to_micros(self.stream.watermark), self.batch.source_to)
         kept = kept.select([_PART, *EVENT_COLUMNS])
@@ -205,3 +214,9 @@ class FewEvents:
 
     def _mine(self, last: Publication) -> list[Condition]:
         return [Condition("stream_id", "=", last.stream_id), Condition("pattern_id", "=", last.object_id)]
+
+
+def _of_kind(made: list[pa.Table], kind: str) -> pa.Table:
+    """The rows of one kind; each table has rows of one."""
+    found = [rows for rows in made if rows.num_rows and rows["kind"][0].as_py() == kind]
+    return pa.concat_tables([BATCH_SCHEMA.empty_table(), *found])

@@ -129,7 +129,6 @@ class _Builder:
         self.reach = reach(self.pattern, self.batch.configuration["policy"])
         assert self.stream.watermark is not None
         self.watermark = timestamps.to_micros(self.stream.watermark)
-        self.parallelism = db.spark.sparkContext.defaultParallelism
 
     def build(self) -> Publication:
         """Write matches and what is kept of partitions, close what that replaces, publish."""
@@ -197,6 +196,11 @@ class _Builder:
         """The batch as the driver makes it, where it can."""
         given = (self.db, self.batch, self.stream, self.last, self.pattern, self.reach, self.carried)
         return FewEvents(*given, self._request(whole=True))
+
+    @cached_property
+    def parallelism(self) -> int:
+        """How many tasks Spark runs at once, about."""
+        return self.db.spark.sparkContext.defaultParallelism
 
     @cached_property
     def request(self) -> dict[str, Any]:

@@ -45,7 +45,12 @@ NEVER = np.iinfo(np.int64).min
 
 
 def batch_rows(
-    request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array], *, kept_events: int | None
+    request: KleeneRequest,
+    portion: int,
+    rows: Mapping[str, pa.Array],
+    *,
+    kept_events: int | None,
+    codes: IntArray | None = None,
 ) -> Iterator[pa.Table]:
     """What a batch makes of the events of one portion.
 
@@ -59,11 +64,13 @@ def batch_rows(
     kept_events
         So many of the last settled events of a partition are kept, from the first on that a match may begin with, and
         all that are not settled; None: none are.
+    codes
+        int64[n]: the number of each row's partition, as `partition_codes` gives it; None: not known.
 
     Yields
     ------
     pyarrow.Table
-        In `BATCH_SCHEMA`.
+        In `BATCH_SCHEMA`, all of one kind.
 
     Raises
     ------
@@ -71,7 +78,7 @@ def batch_rows(
         One event begins more matches than can be held, or, where the pattern begins with ``[n]``, a partition has more;
         what matching itself raises.
     """
-    given = unruled(request, portion_of(request, rows, shown=False))
+    given = unruled(request, portion_of(request, rows, shown=False, codes=codes))
     if request.policy != "skip_till_any":
         # A start has one match at most, so there are no more than events, which are held as it is.
         request = replace(request, max_matches=max(request.max_matches, len(given.codes)))

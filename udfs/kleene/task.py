@@ -74,10 +74,13 @@ def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, 
     yield work_rows(work)
 
 
-def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array], *, shown: bool = True) -> Portion:
+def portion_of(
+    request: KleeneRequest, rows: Mapping[str, pa.Array], *, shown: bool = True, codes: IntArray | None = None
+) -> Portion:
     """The events of a portion by partition and in order; parameters as of `match_partitions`.
 
-    Where nothing is shown of the partitions they are in no order of their own, which is found sooner.
+    Where nothing is shown of the partitions they are in no order of their own, which is found sooner; their numbers
+    are `codes`, where these are known.
 
     Raises
     ------
@@ -93,7 +96,7 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array], *, shown: b
     elif shown:
         codes, texts = partitions(rows["part"], len(request.pattern.partition))
     else:
-        codes = partition_codes(rows["part"])
+        codes = partition_codes(rows["part"]) if codes is None else codes
         texts = [None] * (int(codes.max(initial=-1)) + 1)
     order = np.lexsort((integers(rows["position"]), micros(rows["time"]), codes))
     taken = pa.array(order)
