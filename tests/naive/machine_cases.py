@@ -624,3 +624,9 @@ def random_events(rng: random.Random, longest: int = 12, unit: int = SECOND) -> 
         key = rng.choice(["k", "k", "k", "l", None])
         found.append(Event(position, (time - late) * unit, rng.choice(names), key, values))
     return found
+
+
+def random_case(rng: random.Random, longest: int = 12) -> tuple[Subscription, list[Event]]:
+    """A subscription, and the fewer events the more operands it has: an oracle tries all that these could take."""
+    subscription = random_subscription(rng)
+    return subscription, random_events(rng, min(longest, {4: 9, 5: 7}.get(len(subscription.primitives), longest)))

@@ -24,6 +24,7 @@ from naive.machine_cases import (
     Foreseen,
     Trained,
     p,
+    random_case,
     random_events,
     random_subscription,
     rows,
@@ -250,7 +251,7 @@ def takes(primitive: naive.Primitive, name: str) -> bool:
 @settings(max_examples=100)
 @given(SMALL)
 def test_whatever_matches_was_live_before_its_last_event(rng: random.Random) -> None:
-    subscription, events = random_subscription(rng), random_events(rng)
+    subscription, events = random_case(rng)
     for taken in naive.partitions(subscription, events).values():
         before = naive.Partition(subscription, taken[:-1])
         for bound in naive.Partition(subscription, taken).full:
@@ -261,7 +262,7 @@ def test_whatever_matches_was_live_before_its_last_event(rng: random.Random) -> 
 @settings(max_examples=60)
 @given(SMALL)
 def test_forecasts_are_probabilities_that_grow(rng: random.Random) -> None:
-    subscription, events = random_subscription(rng), random_events(rng)
+    subscription, events = random_case(rng)
     counts = chains.train(subscription, events)
     chain = chains.Chain(counts, chains.name_of(subscription.root, subscription.primitives))
     for cell in counts:
@@ -274,5 +275,5 @@ def test_forecasts_are_probabilities_that_grow(rng: random.Random) -> None:
 @settings(max_examples=60)
 @given(SMALL)
 def test_n0_of_the_whole_moves_at_each_event(rng: random.Random) -> None:
-    subscription, events = random_subscription(rng), random_events(rng)
+    subscription, events = random_case(rng)
     assert chains.train(subscription, events)[chains.Cell("N0")].total() == len(events)

@@ -10,7 +10,7 @@ import pytest
 from drawn import SMALL
 from hypothesis import given, settings
 from naive import machines as naive
-from naive.machine_cases import p, random_events, random_subscription, seconds, stream, then
+from naive.machine_cases import p, random_case, seconds, stream, then
 from unit.machines.running_cases import TYPES, Run
 
 from patternlake.udfs.machines import state
@@ -72,7 +72,7 @@ def test_a_window_of_events_does_not_end_with_time() -> None:
 @settings(max_examples=400, deadline=None)
 @given(SMALL)
 def test_what_is_left_is_what_the_oracle_can_imagine_the_end_of(rng: random.Random) -> None:
-    subscription, events = random_subscription(rng), random_events(rng)
+    subscription, events = random_case(rng)
     if not events:
         return
     now = max(event.time for event in events) + rng.choice([0, 1, rng.randrange(9 * SECOND)])
@@ -84,7 +84,7 @@ def test_random_cases_end_by_time_and_count_events() -> None:
     ended = counted = 0
     for seed in range(300):
         rng = random.Random(seed)
-        subscription, events = random_subscription(rng), random_events(rng)
+        subscription, events = random_case(rng)
         if not events:
             continue
         last = max(event.time for event in events)
