@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import psutil
 import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
-from patternlake.delta_tables.jvm_names import remember_names
+from patternlake.delta_tables.own_process import settle
 from patternlake.sql_ext.enabled import lake_of
 from patternlake.sql_ext.remembered import forget
 from patternlake.sql_ext.session import bare_session, session
@@ -38,10 +37,7 @@ def spark_session(folder: Path, *, functions: bool = True, cores: int = CORES) -
     else:
         spark = bare_session(master, settings)
     spark.sparkContext.setLogLevel("OFF")
-    # As commands do.
-    remember_names(spark)
-    gc.collect()
-    gc.freeze()
+    settle(spark)
     try:
         yield spark
     finally:

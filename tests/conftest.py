@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A Delta-ready local session on two cores, with nothing of PatternLake registered."""
-    from patternlake.delta_tables.jvm_names import remember_names
+    from patternlake.delta_tables.own_process import settle
     from patternlake.sql_ext.session import bare_session
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
@@ -55,10 +54,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         },
     )
     session.sparkContext.setLogLevel("ERROR")
-    remember_names(session)
-    # What is imported by now stays; to look through it for garbage, again and again, took a twentieth of the time.
-    gc.collect()
-    gc.freeze()
+    settle(session)
     yield session
     session.stop()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from functools import cache
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -36,9 +35,6 @@ class _Drawn(random.Random):
 
     def _randbelow(self, n: int) -> int:
         return self._draw(_below(n))
-
-    def __reduce__(self) -> Any:
-        raise TypeError("choices that are drawn cannot be copied")
 
 
 @st.composite
