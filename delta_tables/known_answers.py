@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -16,6 +17,8 @@ _BYTES, _LARGEST = 16 << 20, 1 << 20
 _OVERHEAD, _PATH = 1024, 200
 """Bytes that an answer takes beside its values, and those of the path of a file, about."""
 _MOST_PIECES = 16
+_MOST_ROWS = _LARGEST // 4
+"""Rows of an answer that is kept, at most: to add up the bytes of a thousand pieces takes longer than to read them."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class _Answer:
     """Of all files of the version."""
     rows: pa.Table
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         return int(self.rows.nbytes) + _OVERHEAD + _PATH * len(self.paths)
 
@@ -51,9 +54,11 @@ class KnownAnswers:
         """
         with self._lock:
             known = self._held.get(question)
+            if known is not None:
+                self._held.move_to_end(question)
         if known is not None and known.paths is version.paths:
-            rows = known.rows
-        elif known is not None and known.paths <= version.paths:
+            return known.rows
+        if known is not None and known.paths <= version.paths:
             come = version.files.filter(pa.array([path not in known.paths for path in version.order]))
             rows = pa.concat_tables([known.rows, read(come)]) if come.num_rows else known.rows
             if rows.num_columns and rows.column(0).num_chunks > _MOST_PIECES:
@@ -67,7 +72,7 @@ class KnownAnswers:
         with self._lock:
             former = self._held.pop(question, None)
             self._bytes -= 0 if former is None else former.bytes
-            if answer.bytes > _LARGEST:
+            if answer.rows.num_rows > _MOST_ROWS or answer.bytes > _LARGEST:
                 return
             self._held[question] = answer
             self._bytes += answer.bytes
