@@ -27,7 +27,7 @@ from patternlake.delta_tables.file_choice import certain, chosen
 from patternlake.delta_tables.file_rows import OF_PARTITION, FileColumns, holding, in_columns, listed
 from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.state_reader import Condition, Fold
 from patternlake.delta_tables.table_logs import TableLogs, TableVersion
 
 logger = logging.getLogger(__name__)
@@ -117,11 +117,13 @@ class DirectReader:
         with self._logs.opened(table) as opened:
             return bool(opened.vacuum(dry_run=True, full=True))
 
-    def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
-        """Return columns of the rows that satisfy all conditions."""
+    def rows(
+        self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
+    ) -> pa.Table:
+        """Return columns of the rows that satisfy all conditions, or what was made of them when they were read."""
         log = self._logs.current(table)
-        question = (table, tuple(columns), tuple(where))
-        return self._answers.get(question, log, lambda files: self._left(table, log, files, columns, where))
+        question = (table, tuple(columns), tuple(where), fold is not None)
+        return self._answers.get(question, log, lambda files: self._left(table, log, files, columns, where), fold)
 
     def _left(
         self, table: str, log: TableVersion, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from patternlake.delta_tables.state_reader import Fold
 from patternlake.delta_tables.table_logs import TableVersion
 
 _BYTES, _LARGEST = 16 << 20, 1 << 20
@@ -40,7 +41,13 @@ class KnownAnswers:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, question: Hashable, version: TableVersion, read: Callable[[pa.Table], pa.Table]) -> pa.Table:
+    def get(
+        self,
+        question: Hashable,
+        version: TableVersion,
+        read: Callable[[pa.Table], pa.Table],
+        fold: Fold | None = None,
+    ) -> pa.Table:
         """Return the answer of a version of a table, in any order.
 
         Parameters
@@ -51,6 +58,8 @@ class KnownAnswers:
             The version.
         read
             Gives what the question leaves of some of the version's files.
+        fold
+            What is to be made of the rows before they are kept.
         """
         with self._lock:
             known = self._held.get(question)
@@ -65,6 +74,7 @@ class KnownAnswers:
                 rows = rows.combine_chunks()
         else:
             rows = read(version.files)
+        rows = rows if fold is None else fold(rows)
         self._keep(question, _Answer(version.paths, rows))
         return rows
 

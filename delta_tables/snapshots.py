@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ _COLUMNS = (
     "job", "object", "object_id", "stream_id", "batch_id", "base_batch", "published_at", "source_to", "watermark",
     "horizon", "source", "configuration", "state",
 )  # fmt: skip
+_FEW_STATISTICS = 5_000
+"""Rows of statistics that are summed up anew for each question."""
 _MOMENTS = ("published_at", "watermark", "horizon")
 
 
@@ -119,11 +121,7 @@ class Snapshot:
             ``name``, ``events``, ``first``, ``last`` (microseconds) and ``attributes``: how their values lie, as it was
             told last; None where nothing was told.
         """
-        columns = ("batch_id", "name", "events", "first_time", "last_time", "attributes")
-        # Of later batches only their own rows are read, as long as the question stays the same.
-        where = [Condition("stream_id", "=", stream_id), *between("batch_id", base, None)]
-        rows = self.reader.rows("event_statistics", columns, where)
-        rows = rows.filter(pc.less_equal(rows["batch_id"], batch))
+        rows = self._statistics(stream_id, base, batch)
         told = rows.filter(pc.is_valid(rows["attributes"]))
         latest: dict[str, tuple[int, Any]] = {}
         for number, name, attributes in zip(
@@ -131,8 +129,7 @@ class Snapshot:
         ):
             if name not in latest or number > latest[name][0]:
                 latest[name] = (number, attributes)
-        aggregates = [("events", "sum"), ("first_time", "min"), ("last_time", "max")]
-        summed = rows.select(["name", "events", "first_time", "last_time"]).group_by("name").aggregate(aggregates)
+        summed = _summed(rows)
         summed = summed.sort_by([("events_sum", "descending"), ("name", "ascending")]).slice(0, most)
         return [
             {
@@ -150,6 +147,34 @@ class Snapshot:
                 strict=True,
             )
         ]
+
+    def _statistics(self, stream_id: int, base: int, batch: int) -> pa.Table:
+        """What the batches of a stream up to one have told of names; of some of them perhaps in sums."""
+        columns = ("batch_id", "name", "events", "first_time", "last_time", "attributes")
+        # Of later batches only their own rows are read, as long as the question stays the same.
+        where = [Condition("stream_id", "=", stream_id), *between("batch_id", base, None)]
+        rows = self.reader.rows("event_statistics", columns, where, partial(_in_sums, batch))
+        if (pc.max(rows["batch_id"]).as_py() or 0) > batch:
+            # Of a batch that is not published, or asked for by whoever saw a later one published.
+            rows = self.reader.rows("event_statistics", columns, where)
+        return rows.filter(pc.less_equal(rows["batch_id"], batch))
+
+
+def _summed(rows: pa.Table) -> pa.Table:
+    aggregates = [("batch_id", "max"), ("events", "sum"), ("first_time", "min"), ("last_time", "max")]
+    return rows.select(["name", *(column for column, _ in aggregates)]).group_by("name").aggregate(aggregates)
+
+
+def _in_sums(batch: int, rows: pa.Table) -> pa.Table:
+    """What batches up to one have told of names, summed up under the number of the last of them."""
+    if rows.num_rows <= _FEW_STATISTICS:
+        return rows
+    counted = pc.and_(pc.less_equal(rows["batch_id"], batch), pc.is_null(rows["attributes"]))
+    summed = _summed(rows.filter(counted))
+    attributes = pa.nulls(summed.num_rows, rows.schema.field("attributes").type)
+    columns = [summed[name] for name in ("batch_id_max", "name", "events_sum", "first_time_min", "last_time_max")]
+    sums = pa.Table.from_arrays([*columns, attributes], schema=rows.schema)
+    return pa.concat_tables([sums, rows.filter(pc.invert(counted))])
 
 
 def earliest_event(reader: StateReader, stream_id: int, after: int, batch: int) -> int | None:

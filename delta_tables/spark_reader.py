@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.state_reader import Condition, Fold
 from patternlake.delta_tables.table import LogName
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ class SparkReader:
         detail = self._spark.sql(f"DESCRIBE DETAIL {self._log(table)}")
         return int(detail.select("sizeInBytes").collect()[0][0])
 
-    def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
-        """Return columns of the rows that satisfy all conditions."""
+    def rows(
+        self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
+    ) -> pa.Table:
+        """Return columns of the rows that satisfy all conditions, as they are."""
         return chosen(self._spark.table(self._log(table)), where).select(*columns).toArrow()
 
 

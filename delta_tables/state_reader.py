@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+Fold = Callable[[pa.Table], pa.Table]
+"""Makes fewer rows of rows that say the same to whoever asks; what it made may be folded again, with others."""
 Operator = Literal["=", "in", ">=", "<=", "null or >"]
 
 
@@ -42,8 +44,13 @@ class StateReader(Protocol):
         Of some columns alone it is about what they take, by the footer of one file.
         """
 
-    def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
-        """Return columns of the rows that satisfy all conditions, in any order; moments are in UTC."""
+    def rows(
+        self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
+    ) -> pa.Table:
+        """Return columns of the rows that satisfy all conditions, in any order; moments are in UTC.
+
+        With `fold`, what it makes of them, or of some of them, or the rows as they are.
+        """
 
 
 def among(column: str, values: Sequence[Any]) -> Condition:

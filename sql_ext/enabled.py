@@ -16,7 +16,7 @@ from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
-from patternlake.delta_tables.state_reader import Condition, StateReader
+from patternlake.delta_tables.state_reader import Condition, Fold, StateReader
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
@@ -161,8 +161,10 @@ class _Fallback:
     def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
         return self._read(lambda reader: reader.size(table, where, columns))
 
-    def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
-        return self._read(lambda reader: reader.rows(table, columns, where))
+    def rows(
+        self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
+    ) -> pa.Table:
+        return self._read(lambda reader: reader.rows(table, columns, where, fold))
 
     def _read(self, read: Callable[[StateReader], _Read]) -> _Read:
         try:

@@ -14,7 +14,7 @@ import pytest
 from naive import sketch_matching as naive
 from naive.sketch_cases import POLICIES, compiled, random_pattern
 
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.state_reader import Condition, Fold
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import descend, nodes_below, tops_hit
 from patternlake.sql_ext.sketch_existence import anywhere
@@ -73,7 +73,9 @@ class Tree:
     def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
         return 0
 
-    def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
+    def rows(
+        self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
+    ) -> pa.Table:
         kept = self.table
         for one in where:
             if one.column in ("stream_id", "from_batch", "to_batch"):
