@@ -176,6 +176,7 @@ class DirectReader:
         with self._open(table, file["path"]) as source:
             rows = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
         self._count(file["size_bytes"])
+        rows = in_columns(rows, pa.schema([field for field in schema if field.name in rows.column_names]))
         for name in (told.removeprefix(OF_PARTITION) for told in file if told.startswith(OF_PARTITION)):
             if name not in rows.column_names:  # whoever wrote the file may have put it there as well
                 value = pa.scalar(file[f"{OF_PARTITION}{name}"], schema.field(name).type)
