@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.groups import batch as group_batches
@@ -15,6 +16,7 @@ from patternlake.udfs.machines import state as machine_rows
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.trials import Trials, told_by
 from patternlake.udfs.machines.from_config import groups_of
+from patternlake.udfs.machines.kernels.workspace import NONE, rehash
 from patternlake.udfs.sketch.batch import SegmentPlan, segment_rows
 from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.warming.events import EVENT_FIELDS, NAMES, STREAM, TYPES, some_events
@@ -80,3 +82,5 @@ def warm_machines() -> None:
         for group, row in zip(apart, trained, strict=True)
     ]
     list(Trials(apart, TYPES, 0, (1, 4), (0.5,), told).rows(events.to_batches()))
+    # So few events do not fill a tally.
+    rehash(np.zeros((1, 2), np.int64), np.zeros(1), np.full((2, 2), NONE), np.zeros(2))
