@@ -8,6 +8,9 @@ from pyspark.sql import SparkSession
 
 from patternlake.delta_tables.jvm_names import remember_names
 
+_GARBAGE = "m\n"
+"""What a command begins with that lets go of an object, whenever Python finds that nobody has it any more."""
+
 
 def test_a_class_and_its_static_methods_are_asked_for_once(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
@@ -18,7 +21,8 @@ def test_a_class_and_its_static_methods_are_asked_for_once(
     send = GatewayClient.send_command
 
     def told(client: GatewayClient, command: str, *given: object, **named: object) -> object:
-        asked.append(command)
+        if not command.startswith(_GARBAGE):
+            asked.append(command)
         return send(client, command, *given, **named)
 
     for place in (GatewayClient, type(spark.sparkContext._gateway._gateway_client)):
