@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from patternlake.delta_tables.direct_writer import after_commit, retrying
 from patternlake.delta_tables.file_choice import chosen, truth
+from patternlake.delta_tables.file_rows import OF_PARTITION
 from patternlake.delta_tables.parquet_columns import columns_of_file
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.unlisted_files import Place, parent_folder, partition_texts
@@ -24,7 +25,6 @@ _FEW_ROWS = 10_000
 """A file of no more rows stays one when some of them are changed."""
 _GATHERED_ROWS = 100_000
 """What stays of larger ones goes into one file, of each no more rows than these."""
-_OF = "partition."
 
 
 def update(
@@ -133,7 +133,7 @@ def replace(
 
     def anew(table: DeltaTable, files: pa.Table) -> list[AddAction | RemoveAction]:
         partition = {name: rows[name][0].as_py() for name in table.metadata().partition_columns}
-        values = {f"{_OF}{name}": value for name, value in partition.items()}
+        values = {f"{OF_PARTITION}{name}": value for name, value in partition.items()}
         actions = _in_place_of(folder, [], rows, table, packed, parent=parent_folder(partition), partition=values)
         return actions + _without(folder, files, [where], only, table, packed)
 
@@ -173,7 +173,7 @@ def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool,
             mine = [
                 file
                 for file in files.to_pylist()
-                if all(file[f"{_OF}{name}"] == value for name, value in values.items())
+                if all(file[f"{OF_PARTITION}{name}"] == value for name, value in values.items())
             ]
             small = small and sum(file["size_bytes"] for file in mine) <= most_bytes
             if not small:
@@ -224,12 +224,12 @@ def _holding(table: DeltaTable, any_of: Sequence[Sequence[Condition]]) -> pa.Tab
 def _rows(folder: str, file: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     """All rows of a file, with all columns of the table."""
     with pa.memory_map(f"{folder}/{file['path']}") as source:
-        stored = [name for name in schema.names if f"{_OF}{name}" not in file]
+        stored = [name for name in schema.names if f"{OF_PARTITION}{name}" not in file]
         columns, _ = columns_of_file(source, stored, schema)
         count = len(next(iter(columns.values())))
         for name in schema.names:
             if name not in columns:
-                value = pa.scalar(file[f"{_OF}{name}"], schema.field(name).type)
+                value = pa.scalar(file[f"{OF_PARTITION}{name}"], schema.field(name).type)
                 columns[name] = pa.chunked_array([pa.repeat(value, count)])
         return pa.table({name: columns[name] for name in schema.names})
 
@@ -295,7 +295,11 @@ def _in_place_of(
     """
     if files:
         parent, partition = os.path.dirname(files[0]["path"]), files[0]
-    given = {name.removeprefix(_OF): value for name, value in (partition or {}).items() if name.startswith(_OF)}
+    given = {
+        name.removeprefix(OF_PARTITION): value
+        for name, value in (partition or {}).items()
+        if name.startswith(OF_PARTITION)
+    }
     texts, now = partition_texts(given), int(time.time() * 1000)
     actions: list[AddAction | RemoveAction] = [
         RemoveAction(file["path"], changing, now, size=file["size_bytes"], partition_values=texts) for file in files
