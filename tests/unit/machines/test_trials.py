@@ -47,12 +47,13 @@ class Future:
         self.states = chains.States(subscription)
         self.moments = [naive.Partition(subscription, taken[:size]) for size in range(len(taken) + 1)]
         self.steps = [chains.Moment(self.states, one, other) for one, other in pairwise(self.moments)]
+        self.held = [*(step.held for step in self.steps), chains.instances(self.states, self.moments[-1])]
 
     def rows(self, rank: int) -> dict[tuple[chains.Joins, frozenset[str]], list[naive.Assignment]]:
         """The instances of each live row after an event, by join values and bound operands."""
         now = self.moments[rank + 1]
         rows: dict[tuple[chains.Joins, frozenset[str]], list[naive.Assignment]] = {}
-        for bound in chains.instances(self.states, now):
+        for bound in self.held[rank + 1]:
             rows.setdefault((chains.joins_of(now, bound), frozenset(bound)), []).append(bound)
         return rows
 
@@ -120,8 +121,8 @@ def test_random_predictions_hit_as_often_as_the_oracle_says(rng: random.Random) 
 
 
 def test_a_row_is_hit_by_what_its_smallest_assignment_goes_back_to() -> None:
-    # After two a's and a third, {o1: 1, o2: 2, o3: 3} stands for {o1: 1, o3: 2, o2: 3} as well. The fourth event
-    # discards both; only the copy of {o1: 1, o3: 2} could take it, and match at the fifth.
+    # After three events, {o1: 1, o2: 2, o3: 3} stands for {o1: 1, o3: 2, o2: 3} as well. The fourth discards both; only
+    # {o1: 1, o3: 2}, to which the second goes back, takes it, and matches at the fifth.
     text = "o1, (o2 & o3), o4 DEFINE o1 AS TRUE, o2 AS y = $v, o3 AS x = $w, o4 AS y = $v AND x = $w WITHIN 6 EVENTS"
     steps = (p("o1", "a"), both(p("o2", "a", "y=v"), p("o3", "a", "x=w")), p("o4", "a", "y=v x=w"))
     subscription = naive.Subscription(directly(*steps), text, within=6, counted=True)
