@@ -28,9 +28,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt | check
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,demo,bench]'
 	touch $@
 
-# Delta's jars, once, so that processes that start side by side do not fetch them at the same time.
+# Delta's jars, once, so that processes that start side by side do not fetch them at the same time, and an archive of the
+# classes of Spark's JVM; where none can be made, sessions start without one, which takes longer.
 $(VENV)/.jars: $(VENV)/.installed
-	$(BIN)/python -c 'from patternlake.sql_ext.session import bare_session; bare_session("local[1]").stop()' 2>$(VENV)/jars.log || { tail -n 3 $(VENV)/jars.log; exit 1; }
+	$(BIN)/python -m patternlake.sql_ext.archive_classes 2>$(VENV)/jars.log \
+		|| { tail -n 1 $(VENV)/jars.log; $(BIN)/python -c 'from patternlake.sql_ext.session import bare_session; bare_session("local[1]").stop()' 2>$(VENV)/jars.log; } \
+		|| { tail -n 3 $(VENV)/jars.log; exit 1; }
 	touch $@
 
 # The kernels' machine code, kept beside the source: the first batch and the first question would wait for it otherwise.

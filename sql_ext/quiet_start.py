@@ -15,13 +15,16 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
+from patternlake.sql_ext import class_archive, spark_folders
+from patternlake.sql_ext.class_archive import JAVA_OPTIONS
+
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf
 
 _LOG4J2 = Path(__file__).with_name("log4j2.properties")
 # All the places where the name of a log4j2 configuration can come from, but for the options of the session itself.
 _LOG4J2_NAMED = ("LOG4J_CONFIGURATION_FILE", "LOG4J2_CONFIGURATION_FILE")
-_JAVA_OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _LOG4J2_FORMATS = (".properties", ".xml", ".yaml", ".yml", ".json", ".jsn")
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 _STDERR = 2
@@ -51,7 +54,7 @@ def start(conf: SparkConf) -> None:
         return
     stderr = _Held()
     try:
-        with _logging_of_ours():
+        with _options_of_ours():
             gateway = launch_gateway(conf, popen_kwargs={"stderr": stderr.writable})  # type: ignore[no-untyped-call]
         stderr.close_writable()
         SparkContext(conf=conf, gateway=gateway)
@@ -62,17 +65,22 @@ def start(conf: SparkConf) -> None:
     stderr.release(tell=False)
 
 
+def end(gateway: JavaGateway) -> None:
+    """End a JVM that this process has started, and wait until it has ended."""
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
 @contextmanager
-def _logging_of_ours() -> Iterator[None]:
-    """Let a JVM that is started meanwhile take our log4j2 configuration, if the user has none."""
-    if users_log4j2(os.environ):
-        yield
-        return
+def _options_of_ours() -> Iterator[None]:
+    """Let a JVM that is started meanwhile take our log4j2 configuration and archived classes, if the user has none."""
     before = os.environ.get(_SUBMIT_OPTIONS)
+    logging = "" if users_log4j2(os.environ) else f"-Dlog4j2.configurationFile={_LOG4J2.as_uri()}"
+    options = [option for option in (before, logging, class_archive.options(os.environ)) if option]
     # Not spark.driver.extraJavaOptions: given here, those of spark-defaults.conf would be lost. These come before all
     # other options, and of two that say the same the last one holds.
-    ours = f"-Dlog4j2.configurationFile={_LOG4J2.as_uri()}"
-    os.environ[_SUBMIT_OPTIONS] = f"{before} {ours}" if before else ours
+    os.environ[_SUBMIT_OPTIONS] = " ".join(options)
     try:
         yield
     finally:
@@ -86,12 +94,9 @@ def users_log4j2(environment: Mapping[str, str]) -> bool:
     """Whether the environment names a log4j2 configuration, or Spark's conf folder has one."""
     if any(environment.get(name) for name in _LOG4J2_NAMED):
         return True
-    if any("log4j" in environment.get(name, "") for name in _JAVA_OPTIONS):
+    if any("log4j" in environment.get(name, "") for name in JAVA_OPTIONS):
         return True
-    home = environment.get("SPARK_HOME")
-    folder = environment.get("SPARK_CONF_DIR") or (os.path.join(home, "conf") if home else None)
-    found = Path(folder).glob("log4j2*") if folder else ()
-    return any(file.suffix in _LOG4J2_FORMATS for file in found)
+    return any(file.suffix in _LOG4J2_FORMATS for file in spark_folders.conf(environment).glob("log4j2*"))
 
 
 class _Held:

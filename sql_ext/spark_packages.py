@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
+
+from patternlake.sql_ext import spark_folders
 
 PACKAGES = "spark.jars.packages"
 _LINE = re.compile(rf"\s*{re.escape(PACKAGES)}(?:\s*[=:]\s*|\s+)(\S.*)")
@@ -31,10 +31,8 @@ def packages_asked_for(settings: Mapping[str, str], environment: Mapping[str, st
 
 def _of_defaults(environment: Mapping[str, str]) -> str:
     """What the user's defaults say; empty where they say nothing."""
-    home = environment.get("SPARK_HOME")
-    folder = environment.get("SPARK_CONF_DIR") or (os.path.join(home, "conf") if home else None)
-    file = Path(folder, "spark-defaults.conf") if folder else None
-    if file is None or not file.is_file():
+    file = spark_folders.conf(environment) / "spark-defaults.conf"
+    if not file.is_file():
         return ""
     found = [match[1] for match in map(_LINE.match, file.read_text(encoding="utf-8").splitlines()) if match]
     return found[-1] if found else ""

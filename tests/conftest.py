@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 settings.register_profile("patternlake", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile("patternlake")
 
-# Whoever tests has settings of their own there, if they set it.
-os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
+# Whoever tests has settings of their own, if they name either. Not as a conf folder: where the class path names one
+# with files, Java takes no archived classes.
+if not {"SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"} & os.environ.keys():
+    settings_file = Path(__file__).parent / "spark-tests.conf"
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file '{settings_file}' pyspark-shell"
 
 
 @pytest.hookimpl(optionalhook=True)

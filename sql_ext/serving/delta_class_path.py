@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from patternlake.sql_ext import quiet_start
 from patternlake.udfs.errors import StateError
 
 # All that Ivy fetches would clash with Spark's own Jackson.
@@ -46,9 +47,7 @@ def class_path(settings: Mapping[str, str]) -> str:
     try:
         found = str(gateway.jvm.java.lang.System.getProperty("spark.jars") or "")
     finally:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
+        quiet_start.end(gateway)
     jars = [Path(unquote(urlparse(each).path)) for each in found.split(",")]
     wanted = [str(jar) for jar in jars if jar.match(_DELTA)]
     if not wanted:

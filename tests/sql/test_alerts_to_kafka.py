@@ -145,7 +145,7 @@ class Lake:
 
     def _python(self, *arguments: str) -> str:
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "PYSPARK_SUBMIT_ARGS"},
             "SPARK_CONF_DIR": str(self.folder / "spark"),
             "PATTERNLAKE_MASTER": "local[1]",
             "PATTERNLAKE_DRIVER_MEMORY": "1g",
