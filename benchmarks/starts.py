@@ -49,7 +49,6 @@ patternlake.session(location=None, database=None)"""
 COMMAND = [sys.executable, "-m", "patternlake.jobs.command_line"]
 PROCESSES = {
     "a session, nothing asked": [sys.executable, "-c", SESSION],
-    "patternlake status": [*COMMAND, "status", "--conf", "clicks.yaml"],
     "patternlake sql, a match_seq": [*COMMAND, "sql", "--conf", "clicks.yaml", QUESTION],
     "patternlake run all, nothing new": [*COMMAND, "run", "all", "--quiet", "--conf", "clicks.yaml"],
 }

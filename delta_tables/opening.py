@@ -88,6 +88,31 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
     return replace(database, made=made, folder_on_disk=None if direct is None else on_disk, direct=direct)
 
 
+def reader_without_spark(location: str | None) -> DirectReader | None:
+    """What reads the tables of a database that is there and up to date, without Spark; None where only Spark can.
+
+    Parameters
+    ----------
+    location
+        As of `open_database`. One without a scheme is taken for a folder of this machine, where such a database is
+        there; Spark may be configured to look for it elsewhere.
+    """
+    if location is None or (has_scheme(location) and not location.startswith("file:")):
+        return None
+    path = plain(unquote(location)) if location.startswith("file:") else os.path.abspath(location)
+    if not os.path.isdir(f"{path}/{log_name(migrations.CARRIER)}"):
+        return None
+    reader = _reader(path)
+    try:
+        version = reader.properties(migrations.CARRIER).get(migrations.PROPERTY)
+        for name in TABLES:
+            reader.version(name)
+    except UnreadableError as error:
+        logger.info("%s; Spark reads", error)
+        return None
+    return reader if version == str(migrations.SCHEMA_VERSION) else None
+
+
 def _on_disk(registered: str, location: str) -> str | None:
     """The path of a location that Spark has registered, where it is a folder whose commits can be made without Spark.
 

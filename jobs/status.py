@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from patternlake.delta_tables import documents, timestamps
-from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.table_logs import UnreadableError
-from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible_text
+from patternlake.delta_tables import timestamps
+from patternlake.jobs import status_sources
 from patternlake.jobs.configuration.alerts import TABLE
+from patternlake.jobs.status_sources import Letters, Published, SketchBytes, Texts
 from patternlake.jobs.steps import JOBS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
-
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.direct_reader import DirectReader
+    from patternlake.delta_tables.state_reader import StateReader
     from patternlake.jobs.configuration.file import Configuration
-
-logger = logging.getLogger(__name__)
 
 SOURCE_JOB = "ingest"
 """The job whose objects, streams, all other jobs read."""
-
-_Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -100,7 +90,7 @@ class ObjectStatus:
 def status(database: Database, configuration: Configuration) -> list[ObjectStatus]:
     """Look at every object that is configured or was published, job by job.
 
-    Takes a handful of small queries, however many objects there are. Events are counted through their files'
+    Takes a handful of small reads, however many objects there are. Events are counted through their files'
     metadata; no filter and no event is read.
 
     Parameters
@@ -110,13 +100,31 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
     configuration
         What ought to be there.
     """
-    published = _published(database)
-    open_batches = _open_batches(database, published)
-    sizes = _sizes(database)
-    names = _distinct_names(database)
-    sketches = _sketches(database)
+    return _status(database.state, status_sources.sizes(database), configuration)
+
+
+def status_without_spark(reader: DirectReader, configuration: Configuration) -> list[ObjectStatus]:
+    """As `status`, of a database that can be read without Spark.
+
+    Raises
+    ------
+    UnreadableError
+        A table has come to be such as only Spark can read.
+    """
+    return _status(reader, status_sources.sizes_by_logs(reader, status_sources.owners()), configuration)
+
+
+def _status(
+    reader: StateReader, sizes: Mapping[tuple[str, int], int], configuration: Configuration
+) -> list[ObjectStatus]:
+    published = status_sources.published(reader)
+    open_batches = status_sources.open_batches(reader, published)
+    streams = _of_job(SOURCE_JOB, published)
+    sketches = status_sources.sketches(reader, _of_job("sketch", published))
+    names = status_sources.names(reader, {name: streams[name] for name in sketches if name in streams})
     outside = {name for name, alert in configuration.alerts.items() if alert.to != TABLE}
-    letters = _letters(database) if outside else {}
+    told = {name: row for name, row in _of_job("alerts", published).items() if name in outside}
+    letters = status_sources.letters(reader, told)
     wanted = {(name, object) for name, job in JOBS.items() if job.maintains for object in job.objects(configuration)}
     # Streams without subscriptions are only looked at for such as there were.
     wanted -= {("predict", stream) for stream in configuration.streams if stream not in configuration.subscribed}
@@ -136,7 +144,7 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
             "open_batch": open_batches.get(key),
         }
         if job != SOURCE_JOB:
-            values |= _lag(row, published.get((SOURCE_JOB, stream_name)))
+            values |= _lag(row, streams.get(stream_name))
         if row is not None:
             values |= {
                 "batch_id": row.batch_id,
@@ -148,15 +156,20 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
                 "rows_quarantined": row.rows_quarantined,
                 "bytes": sizes.get((job, row.object_id), 0),
             }
-        if key in sketches and row is not None and row.source_to:
-            values |= _per_event(sketches[key], names.get(object), row.source_to)
+        if job == "sketch" and object in sketches and row is not None and row.source_to:
+            values |= _per_event(sketches[object], names.get(object), row.source_to)
         if job == "patterns" and row is not None:
-            kept = documents.from_text(row.state)
+            kept = row.state
             values |= {"kept_events": kept["events"], "kept_since": timestamps.from_micros(kept["from_time"])}
         if job == "alerts" and object in outside and row is not None:
-            values |= letters.get(object, {"undelivered": 0, "dead_letters": 0})
+            values |= asdict(letters.get(object, Letters()))
         found.append(ObjectStatus(**values))
     return found
+
+
+def _of_job(job: str, published: Mapping[tuple[str, str], Published]) -> dict[str, Published]:
+    """The publications of one job, by object."""
+    return {object: row for (name, object), row in published.items() if name == job}
 
 
 def _configured_stream(job: str, object: str, configuration: Configuration) -> str:
@@ -165,136 +178,24 @@ def _configured_stream(job: str, object: str, configuration: Configuration) -> s
     return object if named is None else named(configuration, object)
 
 
-def _published(database: Database) -> dict[_Key, Row]:
-    """The last publication of each object, with totals over the batches since its last rebuild."""
-    # A change of an object's horizon repeats its last batch, so batches are counted once each.
-    text = f"""
-WITH batches AS (
-  SELECT job, object, batch_id, max(base_batch) AS base_batch, max(horizon) AS horizon, max_by(struct(
-      stream, object_id, unix_micros(published_at) AS published_at, unix_micros(watermark) AS watermark,
-      source_to, source, state, rows_in, rows_out, rows_quarantined), published_at) AS p
-  FROM {database.log("publications")} GROUP BY job, object, batch_id
-), based AS (
-  SELECT *, max(base_batch) OVER (PARTITION BY job, object) AS base FROM batches
-)
-SELECT job, object, max(batch_id) AS batch_id, max(base) AS base_batch, unix_micros(max(horizon)) AS horizon,
-  max_by(p.stream, batch_id) AS stream, max_by(p.object_id, batch_id) AS object_id,
-  max_by(p.published_at, batch_id) AS published_at, max_by(p.watermark, batch_id) AS watermark,
-  max_by(p.source_to, batch_id) AS source_to,
-  max_by(p.source, batch_id) AS source, max_by(p.state, batch_id) AS state,
-  sum(p.rows_in) AS rows_in, sum(p.rows_out) AS rows_out, sum(p.rows_quarantined) AS rows_quarantined
-FROM based WHERE batch_id >= base GROUP BY job, object"""
-    return {(row.job, row.object): row for row in database.spark.sql(text).collect()}
-
-
-def _open_batches(database: Database, published: Mapping[_Key, Row]) -> dict[_Key, int]:
-    """The newest batch of each object that was begun, where it is not published."""
-    text = f"SELECT job, object, max(batch_id) AS batch_id FROM {database.log('intents')} GROUP BY job, object"
-    return {
-        key: row.batch_id
-        for row in database.spark.sql(text).collect()
-        if (key := (row.job, row.object)) not in published or row.batch_id > published[key].batch_id
-    }
-
-
-def _sizes(database: Database) -> dict[tuple[str, int], int]:
-    """Bytes of the files of each job and number of an object, in the tables that have a folder per object."""
-    owners = {
-        table.name: (table.job, owner)
-        for table in TABLES.values()
-        if table.job and (owner := table.object_column or "stream_id") in table.partitions
-    }
-    if database.direct is not None:
-        try:
-            return sizes_by_logs(database.direct, owners)
-        except UnreadableError as error:
-            logger.info("sizes are asked of Spark: %s", error)
-    return sizes_by_spark(database, owners)
-
-
-def sizes_by_logs(reader: DirectReader, owners: Mapping[str, tuple[str, str]]) -> dict[tuple[str, int], int]:
-    """The sizes as the tables' logs tell them: no file is opened."""
-    found: Counter[tuple[str, int]] = Counter()
-    for table, (job, owner) in owners.items():
-        files = reader.files(table)
-        if files.num_rows:
-            objects, sizes = (files[name].to_pylist() for name in (f"partition.{owner}", "size_bytes"))
-            for object, size in zip(objects, sizes, strict=True):
-                found[job, object] += size
-    return dict(found)
-
-
-def sizes_by_spark(database: Database, owners: Mapping[str, tuple[str, str]]) -> dict[tuple[str, int], int]:
-    """The same where only Spark can read; it looks at every row for the file that it stands in."""
-    parts = [
-        f"SELECT DISTINCT {literal(job)} AS job, {owner} AS owner, _metadata.file_path AS path, "
-        f"_metadata.file_size AS size FROM {database.log(table)}"
-        for table, (job, owner) in owners.items()
-    ]
-    text = f"SELECT job, owner, sum(size) AS bytes FROM ({' UNION ALL '.join(parts)}) GROUP BY job, owner"
-    return {(row.job, row.owner): row.bytes for row in database.spark.sql(text).collect()}
-
-
-def _distinct_names(database: Database) -> dict[str, Row]:
-    """Per stream: how many event names there are, and the bytes of their texts."""
-    text = f"""
-SELECT object, count(*) AS distinct, sum(octet_length(name)) AS bytes FROM (
-  SELECT DISTINCT p.object, s.name
-  FROM {database.log("event_statistics")} s JOIN ({current(database.log, SOURCE_JOB)}) p
-    ON {visible_text(TABLES["event_statistics"], "s", "p")}
-) GROUP BY object"""
-    return {row.object: row for row in database.spark.sql(text).collect()}
-
-
-def _sketches(database: Database) -> dict[_Key, Row]:
-    """Per sketch: bytes of filters and key lists that a query sees, distinct keys, bytes of their texts."""
-    text = f"""
-WITH nodes AS (
-  SELECT p.object, size(n.node) * CAST(n.m DIV 8 AS BIGINT) AS filters, n.keys
-  FROM {database.log("sketch_nodes")} n JOIN ({current(database.log, "sketch")}) p
-    ON {visible_text(TABLES["sketch_nodes"], "n", "p")}
-), listed AS (
-  SELECT object, key, count(*) AS times FROM nodes LATERAL VIEW explode(keys) AS key GROUP BY object, key
-)
-SELECT object, sum(filters) AS filters, sum(key_lists) AS key_lists, sum(distinct) AS distinct, sum(bytes) AS bytes
-FROM (
-  SELECT object, sum(filters) AS filters, 0 AS key_lists, 0 AS distinct, 0 AS bytes FROM nodes GROUP BY object
-  UNION ALL
-  SELECT object, 0, sum(times * octet_length(key)), count(*), sum(octet_length(key)) FROM listed GROUP BY object
-) GROUP BY object"""
-    return {("sketch", row.object): row for row in database.spark.sql(text).collect()}
-
-
-def _letters(database: Database) -> dict[str, dict[str, int]]:
-    """Per alert: how many of its rows wait for delivery, and how many are dead letters."""
-    text = f"""
-SELECT alert, count_if(delivered_at IS NULL AND NOT dead_letter) AS undelivered, count_if(dead_letter) AS dead_letters
-FROM {database.view("alerts")} GROUP BY alert"""
-    return {
-        row.alert: {"undelivered": row.undelivered, "dead_letters": row.dead_letters}
-        for row in database.spark.sql(text).collect()
-    }
-
-
-def _lag(row: Row | None, stream: Row | None) -> dict[str, Any]:
+def _lag(row: Published | None, stream: Published | None) -> dict[str, Any]:
     """What a job that reads a stream has not read of it."""
     if stream is None:
         return {"lag_rows": 0, "lag_batches": 0}
-    read = {} if row is None else documents.from_text(row.source)
-    if row is None or read.get("ingest_base") != stream.base_batch:
+    if row is None or row.source.get("ingest_base") != stream.base_batch:
         return {"lag_rows": stream.source_to or 0, "lag_batches": stream.batch_id - stream.base_batch + 1}
     return {
         "lag_rows": (stream.source_to or 0) - (row.source_to or 0),
-        "lag_batches": stream.batch_id - read["ingest_batch"],
+        "lag_batches": stream.batch_id - row.source["ingest_batch"],
     }
 
 
-def _per_event(sketch: Row, names: Row | None, events: int) -> dict[str, Any]:
-    state_bytes = sketch.filters + (sketch.key_lists or 0)
+def _per_event(sketch: SketchBytes, names: Texts | None, events: int) -> dict[str, Any]:
+    state_bytes = sketch.filters + sketch.key_lists
     coded = None
     if names is not None:
-        columns = [(names.distinct, names.bytes)] + ([(sketch.distinct, sketch.bytes)] if sketch.distinct else [])
-        coded = dictionary_bytes(events, columns) / events
+        columns = [each for each in (names, sketch.keys) if each.distinct or each is names]
+        coded = dictionary_bytes(events, [(each.distinct, each.bytes) for each in columns]) / events
     return {
         "state_bytes": state_bytes,
         "bytes_per_event": state_bytes / events,

@@ -232,17 +232,22 @@ def status(
 ) -> None:
     """Show how every object stands: last batch, lag behind its input, rows, quarantined rows, size."""
     from patternlake.delta_tables import timestamps
-    from patternlake.delta_tables.opening import open_database
+    from patternlake.delta_tables.opening import open_database, reader_without_spark
     from patternlake.jobs.command_line import status_lines
-    from patternlake.jobs.command_line.local_spark import spark_for
+    from patternlake.jobs.command_line.local_spark import on_a_platform, spark_for
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.status import status as look
+    from patternlake.jobs.status import status_without_spark
 
     with failing(verbose):
         configuration = Configuration.load(conf)
-        with spark_for(configuration, verbose=verbose) as spark:
-            database = open_database(spark, configuration.database, configuration.location)
-            found = look(database, configuration)
+        reader = None if on_a_platform() else reader_without_spark(configuration.location)
+        if reader is not None:
+            found = status_without_spark(reader, configuration)
+        else:
+            with spark_for(configuration, verbose=verbose) as spark:
+                database = open_database(spark, configuration.database, configuration.location)
+                found = look(database, configuration)
         if format is Format.JSON:
             _write(json.dumps(asdict(each), default=datetime.isoformat, ensure_ascii=False) for each in found)
         elif format is Format.CSV:

@@ -63,7 +63,7 @@ def spark_for(
 
     if not verbose:
         hush()
-    if any(os.environ.get(name) for name in _PLATFORM):
+    if on_a_platform():
         from pyspark.sql import SparkSession
 
         spark = SparkSession.builder.getOrCreate()
@@ -83,6 +83,11 @@ def spark_for(
         yield spark
     finally:
         spark.stop()
+
+
+def on_a_platform() -> bool:
+    """Whether this process runs under spark-submit or on Databricks, with a session and file systems of theirs."""
+    return any(os.environ.get(name) for name in _PLATFORM)
 
 
 def hush() -> None:

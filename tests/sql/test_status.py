@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,13 +13,17 @@ import pytest
 from pyspark.sql import SparkSession
 from sql.empty_database import opened
 
-from patternlake.delta_tables import direct_writer, retention
+from patternlake.delta_tables import direct_writer, migrations, opening, retention, table_logs
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.direct_reader import DirectReader
+from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.opening import reader_without_spark
 from patternlake.delta_tables.stream_names import candidates
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.configuration.file import Configuration
-from patternlake.jobs.status import ObjectStatus, sizes_by_logs, sizes_by_spark, status
+from patternlake.jobs.status import ObjectStatus, status, status_without_spark
+from patternlake.jobs.status_sources import sizes_by_logs, sizes_by_spark
 
 NOON = datetime(2013, 1, 1, 12, tzinfo=timezone.utc)
 CONFIGURATION = Configuration.from_text(
@@ -235,6 +241,38 @@ def test_where_only_spark_reads_sizes_are_the_same(lake: Database) -> None:
     of_logs = sizes_by_logs(lake.direct, owners)
     assert of_logs == sizes_by_spark(lake, owners)
     assert {job for job, _ in of_logs} == {"sketch", "trends"}
+
+
+def test_status_is_the_same_without_spark_and_where_only_spark_reads(lake: Database) -> None:
+    reader = reader_without_spark(lake.location)
+    assert reader is not None
+    of_spark = status(replace(lake, direct=None), CONFIGURATION)
+    assert status_without_spark(reader, CONFIGURATION) == of_spark
+    assert status(lake, CONFIGURATION) == of_spark
+
+
+def test_without_spark_only_a_database_on_this_machines_disks_is_read(
+    lake: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert reader_without_spark(f"file://{lake.location}") is not None
+    for elsewhere in (None, "s3://bucket/lake", f"hdfs:{lake.location}", str(tmp_path), f"{lake.location}/events_log"):
+        assert reader_without_spark(elsewhere) is None
+    monkeypatch.chdir(Path(lake.location).parent)
+    assert reader_without_spark(Path(lake.location).name) is not None
+
+
+@pytest.mark.parametrize("version", [migrations.SCHEMA_VERSION - 1, migrations.SCHEMA_VERSION + 1])
+def test_without_spark_no_database_of_another_version_is_read(
+    lake: Database, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", version)
+    assert reader_without_spark(lake.location) is None, "only Spark migrates, and says what is too new"
+
+
+def test_without_spark_no_table_is_read_that_delta_rs_cannot(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_logs, "_READER_VERSION", 0)
+    monkeypatch.setattr(opening, "_reader", lambda folder: DirectReader(folder, TableCache()))
+    assert reader_without_spark(lake.location) is None
 
 
 def test_a_horizon_is_shown_and_counts_no_batch_twice(lake: Database) -> None:

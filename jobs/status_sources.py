@@ -1,0 +1,254 @@
+"""What the tables tell of how objects stand, read as few columns of them: no event, no filter, no configuration."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from patternlake.delta_tables import documents
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.state_reader import Condition, StateReader, among
+from patternlake.delta_tables.table_logs import UnreadableError
+from patternlake.delta_tables.visibility import first_batch
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.database import Database
+    from patternlake.delta_tables.direct_reader import DirectReader
+    from patternlake.delta_tables.table import Table
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+"""Job and object."""
+_NUMBERS = ("batch_id", "base_batch", "stream_id", "object_id", "source_to", "rows_in", "rows_out", "rows_quarantined")
+_MOMENTS = ("published_at", "watermark", "horizon")
+_COUNTS = ("rows_in", "rows_out", "rows_quarantined")
+_WITH_STATE = ("patterns",)
+"""Jobs of which status tells something that stands in the state of their publications."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """The last publication of an object, with the names of `visibility.Batches`.
+
+    `base_batch` is that of the last rebuild, and rows are totals since. Moments are in microseconds.
+    """
+
+    stream: str
+    stream_id: int
+    object_id: int
+    batch_id: int
+    base_batch: int
+    published_at: int
+    watermark: int | None
+    horizon: int | None
+    source_to: int | None
+    source: Mapping[str, Any]
+    state: Mapping[str, Any]
+    rows_in: int
+    rows_out: int
+    rows_quarantined: int
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Distinct texts: how many, and their bytes."""
+
+    distinct: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class SketchBytes:
+    """What a query sees of a sketch: bytes of its filters and of its key lists, and its distinct keys."""
+
+    filters: int
+    key_lists: int
+    keys: Texts
+
+
+@dataclass(frozen=True)
+class Letters:
+    """How many of an alert's rows wait for delivery, and how many were given up."""
+
+    undelivered: int = 0
+    dead_letters: int = 0
+
+
+def published(reader: StateReader) -> dict[Key, Published]:
+    """The last publication of each object."""
+    columns = ("job", "object", "stream", "source", *_NUMBERS, *_MOMENTS)
+    # A change of an object's horizon repeats its last batch, so batches are counted once each.
+    batches: dict[Key, dict[int, dict[str, Any]]] = {}
+    for row in _listed(reader.rows("publications", columns)):
+        of_object = batches.setdefault((row["job"], row["object"]), {})
+        known = of_object.get(row["batch_id"])
+        if known is None or row["published_at"] > known["published_at"]:
+            of_object[row["batch_id"]] = {**row, "horizon": _greatest(known, row)}
+        else:
+            known["horizon"] = _greatest(known, row)
+    states = _states(reader)
+    found = {}
+    for (job, name), of_object in batches.items():
+        base = max(row["base_batch"] for row in of_object.values())
+        counted = [row for number, row in of_object.items() if number >= base]
+        last = of_object[max(of_object)]
+        found[job, name] = Published(
+            **{column: last[column] for column in ("stream", "stream_id", "object_id", "batch_id", "source_to")},
+            base_batch=base,
+            published_at=last["published_at"],
+            watermark=last["watermark"],
+            horizon=max((row["horizon"] for row in of_object.values() if row["horizon"] is not None), default=None),
+            source=documents.from_text(last["source"]),
+            state=states.get((job, name, last["published_at"]), {}),
+            **{column: sum(row[column] for row in counted) for column in _COUNTS},
+        )
+    return found
+
+
+def _greatest(known: Mapping[str, Any] | None, row: Mapping[str, Any]) -> int | None:
+    told = [each["horizon"] for each in (known, row) if each is not None and each["horizon"] is not None]
+    return max(told, default=None)
+
+
+def _states(reader: StateReader) -> dict[tuple[str, str, int], Mapping[str, Any]]:
+    """By job, object and the moment of the publication."""
+    rows = reader.rows("publications", ("job", "object", "published_at", "state"), [among("job", _WITH_STATE)])
+    return {
+        (row["job"], row["object"], row["published_at"]): documents.from_text(row["state"]) for row in _listed(rows)
+    }
+
+
+def open_batches(reader: StateReader, known: Mapping[Key, Published]) -> dict[Key, int]:
+    """The newest batch of each object that was begun, where it is not published."""
+    begun = reader.rows("intents", ("job", "object", "batch_id"))
+    rows = begun.group_by(["job", "object"]).aggregate([("batch_id", "max")])
+    newest = {(row["job"], row["object"]): row["batch_id_max"] for row in _listed(rows)}
+    return {key: batch for key, batch in newest.items() if key not in known or batch > known[key].batch_id}
+
+
+def names(reader: StateReader, streams: Mapping[str, Published]) -> dict[str, Texts]:
+    """The event names of each stream, given the last publications of `ingest`."""
+    if not streams:
+        return {}
+    table = TABLES["event_statistics"]
+    rows = reader.rows(table.name, ("stream_id", "batch_id", "name"))
+    return {stream: _texts(shown["name"]) for stream, shown in _shown(table, rows, streams)}
+
+
+def sketches(reader: StateReader, last: Mapping[str, Published]) -> dict[str, SketchBytes]:
+    """What each sketch takes, given the last publications of `sketch`."""
+    if not last:
+        return {}
+    table = TABLES["sketch_nodes"]
+    seen = Condition("to_batch", "null or >", min(each.batch_id for each in last.values()))
+    rows = reader.rows(table.name, ("stream_id", "from_batch", "to_batch", "m", "node", "keys"), [seen])
+    found = {}
+    for sketch, shown in _shown(table, rows, last):
+        widths = pc.divide(shown["m"].cast(pa.int64()), 8)
+        filters = pc.sum(pc.multiply(pc.list_value_length(shown["node"]), widths)).as_py() or 0
+        keys = pc.list_flatten(shown["keys"])
+        found[sketch] = SketchBytes(filters, _bytes(keys), _texts(keys))
+    return {sketch: each for sketch, each in found.items() if each.filters or each.key_lists}
+
+
+def letters(reader: StateReader, alerts: Mapping[str, Published]) -> dict[str, Letters]:
+    """How the deliveries of alerts stand, given their last publications."""
+    if not alerts:
+        return {}
+    numbers = [among("alert_number", sorted({each.object_id for each in alerts.values()}))]
+    identity = ["alert_number", "alert_id"]
+    table = TABLES["alerts"]
+    tried = reader.rows("alert_deliveries", (*identity, "attempt", "delivered", "dead_letter"), numbers)
+    outcomes = [("delivered", "max"), ("dead_letter", "last")]
+    # The last of a group is that of the order only where one thread takes them.
+    stands = tried.sort_by("attempt").group_by(identity, use_threads=False).aggregate(outcomes)
+    rows = reader.rows(table.name, (*identity, "stream_id", "batch_id"), numbers)
+    found = {}
+    for alert, shown in _shown(table, rows, alerts):
+        outcome = shown.select(identity).join(stands, identity)
+        delivered = pc.fill_null(outcome["delivered_max"], False)
+        dead = pc.and_not(pc.fill_null(outcome["dead_letter_last"], False), delivered)
+        waiting = pc.invert(pc.or_(delivered, dead))
+        found[alert] = Letters(*(pc.sum(each).as_py() or 0 for each in (waiting, dead)))
+    return found
+
+
+def owners() -> dict[str, Key]:
+    """Of each table that has a folder per object: the job that writes it, and the column with the object's number."""
+    return {
+        table.name: (table.job, owner)
+        for table in TABLES.values()
+        if table.job and (owner := table.object_column or "stream_id") in table.partitions
+    }
+
+
+def sizes(database: Database) -> dict[tuple[str, int], int]:
+    """Bytes of the files of each job and number of an object, in the tables that have a folder per object."""
+    if database.direct is not None:
+        try:
+            return sizes_by_logs(database.direct, owners())
+        except UnreadableError as error:
+            logger.info("sizes are asked of Spark: %s", error)
+    return sizes_by_spark(database, owners())
+
+
+def sizes_by_logs(reader: DirectReader, owners: Mapping[str, Key]) -> dict[tuple[str, int], int]:
+    """The sizes as the tables' logs tell them: no file is opened."""
+    found: Counter[tuple[str, int]] = Counter()
+    for table, (job, owner) in owners.items():
+        files = reader.files(table)
+        if files.num_rows:
+            objects, sizes = (files[name].to_pylist() for name in (f"partition.{owner}", "size_bytes"))
+            for object, size in zip(objects, sizes, strict=True):
+                found[job, object] += size
+    return dict(found)
+
+
+def sizes_by_spark(database: Database, owners: Mapping[str, Key]) -> dict[tuple[str, int], int]:
+    """The same where only Spark can read; it looks at every row for the file that it stands in."""
+    parts = [
+        f"SELECT DISTINCT {literal(job)} AS job, {owner} AS owner, _metadata.file_path AS path, "
+        f"_metadata.file_size AS size FROM {database.log(table)}"
+        for table, (job, owner) in owners.items()
+    ]
+    text = f"SELECT job, owner, sum(size) AS bytes FROM ({' UNION ALL '.join(parts)}) GROUP BY job, owner"
+    return {(row.job, row.owner): row.bytes for row in database.spark.sql(text).collect()}
+
+
+def _shown(table: Table, rows: pa.Table, last: Mapping[str, Published]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of a table that each publication makes visible, as `visibility.visible`."""
+    written = rows["from_batch" if table.changing else "batch_id"]
+    for name, publication in last.items():
+        first = first_batch(table, publication.source, publication.base_batch)
+        mask = pc.and_(pc.greater_equal(written, first), pc.less_equal(written, publication.batch_id))
+        mask = pc.and_(mask, pc.equal(rows["stream_id"], publication.stream_id))
+        if table.object_column:
+            mask = pc.and_(mask, pc.equal(rows[table.object_column], publication.object_id))
+        if table.changing:
+            mask = pc.and_(mask, pc.fill_null(pc.greater(rows["to_batch"], publication.batch_id), True))
+        yield name, rows.filter(mask)
+
+
+def _texts(values: pa.ChunkedArray) -> Texts:
+    distinct = pc.unique(values)
+    return Texts(len(distinct), _bytes(distinct))
+
+
+def _bytes(values: pa.Array | pa.ChunkedArray) -> int:
+    return int(pc.sum(pc.binary_length(values)).as_py() or 0)
+
+
+def _listed(rows: pa.Table) -> list[dict[str, Any]]:
+    """Rows, moments as microseconds."""
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            rows = rows.set_column(place, field.name, rows[field.name].cast(pa.int64()))
+    return rows.to_pylist()  # type: ignore[no-any-return]
