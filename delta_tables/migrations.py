@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from delta.tables import DeltaTable
+
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.commit_lock import lock_of
 from patternlake.delta_tables.quoting import literal
@@ -27,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -122,6 +124,17 @@ def _kept_anew(database: Database) -> None:
     """
 
 
+def _bound_operands(database: Database) -> None:
+    """Version 11: in `pattern_matches` the operands that bind the positions are called so; they were takers."""
+    table = TABLES["pattern_matches"]
+    rows = database.table(table.name)
+    if "takers" in rows.columns:
+        place = DeltaTable.forName(database.spark, database.log(table.name)).detail().collect()[0].location
+        # In one commit: Delta changes no name of a column in place but for readers of a later version of its protocol.
+        written = rows.withColumnRenamed("takers", "operands").write.format("delta").mode("overwrite")
+        written.option("overwriteSchema", "true").partitionBy(*table.partitions).save(place)
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -132,6 +145,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     8: _kept_patterns,
     9: _observed_selectivities,
     10: _kept_anew,
+    11: _bound_operands,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _KEPT = tuple(name for name in MATCHES.names if name not in (PART, "final"))
 _SCHEMA = explicit(
     "part ARRAY<STRING>, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, "
-    "positions ARRAY<BIGINT>, takers ARRAY<INT>, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, "
+    "positions ARRAY<BIGINT>, operands ARRAY<INT>, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, "
     "values MAP<STRING, STRING>"
 )
 """The columns of `MATCHES` as DDL."""
@@ -225,7 +225,7 @@ class KeptPattern:
 def _numbered(rows: DataFrame, request: KleeneRequest) -> DataFrame:
     """Matches in the order of their partition, numbered and limited."""
     mine = Window.partitionBy(PART)
-    order = mine.orderBy("positions", "takers")
+    order = mine.orderBy("positions", "operands")
     more = F.count(F.lit(1)).over(mine) > request.max_matches
     key = F.lit(request.key) if not request.pattern.partition else F.expr(shown_text(PART))
     numbered = rows.withColumns(

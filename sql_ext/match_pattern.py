@@ -69,10 +69,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
                 lake.learned.tell(facts.number, observed_in(compiled.pattern, work))
             return answer
     request = request_of(arguments, facts, whole=False, factor=lake.replan_factor, seen=seen)
-    taker = None
+    observer = None
     if facts.number is not None and seen is not None and judged_conditions(compiled.pattern):
-        taker = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
-    return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments, taker), lasting=not told)
+        observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
+    return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments, observer), lasting=not told)
 
 
 def seen_by(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_once: bool = False) -> Seen | None:
@@ -146,16 +146,16 @@ def portions(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[s
 
 
 def _dealt(
-    events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any], taker: FromTasks | None
+    events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any], observer: FromTasks | None
 ) -> DataFrame:
-    """Events as portions, matched by Spark's tasks; `taker` takes what they observe."""
+    """Events as portions, matched by Spark's tasks; `observer` is told what they observe."""
     text, low, high = (request[name] for name in ("text", "low", "high"))
 
     def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        compiled, work = parse_request(text), None if taker is None else Work()
+        compiled, work = parse_request(text), None if observer is None else Work()
         yield from match_partitions(compiled, portion + low, rows, work)
-        if taker is not None and work is not None:
-            taker.tell(observed_in(compiled.pattern, work))
+        if observer is not None and work is not None:
+            observer.tell(observed_in(compiled.pattern, work))
 
     found = tasks.dealt(portions(events, request, arguments), high - low + 1, task, FUNCTION.schema)
     return found if request["partition"] or request["width"] is None else _numbered(found, parse_request(text))

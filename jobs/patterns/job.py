@@ -294,7 +294,7 @@ class _Builder:
 
     def _matches(self, found: DataFrame) -> DataFrame:
         columns = (
-            PART, "first_position", "last_position", "first_time", "last_time", "positions", "takers", "bindings",
+            PART, "first_position", "last_position", "first_time", "last_time", "positions", "operands", "bindings",
             "values",
         )  # fmt: skip
         marks = {"pattern_id": self.batch.object_id, "stream_id": self.batch.stream_id}

@@ -312,19 +312,19 @@ class Asked:
         kept: Assignment = dict.fromkeys(names, ())
         at = 0
         for number in range(start, len(self.events)):
-            taker = None
+            found = None
             for place in range(at, len(names)):
                 operand = self.operands[names[place]]
                 has_room = operand.most is None or len(kept[operand.name]) < operand.most
                 if has_room and self.qualifies(linearization, kept, operand.name, number):
-                    taker = place
+                    found = place
                 if len(kept[operand.name]) < operand.least:
                     break
-            if taker is None:
+            if found is None:
                 if strict or number == start:
                     break
                 continue
-            at = taker
+            at = found
             kept[names[at]] = (*kept[names[at]], number)
             last = self.operands[names[-1]]
             if at == len(names) - 1 and last.most is not None and len(kept[last.name]) == last.most:

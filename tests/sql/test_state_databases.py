@@ -82,7 +82,7 @@ def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
-    with pytest.raises(StateError, match="has schema version 10, but this PatternLake knows versions up to 0"):
+    with pytest.raises(StateError, match="has schema version 11, but this PatternLake knows versions up to 0"):
         open_database(lake.spark, lake.name, lake.location)
 
 
@@ -158,6 +158,40 @@ def test_a_database_of_version_8_gets_a_table_of_observed_selectivities(spark: S
     database = open_database(spark, database.name, database.location)
     assert migrations.version_of(database) == migrations.SCHEMA_VERSION
     assert spark.table(database.view(name)).count() == 0
+    _forget(database)
+
+
+def test_a_database_of_version_10_calls_operands_what_it_called_takers(spark: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "version_10"
+    lay(spark, place)
+    table = TABLES["pattern_matches"]
+    log = f"delta.`{place}/{table.log}`"
+    now = spark.sql(f"DESCRIBE DETAIL {log}").collect()[0]
+    values = (
+        "SELECT 3 AS pattern_id, 5 AS stream_id, array('a') AS part, 1L AS batch_id, 1L AS first_position, "
+        "2L AS last_position, TIMESTAMP '2025-03-03 09:00' AS first_time, TIMESTAMP '2025-03-03 09:01' AS last_time, "
+        "array(1L, 2L) AS positions, array(1, 0) AS operands, map('x', array(2L)) AS bindings, NULL AS values"
+    )
+    spark.sql(f"INSERT INTO {log} {values}")
+    former = spark.table(log).withColumnRenamed("operands", "takers")
+    writer = former.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    writer.partitionBy("pattern_id").save(f"{place}/{table.log}")
+    publications = f"delta.`{place}/{TABLES[migrations.CARRIER].log}`"
+    spark.sql(f"ALTER TABLE {publications} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '10')")
+
+    database = open_database(spark, "state_version_10", str(place))
+    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
+    row = database.table(table.name).collect()[0]
+    assert tuple(row.asDict()) == table.column_names
+    assert (row.pattern_id, row.positions, row.operands, row.bindings) == (3, [1, 2], [1, 0], {"x": [2]})
+    detail = spark.sql(f"DESCRIBE DETAIL {log}").collect()[0]
+    assert (detail.partitionColumns, detail.properties) == (now.partitionColumns, now.properties)
+    comments = {row.col_name: row.comment for row in spark.sql(f"DESCRIBE TABLE {log}").collect()}
+    assert comments["positions"] == "positions of all events, in the order of events"
+    assert database.direct is not None
+    assert database.direct.rows(table.name, ("operands",))["operands"].to_pylist() == [[1, 0]]
+    migrations.MIGRATIONS[11](database)
+    assert database.table(table.name).count() == 1, "done again after a crash it changes nothing"
     _forget(database)
 
 

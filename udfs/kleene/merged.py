@@ -37,12 +37,12 @@ def merged(request: KleeneRequest, rows: pa.Table) -> pa.Table:
     if not request.pattern.partition:
         shown = [request.key]
     positions = rows["positions"].combine_chunks()
-    takers = pc.list_flatten(rows["takers"].combine_chunks()).to_numpy(zero_copy_only=False).astype(np.int64)
+    operands = pc.list_flatten(rows["operands"].combine_chunks()).to_numpy(zero_copy_only=False).astype(np.int64)
     bound = pc.list_flatten(positions).to_numpy(zero_copy_only=False).astype(np.int64)
     sizes = pc.list_value_length(positions).to_numpy(zero_copy_only=False).astype(np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
     first = bound[offsets[:-1]]
-    order, _ = sort_rows(np.lexsort((first, codes)), codes, offsets, bound, takers)
+    order, _ = sort_rows(np.lexsort((first, codes)), codes, offsets, bound, operands)
     codes = codes[order]
     number = ranks(codes) + 1
     counts = np.bincount(codes, minlength=len(shown))

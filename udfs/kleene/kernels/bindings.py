@@ -80,7 +80,7 @@ class Matches:
         int64[r]: microseconds since the epoch.
     event_offsets, events
         int64[r + 1], int64[b]: the rows of `Events` that each row binds, in order.
-    bound_positions, takers
+    bound_positions, bound_operands
         int64[b], int8[b]: position of each of `events`, and number of the operand that binds it.
     total
         How many rows there are; more than r where the answer is truncated, and then perhaps only counted so far.
@@ -100,7 +100,7 @@ class Matches:
     event_offsets: IntArray
     events: IntArray
     bound_positions: IntArray
-    takers: SmallArray
+    bound_operands: SmallArray
     total: int
     truncated: bool
 
@@ -135,7 +135,7 @@ class Matches:
             event_offsets=_offsets(self.event_offsets[rows + 1] - self.event_offsets[rows]),
             events=self.events[bound],
             bound_positions=self.bound_positions[bound],
-            takers=self.takers[bound],
+            bound_operands=self.bound_operands[bound],
         )
 
 
@@ -233,7 +233,7 @@ def answer(names: Sequence[str], numbers: Sequence[int], rows: Rows, events: Eve
         event_offsets=rows.offsets,
         events=rows.events,
         bound_positions=events.positions[rows.events],
-        takers=rows.operands,
+        bound_operands=rows.operands,
         total=total,
         truncated=total > k,
     )
