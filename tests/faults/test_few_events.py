@@ -8,7 +8,8 @@ from patternlake.delta_tables import batch_rows
 from patternlake.jobs import few
 from patternlake.jobs.ingest import bringing
 from tests.faults.interrupted import Writes
-from tests.faults.lakes import STEPS, History
+from tests.faults.lakes import History
+from tests.faults.steps import STEPS
 
 COMPARED = [pytest.param(step, id=step, marks=[] if step == "ingest" else [pytest.mark.slow]) for step in STEPS]
 

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from tests.faults.interrupted import KilledError, Writes
-from tests.faults.lakes import STEPS, History, Lake
+from tests.faults.lakes import History, Lake
+from tests.faults.steps import STEPS
 
 FAST = {("ingest", "append publications")}
 # A stop before a write is also one after the write before it; `end` is the stop after the last one.

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.lakes import STEPS, History
+from tests.faults.lakes import History
+from tests.faults.steps import STEPS
 
 
 def meet(folder: Path, workers: list[subprocess.Popen[str]]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from naive import machines as naive
-from naive.machine_cases import p, random_events, then
+from naive.machine_cases import p, then
+from naive.machine_random import random_events
 from pyspark.sql import SparkSession
 from sql.machine_lake import MachineStream
 from sql.sketch_lake import DATABASE, E, SketchLake, shared

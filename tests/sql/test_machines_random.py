@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from naive import machine_forecasts as chains
 from naive import machines as naive
-from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
+from naive.machine_cases import ATTRIBUTES
+from naive.machine_random import random_events, random_subscription
 from pyspark.sql import Row, SparkSession
 from sql.machine_lake import MachineStream, call
 from sql.sketch_lake import DATABASE, E, SketchLake, shared

@@ -19,8 +19,8 @@ from naive.group_cases import random_query as random_group_query
 from naive.group_cases import random_stream
 from naive.kleene_random import Pattern
 from naive.kleene_random import random_events as random_kleene_events
-from naive.machine_cases import random_events as random_machine_events
-from naive.machine_cases import random_subscription
+from naive.machine_random import random_events as random_machine_events
+from naive.machine_random import random_subscription
 from naive.sketch_cases import POLICIES, random_conditions, random_pattern
 from naive.sketch_cases import random_events as random_sketch_events
 from naive.trend_cases import ATTRIBUTES as TREND_TYPES

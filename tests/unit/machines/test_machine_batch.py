@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from naive.machine_cases import random_events
+from naive.machine_random import random_events
 from naive.machines import Event
 from unit.machines.running_cases import TYPES
 from unit.streamed import EVENT_FIELDS, cut

@@ -10,7 +10,8 @@ import pytest
 from drawn import RANDOMS
 from hypothesis import assume, given
 from naive import machine_forecasts as chains
-from naive.machine_cases import ATTRIBUTES, FORESEEN, Foreseen, random_subscription
+from naive.machine_cases import ATTRIBUTES, FORESEEN, Foreseen
+from naive.machine_random import random_subscription
 from unit.machines.running_cases import Run
 
 from patternlake.udfs.language.predicate.predicates import Scope

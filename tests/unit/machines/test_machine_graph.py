@@ -8,7 +8,8 @@ import pytest
 from drawn import RANDOMS
 from hypothesis import given
 from naive import machines as naive
-from naive.machine_cases import ATTRIBUTES, random_subscription
+from naive.machine_cases import ATTRIBUTES
+from naive.machine_random import random_subscription
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.predicates import Scope

@@ -8,7 +8,8 @@ import pytest
 from drawn import RANDOMS
 from hypothesis import given
 from naive import machines as naive
-from naive.machine_cases import ATTRIBUTES, random_events, random_subscription
+from naive.machine_cases import ATTRIBUTES
+from naive.machine_random import random_events, random_subscription
 
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse

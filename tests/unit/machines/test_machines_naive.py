@@ -24,15 +24,13 @@ from naive.machine_cases import (
     Foreseen,
     Trained,
     p,
-    random_case,
-    random_events,
-    random_subscription,
     rows,
     seconds,
     stream,
     then,
     words,
 )
+from naive.machine_random import random_case, random_events, random_subscription
 
 from patternlake.udfs.language import durations
 from patternlake.udfs.language.query import operands, tree

@@ -10,7 +10,8 @@ from drawn import SMALL
 from hypothesis import example, given
 from naive import machine_forecasts as chains
 from naive import machines as naive
-from naive.machine_cases import CASES, TRAINED, Case, Trained, random_events, random_subscription, stream
+from naive.machine_cases import CASES, TRAINED, Case, Trained, stream
+from naive.machine_random import random_events, random_subscription
 from unit.machines.running_cases import Run
 
 

@@ -10,7 +10,8 @@ import pytest
 from drawn import SMALL
 from hypothesis import given, settings
 from naive import machines as naive
-from naive.machine_cases import p, random_case, seconds, stream, then
+from naive.machine_cases import p, seconds, stream, then
+from naive.machine_random import random_case
 from unit.machines.running_cases import TYPES, Run
 
 from patternlake.udfs.machines import state

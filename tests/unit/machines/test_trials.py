@@ -14,7 +14,8 @@ from drawn import RANDOMS
 from hypothesis import given
 from naive import machine_forecasts as chains
 from naive import machines as naive
-from naive.machine_cases import both, directly, p, random_events, random_subscription, stream
+from naive.machine_cases import both, directly, p, stream
+from naive.machine_random import random_events, random_subscription
 from unit.machines.running_cases import Run
 from unit.machines.test_machine_forecasting import composite_states
 
