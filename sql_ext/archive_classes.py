@@ -40,7 +40,10 @@ def make() -> Path:
     archive = class_archive.place(os.environ)
     if not archive.is_absolute():
         raise StateError(f"{archive.parent} is no folder for an archive of classes: set XDG_CACHE_HOME or HOME to one")
-    archive.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{archive.parent} cannot be made, {error}: set XDG_CACHE_HOME to another folder") from error
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=f"{archive.stem}-") as made:
         written = Path(made, archive.name)
         before = os.environ.get("SPARK_SUBMIT_OPTS")

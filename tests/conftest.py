@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,8 @@ settings.load_profile("patternlake")
 # Whoever tests has settings of their own, if they name either. Not as a conf folder: where the class path names one
 # with files, Java takes no archived classes.
 if not {"SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"} & os.environ.keys():
-    settings_file = Path(__file__).parent / "spark-tests.conf"
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file '{settings_file}' pyspark-shell"
+    settings_file = str(Path(__file__).parent / "spark-tests.conf")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(["--properties-file", settings_file, "pyspark-shell"])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -100,6 +100,13 @@ def test_where_no_archive_can_be_made_the_command_says_why(tmp_path: Path) -> No
     assert not (tmp_path / "cache").exists()
 
 
+def test_a_cache_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused = command({**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")})
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"error: {tmp_path / 'file' / 'patternlake'} cannot be made, ")
+
+
 def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert options({}) == ""
