@@ -102,14 +102,10 @@ def reader_without_spark(location: str | None) -> DirectReader | None:
     path = plain(unquote(location)) if location.startswith("file:") else os.path.abspath(location)
     if not os.path.isdir(f"{path}/{log_name(migrations.CARRIER)}"):
         return None
-    reader = _reader(path)
-    try:
-        version = reader.properties(migrations.CARRIER).get(migrations.PROPERTY)
-        for name in TABLES:
-            reader.version(name)
-    except UnreadableError as error:
-        logger.info("%s; Spark reads", error)
+    reader = _directly(path)
+    if reader is None:
         return None
+    version = reader.properties(migrations.CARRIER).get(migrations.PROPERTY)
     return reader if version == str(migrations.SCHEMA_VERSION) else None
 
 

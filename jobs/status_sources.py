@@ -139,7 +139,8 @@ def names(reader: StateReader, streams: Mapping[str, Published]) -> dict[str, Te
     if not streams:
         return {}
     table = TABLES["event_statistics"]
-    rows = reader.rows(table.name, ("stream_id", "batch_id", "name"))
+    mine = among("stream_id", sorted({each.stream_id for each in streams.values()}))
+    rows = reader.rows(table.name, ("stream_id", "batch_id", "name"), [mine])
     return {stream: _texts(shown["name"]) for stream, shown in _shown(table, rows, streams)}
 
 
