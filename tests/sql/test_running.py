@@ -107,7 +107,7 @@ def test_run_takes_a_configuration_that_was_loaded(
 def test_run_refuses_unknown_jobs_objects_and_files(
     spark: SparkSession, conf: Path, done: list[tuple[str, str, bool]]
 ) -> None:
-    jobs = "ingest, sketch, trends, groups, maintain, all"
+    jobs = "ingest, sketch, trends, groups, patterns, predict, alerts, evaluate, maintain, all"
     with pytest.raises(ArgumentError, match=f"there is no job 'forecast'; jobs are {jobs}"):
         running.run(spark, conf, "forecast")
     with pytest.raises(ArgumentError, match="nothing is configured for ingest under 'trains'; known: 'flights'"):
