@@ -96,6 +96,9 @@ def ingest(
         **evaluation_settings(stream),
         # A second run must not stop the first one.
         "spark.sql.streaming.stopActiveRunOnRestart": "false",
+        # Half a file that a run left as it died would stop every later one, and a rival's file would look like one that
+        # was left; `Checkpoint.check` tells what does not fit.
+        "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
         # Without this, Spark would sort the rows by block again, which they are already.
         "spark.sql.maxConcurrentOutputFileWriters": "64",
     }

@@ -11,6 +11,7 @@ import pytest
 from sql.empty_database import common
 
 from patternlake.delta_tables import writes
+from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.ingest import job as ingesting
@@ -37,6 +38,10 @@ def s(db: Database, tmp_path: Path) -> Lake:
 
 class CrashError(Exception):
     """What stands for a process that died."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise CrashError
 
 
 def test_a_run_that_dies_before_it_publishes_is_done_again_with_the_same_input(
@@ -66,6 +71,19 @@ def test_a_run_that_dies_after_it_published_is_not_done_again(s: Lake) -> None:
     for name in ("0", ".0.crc"):
         (s.checkpoint / "1" / "commits" / name).unlink(missing_ok=True)
     assert s.ingest().batches == 0
+    assert s.events("position", "name") == [(1, "a")]
+
+
+def test_a_run_that_died_while_spark_wrote_its_first_plan_is_done_again(s: Lake) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Batch, "begin", die)
+        with pytest.raises(CrashError):
+            s.ingest()
+    # Spark writes a plan under another name and then renames it.
+    plans = s.checkpoint / "1" / "offsets"
+    (plans / ".0.crc").unlink(missing_ok=True)
+    (plans / "0").rename(plans / ".0.5a6a3cc4-1be5-4d2c-8d2e-f5a9b0a4f5cf.tmp")
+    assert s.ingest().rows_in == 2
     assert s.events("position", "name") == [(1, "a")]
 
 
