@@ -16,7 +16,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.state_reader import Condition, between, written_in
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.udfs.blocks import block_of
-from patternlake.udfs.partitions import partitions
+from patternlake.udfs.partitions import order_of, partitions
 
 FEW_EVENTS = 250_000
 """Events of a batch that the driver takes in for itself, at most."""
@@ -67,7 +67,7 @@ def in_partition_order(events: pa.Table, remembered: pa.Table | None, by: Sequen
     codes, _ = partitions(part, len(part[0]))
     is_event = np.arange(rows.num_rows) < count
     keys = [_numbers(rows[name]) for name in by]
-    order = np.lexsort((*reversed(keys), is_event, codes))
+    order = order_of(codes, is_event, *keys)
     wanted = np.isin(codes, np.unique(codes[:count]))
     return rows.take(pa.array(order[wanted[order]]))
 

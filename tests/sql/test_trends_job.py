@@ -79,8 +79,9 @@ def test_both_ways_write_the_same_graph_for_late_events_counted_panes_and_partit
 @pytest.mark.parametrize("seed", range(4))
 def test_both_ways_write_the_same_graph_of_random_queries(lake: TrendLake, seed: int) -> None:
     rng = random.Random(seed)
-    queries = {f"random{seed}_{number}": random_query(rng).text() for number in range(3)}
-    stream = TrendStream(lake, f"random{seed}", queries, {}, {"attributes": ATTRIBUTES, "allowed_lateness": "1 minute"})
+    queries = {f"both_ways{seed}_{number}": random_query(rng).text() for number in range(3)}
+    section = {"attributes": ATTRIBUTES, "allowed_lateness": "1 minute"}
+    stream = TrendStream(lake, f"both_ways{seed}", queries, {}, section)
     events = [E(event.time // 1000, event.name, event.key, event.values) for event in random_events(rng, 20)]
     cut = rng.randint(1, 19)
     for delivery in (events[:cut], events[cut:]):

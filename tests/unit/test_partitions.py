@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from patternlake.udfs.partitions import first_rows, partitions, same_partitions, up_to_last_value
+from patternlake.udfs.partitions import first_rows, order_of, partitions, same_partitions, up_to_last_value
 
 TEXTS = pa.list_(pa.string())
 
@@ -41,3 +44,10 @@ def test_nulls_behind_the_last_value_of_a_list_go_and_others_stay() -> None:
     assert up_to_last_value(values).to_pylist() == [["a", None, "b"], [], [], [None, "c"], None, ["d"]]
     assert up_to_last_value(values.slice(2)).to_pylist() == [[], [None, "c"], None, ["d"]]
     assert up_to_last_value(values.slice(0, 0)).to_pylist() == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**34), st.integers(0, 3), st.integers(-2, 2)), max_size=40))
+def test_rows_are_ordered_by_partition_and_then_by_each_key(rows: list[tuple[int, int, int]]) -> None:
+    columns = np.array(rows, np.int64).reshape(-1, 3).T
+    found = order_of(*columns)
+    assert found.tolist() == sorted(range(len(rows)), key=lambda row: rows[row])

@@ -22,7 +22,7 @@ from patternlake.udfs.kleene.first_events import too_many_at_once
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.result import MATCHES, match_rows
-from patternlake.udfs.kleene.task import Portion, answered, portion_of
+from patternlake.udfs.kleene.task import Portion, answered, partition_numbers, sorted_portion
 from patternlake.udfs.limits import TooManyMatchesError
 
 IntArray = NDArray[np.int64]
@@ -78,12 +78,14 @@ def batch_rows(
         One event begins more matches than can be held, or, where the pattern begins with ``[n]``, a partition has more;
         what matching itself raises.
     """
-    given = unruled(request, portion_of(request, rows, shown=False, codes=codes))
+    codes = partition_numbers(request, rows) if codes is None else codes
+    chosen = _unruled(rows, codes)
+    if request.pattern.partition:
+        chosen &= _may_settle(request, rows, codes, chosen)
+    given = sorted_portion(request, rows, codes, chosen)
     if request.policy != "skip_till_any":
         # A start has one match at most, so there are no more than events, which are held as it is.
         request = replace(request, max_matches=max(request.max_matches, len(given.codes)))
-    if request.pattern.partition:
-        given = given.where(_may_settle(request, given))
     ends = _Ends(len(given.shown))
 
     def write(matches: Matches, given: Portion, sure: BoolArray, values: pa.MapArray) -> pa.Table:
@@ -112,23 +114,24 @@ def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]
     ------
     Rows of `result.MATCHES`.
     """
-    given = unruled(request, portion_of(request, rows, shown=False))
+    codes = partition_numbers(request, rows)
+    given = sorted_portion(request, rows, codes, _unruled(rows, codes))
     yield from answered(
         request, portion, given, lambda matches, given, sure, values: match_rows(matches, given.parts, sure, values)
     )
 
 
-def unruled(request: KleeneRequest, given: Portion) -> Portion:
-    """The events that no known match rules out, without the rows that tell of matches."""
-    is_event = pc.is_valid(given.rows["name"]).to_numpy(zero_copy_only=False)
+def _unruled(rows: Mapping[str, pa.Array], codes: IntArray) -> BoolArray:
+    """bool[n]: the events that no known match rules out, without the rows that tell of matches."""
+    is_event = pc.is_valid(rows["name"]).to_numpy(zero_copy_only=False)
     if is_event.all():
-        return given
-    ends = _Ends(len(given.shown))
+        return np.ones(len(codes), np.bool_)
+    ends = _Ends(int(codes.max(initial=-1)) + 1)
     told = np.flatnonzero(~is_event)
-    times, positions = _places(given)
-    ends.times[given.codes[told]] = times[told]
-    ends.positions[given.codes[told]] = positions[told]
-    return given.where(is_event & ends.behind(given.codes, times, positions))
+    times, positions = _places(rows)
+    ends.times[codes[told]] = times[told]
+    ends.positions[codes[told]] = positions[told]
+    return is_event & ends.behind(codes, times, positions)
 
 
 class _Ends:
@@ -156,20 +159,20 @@ class _Ends:
         return (times > end) | ((times == end) & (positions > self.positions[codes]))
 
 
-def _may_settle(request: KleeneRequest, given: Portion) -> BoolArray:
-    """bool[n]: the events of partitions in which a match may have become final since the batch before."""
+def _may_settle(request: KleeneRequest, rows: Mapping[str, pa.Array], codes: IntArray, unruled: BoolArray) -> BoolArray:
+    """bool[n]: the rows of partitions in which a match may have become final since the batch before."""
     if request.before is None or request.now is None:
-        return np.ones(len(given.codes), np.bool_)
+        return np.ones(len(codes), np.bool_)
     before, now, pattern = request.before, request.now, request.pattern
-    times, positions = _places(given)
+    times, positions = _places(rows)
     new = (times > before.watermark) | (positions > (before.position or 0))
     within = pattern.within
     if within is not None and not within.counted and (request.resumes or ends_with_window(pattern, request.policy)):
         ends = times + within.amount
         new |= (ends > before.watermark) & (ends <= now.watermark)
-    partitions = np.zeros(len(given.shown), np.bool_)
-    partitions[given.codes[new]] = True
-    return partitions[given.codes]
+    partitions = np.zeros(int(codes.max(initial=-1)) + 1, np.bool_)
+    partitions[codes[new & unruled]] = True
+    return partitions[codes]
 
 
 def _kept(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int) -> Iterator[pa.Table]:
@@ -178,7 +181,7 @@ def _kept(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int)
     What comes before the first settled event that a match may begin with is in no match that could still come.
     """
     assert request.now is not None
-    times, positions = _places(given)
+    times, positions = _places(given.rows)
     settled = times <= request.now.watermark
     counts = np.bincount(given.codes[settled], minlength=len(given.shown))
     place = np.arange(len(times)) - given.offsets[given.codes]
@@ -197,10 +200,10 @@ def _kept(request: KleeneRequest, given: Portion, ends: _Ends, kept_events: int)
     yield _batch(ADVANCED, pa.table({"part": given.parts.take(pa.array(there))}))
 
 
-def _places(given: Portion) -> tuple[IntArray, IntArray]:
+def _places(rows: Mapping[str, pa.Array]) -> tuple[IntArray, IntArray]:
     """Times and positions of the events."""
-    times = pc.cast(given.rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
-    return times, given.rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
+    times = pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False)
+    return times, rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _batch(kind: str, rows: pa.Table) -> pa.Table:

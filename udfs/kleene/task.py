@@ -21,7 +21,7 @@ from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows, value_texts
 from patternlake.udfs.kleene.work import Work, work_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
-from patternlake.udfs.partitions import partition_codes, partitions
+from patternlake.udfs.partitions import order_of, partition_codes, partitions
 
 IntArray = NDArray[np.int64]
 
@@ -74,31 +74,56 @@ def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, 
     yield work_rows(work)
 
 
-def portion_of(
-    request: KleeneRequest, rows: Mapping[str, pa.Array], *, shown: bool = True, codes: IntArray | None = None
-) -> Portion:
+def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
     """The events of a portion by partition and in order; parameters as of `match_partitions`.
-
-    Where nothing is shown of the partitions they are in no order of their own, which is found sooner; their numbers
-    are `codes`, where these are known.
 
     Raises
     ------
     ArgumentError
         They are too many for one task, and nothing divides them.
     """
-    count = len(rows["position"])
-    if request.width is None and not request.pattern.partition and count > WHOLE_EVENTS:
-        raise too_many_events(count)
-    texts: Sequence[str | None]
     if not request.pattern.partition:
-        codes, texts = np.zeros(count, np.int64), [request.key]
-    elif shown:
-        codes, texts = partitions(rows["part"], len(request.pattern.partition))
+        return sorted_portion(request, rows, partition_numbers(request, rows))
+    codes, texts = partitions(rows["part"], len(request.pattern.partition))
+    return _in_order(rows, codes, texts, None)
+
+
+def partition_numbers(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> IntArray:
+    """int64[n]: numbers of partitions that are in no order of their own, which are found sooner."""
+    return partition_codes(rows["part"]) if request.pattern.partition else np.zeros(len(rows["position"]), np.int64)
+
+
+def sorted_portion(
+    request: KleeneRequest, rows: Mapping[str, pa.Array], codes: IntArray, chosen: BoolArray | None = None
+) -> Portion:
+    """As `portion_of`, of partitions of which nothing is shown.
+
+    Parameters
+    ----------
+    request, rows
+        As of `match_partitions`.
+    codes
+        As `partition_numbers` gives them.
+    chosen
+        bool[n]: the rows that are meant; None: all.
+    """
+    count = len(codes) if chosen is None else int(np.count_nonzero(chosen))
+    if request.pattern.partition:
+        return _in_order(rows, codes, [None] * (int(codes.max(initial=-1)) + 1), chosen)
+    if request.width is None and count > WHOLE_EVENTS:
+        raise too_many_events(count)
+    return _in_order(rows, codes, [request.key], chosen)
+
+
+def _in_order(
+    rows: Mapping[str, pa.Array], codes: IntArray, texts: Sequence[str | None], chosen: BoolArray | None
+) -> Portion:
+    by = micros(rows["time"]), integers(rows["position"])
+    if chosen is None or chosen.all():
+        order = order_of(codes, *by)
     else:
-        codes = partition_codes(rows["part"]) if codes is None else codes
-        texts = [None] * (int(codes.max(initial=-1)) + 1)
-    order = np.lexsort((integers(rows["position"]), micros(rows["time"]), codes))
+        places = np.flatnonzero(chosen)
+        order = places[order_of(codes[places], *(key[places] for key in by))]
     taken = pa.array(order)
     return Portion({name: column.take(taken) for name, column in rows.items()}, codes[order], texts)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.event_columns import event_columns
+from patternlake.udfs.partitions import order_of
 from patternlake.udfs.sketch.kernels.search import BoolArray
 from patternlake.udfs.sketch.query import IntArray
 from patternlake.udfs.sketch.request import SketchRequest
@@ -105,7 +106,7 @@ def events_of(request: SketchRequest, columns: Mapping[str, pa.Array]) -> tuple[
     positions = columns["position"].to_numpy(zero_copy_only=False).astype(np.int64)
     if request.every_key:
         codes, keys = _ranked(columns["key"])
-        order = np.lexsort((positions, codes))
+        order = order_of(codes, positions)
         offsets = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     else:
         order = np.argsort(positions)
