@@ -166,9 +166,10 @@ class KeptPattern:
 
     def _given_here(self, known: pa.Table) -> dict[str, pa.Array]:
         """The events that are matched, and where known matches rule out others."""
-        columns = self.pattern.event_columns
-        events = self.lake.reader.rows("events", columns, self._events_read)
-        events = events.append_column(PART, parts(events, self.pattern.partition))
+        columns = self.pattern.matched_columns
+        events = self.lake.reader.rows("events", self.pattern.event_columns, self._events_read)
+        part = parts(events, self.pattern.partition)
+        events = events.select(columns).append_column(PART, part)
         if kept_as_rows(self.pattern):
             events = with_chosen_attributes(events, self._attributes)
         given = [self._of_key(events)]
@@ -192,9 +193,9 @@ class KeptPattern:
         request = self._request(whole=False)
         text, low, high = (request[name] for name in ("text", "low", "high"))
         known = lake.frame("pattern_matches", self._matches_shown).select(PART, *_KEPT)
-        columns = self.pattern.event_columns
-        events = lake.frame("events", self._events_read).select(*columns)
-        given = event_rows.partitioned(events, self.pattern.partition)
+        columns = self.pattern.matched_columns
+        events = lake.frame("events", self._events_read).select(*self.pattern.event_columns)
+        given = event_rows.partitioned(events, self.pattern.partition).select(PART, *columns)
         if kept_as_rows(self.pattern):
             if "attributes" in columns:
                 given = given.withColumn("attributes", chosen_attributes(self._attributes))

@@ -92,9 +92,10 @@ class FewEvents:
         # What the log tells costs nothing; names cost to be read.
         if not any(map(self._are_few, (self._range_read, self._events_read))):
             return None
-        columns = self.pattern.event_columns
-        events = reader.rows("events", columns, self._events_read)
-        events = events.append_column(_PART, parts(events, self.pattern.partition))
+        events = reader.rows("events", self.pattern.event_columns, self._events_read)
+        part = parts(events, self.pattern.partition)
+        columns = self.pattern.matched_columns
+        events = events.select(columns).append_column(_PART, part)
         given: list[pa.Table] = [events]
         waiting = codes = None
         if self._by_rows:

@@ -261,7 +261,7 @@ class _Builder:
             return self._as_rows(reader.published(self.stream))
         if self.by_rows:
             assert self.last is not None
-            former = PatternStateReader(self.db).events(self.last).select(PART, *self.pattern.event_columns)
+            former = PatternStateReader(self.db).events(self.last).select(PART, *self.pattern.matched_columns)
             new = self._as_rows(reader.between(self.stream, batch.source_from + 1, batch.source_to))
             return new.unionByName(former)
         events = reader.published(self.stream)
@@ -283,7 +283,7 @@ class _Builder:
         attributes = chosen_attributes(self.pattern.attributes(self.batch.configuration["stream"]["attributes"]))
         values = [self._value(column) for column in self.pattern.partition]
         part = F.array(*values).cast("array<string>").alias(PART)
-        columns = [attributes if name == "attributes" else F.col(name) for name in self.pattern.event_columns]
+        columns = [attributes if name == "attributes" else F.col(name) for name in self.pattern.matched_columns]
         return events.select(part, *columns)
 
     def _value(self, column: str) -> Column:

@@ -13,7 +13,7 @@ belongs to one place:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import UnsupportedOperatorError
@@ -142,7 +142,7 @@ class KleenePattern:
     within
         Window, or None.
     columns
-        All columns of events that matching reads, but for ``position`` and ``time``; those of `partition` too.
+        All columns of events that matching reads, but for ``position``, ``time`` and what only `partition` names.
     query
         The query.
     """
@@ -223,10 +223,13 @@ class KleenePattern:
 
     @property
     def event_columns(self) -> tuple[str, ...]:
-        """Columns of the table of events that hold what matching reads; attributes are most of an event's bytes."""
-        read = self.columns | set(self.partition)
-        built_in = [name for name in ("step", "key", "probability") if name in read]
-        return ("position", "time", "name", *built_in, *(("attributes",) if read - BUILT_IN.keys() else ()))
+        """Columns of the table of events that hold what is read of them; attributes are most of an event's bytes."""
+        return _columns_of_events(self.columns | set(self.partition))
+
+    @property
+    def matched_columns(self) -> tuple[str, ...]:
+        """Those of `event_columns` that are read once it is known which partition an event belongs to."""
+        return _columns_of_events(self.columns)
 
     def attributes(self, of: Iterable[str]) -> list[str]:
         """Those of a stream's attributes that matching reads, sorted."""
@@ -295,6 +298,13 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     return _Compiler(query, scope).pattern()
 
 
+def _columns_of_events(read: Collection[str]) -> tuple[str, ...]:
+    """The columns of the table of events that hold these, and those that any pattern needs."""
+    built_in = [name for name in ("step", "key", "probability") if name in read]
+    attributes = ("attributes",) if {*read} - BUILT_IN.keys() else ()
+    return ("position", "time", "name", *built_in, *attributes)
+
+
 def _window(within: Extent | None) -> Extent | None:
     """A window that is no longer than any stream."""
     if within is None:
@@ -355,7 +365,7 @@ class _Compiler:
             along=tuple(dict.fromkeys(self.along)),
             partition=partition,
             within=_window(self.query.within),
-            columns=self.columns(made, partition),
+            columns=self.columns(made),
             query=self.query,
         )
 
@@ -431,7 +441,7 @@ class _Compiler:
         node = self.named[number].node
         return node.maximum if isinstance(node, tree.Repetition) else 1
 
-    def columns(self, made: tuple[Operand, ...], partition: tuple[str, ...]) -> frozenset[str]:
+    def columns(self, made: tuple[Operand, ...]) -> frozenset[str]:
         predicates = [part for operand in made for part in (operand.filter, operand.define) if part is not None]
         predicates += [condition.predicate for condition in self.conditions]
         predicates += [Predicate(aggregate) for aggregate in self.aggregates]
@@ -439,4 +449,4 @@ class _Compiler:
         read |= {reference.column for condition in self.aggregate_conditions for reference in condition.operands}
         if any(operand.define is None for operand in made):
             read.add("name")
-        return frozenset(read | set(self.along) | set(partition)) - {"position", "time"}
+        return frozenset(read | set(self.along)) - {"position", "time"}

@@ -85,7 +85,7 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
     if not request.pattern.partition:
         return sorted_portion(request, rows, partition_numbers(request, rows))
     codes, texts = partitions(rows["part"], len(request.pattern.partition))
-    return _in_order(rows, codes, texts, None)
+    return _in_order(request, rows, codes, texts, None)
 
 
 def partition_numbers(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> IntArray:
@@ -109,14 +109,18 @@ def sorted_portion(
     """
     count = len(codes) if chosen is None else int(np.count_nonzero(chosen))
     if request.pattern.partition:
-        return _in_order(rows, codes, [None] * (int(codes.max(initial=-1)) + 1), chosen)
+        return _in_order(request, rows, codes, [None] * (int(codes.max(initial=-1)) + 1), chosen)
     if request.width is None and count > WHOLE_EVENTS:
         raise too_many_events(count)
-    return _in_order(rows, codes, [request.key], chosen)
+    return _in_order(request, rows, codes, [request.key], chosen)
 
 
 def _in_order(
-    rows: Mapping[str, pa.Array], codes: IntArray, texts: Sequence[str | None], chosen: BoolArray | None
+    request: KleeneRequest,
+    rows: Mapping[str, pa.Array],
+    codes: IntArray,
+    texts: Sequence[str | None],
+    chosen: BoolArray | None,
 ) -> Portion:
     by = micros(rows["time"]), integers(rows["position"])
     if chosen is None or chosen.all():
@@ -125,7 +129,8 @@ def _in_order(
         places = np.flatnonzero(chosen)
         order = places[order_of(codes[places], *(key[places] for key in by))]
     taken = pa.array(order)
-    return Portion({name: column.take(taken) for name, column in rows.items()}, codes[order], texts)
+    read = [name for name in ("part", "rank", *request.pattern.matched_columns) if name in rows]
+    return Portion({name: rows[name].take(taken) for name in read}, codes[order], texts)
 
 
 def answered(
