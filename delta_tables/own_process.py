@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from typing import TYPE_CHECKING
-
-from patternlake.delta_tables.jvm_names import remember_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def choose_memory() -> None:
+    """Let Arrow take memory from the C library; of no effect once Arrow is loaded, or where the environment chooses.
+
+    The allocator that Arrow brings gives large pieces back to the system at once, and touches new ones anew. Measured:
+    batches of a kept pattern that keeps 90,000 events take three quarters of the time without it.
+    """
+    if "pyarrow" not in sys.modules:
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def settle(spark: SparkSession) -> None:
@@ -22,6 +32,8 @@ def settle(spark: SparkSession) -> None:
     spark
         The process's session, with a JVM (not Spark Connect).
     """
+    from patternlake.delta_tables.jvm_names import remember_names
+
     remember_names(spark)
     gc.collect()
     gc.freeze()

@@ -6,9 +6,13 @@ Loading them takes seconds, and Spark starts a worker for each task that runs at
 
 from __future__ import annotations
 
-from pyspark.daemon import manager
+from patternlake.delta_tables.own_process import choose_memory
 
-import patternlake.udfs.warming  # noqa: F401  # loads the kernels of all engines
+choose_memory()
+
+from pyspark.daemon import manager  # noqa: E402  # what follows may load Arrow
+
+import patternlake.udfs.warming  # noqa: E402, F401  # loads the kernels of all engines
 
 if __name__ == "__main__":
     manager()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from patternlake.delta_tables.own_process import choose_memory
 from patternlake.jobs.command_line.ending import exit_code, failing
 from patternlake.jobs.messages import message
 from patternlake.udfs.errors import PatternLakeError
@@ -400,6 +401,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     SystemExit
         With the exit code, if it is not 0: some schedulers take any exit, that with 0 too, for a failure.
     """
+    choose_memory()
     code = exit_code(app, list(sys.argv[1:] if arguments is None else arguments))
     if code:
         sys.exit(code)

@@ -12,8 +12,6 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.opening import open_database
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
@@ -339,6 +337,7 @@ def status(spark: SparkSession, configuration: str | PathLike[str] | Configurati
     patternlake.udfs.errors.StateError
         The session is one of Spark Connect, or the database is newer than this code or registered at another location.
     """
+    from patternlake.delta_tables.opening import open_database
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.status import status as look
 
