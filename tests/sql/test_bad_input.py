@@ -242,11 +242,11 @@ def test_arguments_of_another_type_or_name_are_refused_by_spark(lake: SketchLake
         "SELECT match_exists('worked')",
     ]
     missing, unknown, number, time, exists = lake.errors(wrong)
-    assert "`match_seq` requires" in missing
+    assert "match_seq: pattern is missing" in missing
     assert "polcy" in unknown
     assert "first" in number
     assert "yesterday-ish" in time
-    assert "`match_exists` requires" in exists
+    assert "match_exists: pattern is missing" in exists
 
 
 def test_a_database_of_a_newer_version_is_refused_with_both_versions(lake: SketchLake, asked: Stream) -> None:

@@ -132,6 +132,9 @@ def test_the_full_example_has_every_key():
     assert set(tree["sketches"]["flights"]) == keys(configuration.sketches["flights"])
     assert set(tree["trends"]["growing_delays"]) == keys(configuration.trends["growing_delays"])
     assert set(tree["groups"]["fronts"]) == keys(configuration.groups["fronts"])
+    assert set(tree["patterns"]["three_late"]) == keys(configuration.patterns["three_late"])
+    assert set(tree["subscriptions"]["third_strike"]) == keys(configuration.subscriptions["third_strike"])
+    assert {key for alert in tree["alerts"].values() for key in alert} == keys(configuration.alerts["soon"])
 
 
 def test_every_flight_of_the_year_is_delivered_once(demo, deliveries):
