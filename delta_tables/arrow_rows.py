@@ -17,6 +17,8 @@ from patternlake.delta_tables.quoting import identifier
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from patternlake.delta_tables.database import Database
+
 
 _to_arrow_schema: Any = to_arrow_schema
 # Spark 4.2 wants to be told the zone of moments; in 4.1 it is UTC, under no name.
@@ -31,16 +33,16 @@ class FewRows:
     ----------
     rows
         All columns of the table, in its types.
-    spark
-        The session that writes them where Spark has to.
+    database
+        Whose session writes them where Spark has to.
     """
 
     rows: pa.Table
-    spark: SparkSession
+    database: Database
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""
-        return frame_of(self.spark, self.rows)
+        return frame_of(self.database.spark, self.rows)
 
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: str | None = None) -> DataFrame:

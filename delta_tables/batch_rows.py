@@ -343,9 +343,9 @@ class BatchRows:
                 return WrittenByTasks(rows, self._values(table), TABLES[table].packed)
             return self._ordered(table, self._frame(table, rows))
         if isinstance(rows, pa.Table):
-            return FewRows(rows, self.database.spark)
+            return FewRows(rows, self.database)
         if self.database.lock(table) is None:
-            return FewRows(pa.concat_tables([portion() for portion in rows]), self.database.spark)
+            return FewRows(pa.concat_tables([portion() for portion in rows]), self.database)
         return RowPortions(rows, self.database.spark, TABLES[table].packed)
 
     def _ordered(self, table: str, rows: DataFrame) -> DataFrame:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.commit_lock import POSSIBLE, CommitLock, lock_of
@@ -29,8 +30,8 @@ class Database:
 
     Parameters
     ----------
-    spark
-        The session in whose catalog the tables are registered.
+    session
+        The session in whose catalog the tables are registered, or what makes it when it is first needed.
     name
         Name of the database.
     location
@@ -44,18 +45,35 @@ class Database:
         Reads the tables in the driver's process; None where there is no `folder_on_disk`.
     """
 
-    spark: SparkSession
+    session: SparkSession | Callable[[], SparkSession]
     name: str
     location: str
     made: bool = field(default=False, compare=False)
     folder_on_disk: str | None = field(default=None, compare=False)
     direct: DirectReader | None = field(default=None, compare=False, repr=False)
 
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session in whose catalog the tables are registered."""
+        return self.session() if callable(self.session) else self.session
+
     @contextmanager
-    def apart(self, settings: Mapping[str, str] | None = None) -> Iterator[Database]:
-        """The same database in a session of PatternLake's own, see `own_session`, for the length of a block."""
-        with own_session(self.spark, settings) as own:
-            yield replace(self, spark=own)
+    def apart(self, settings: Mapping[str, str] | None = None, *, when_needed: bool = False) -> Iterator[Database]:
+        """The same database in a session of PatternLake's own, see `own_session`, for the length of a block.
+
+        Parameters
+        ----------
+        settings
+            As of `own_session`.
+        when_needed
+            Whether it is made when the block first asks for it, which has to be in the thread of the block.
+        """
+        with ExitStack() as stack:
+
+            def own() -> SparkSession:
+                return stack.enter_context(own_session(self.spark, settings))
+
+            yield replace(self, session=own if when_needed else own())
 
     @property
     def state(self) -> StateReader:

@@ -85,7 +85,7 @@ class DirectReader:
 
     def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
         """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about."""
-        files = chosen(self._files(table), where)
+        files = self.files(table, where)
         whole = int(pc.sum(files["size_bytes"]).as_py() or 0)
         if not columns or not whole:
             return whole
@@ -106,7 +106,7 @@ class DirectReader:
 
     def files(self, table: str, where: Sequence[Condition] = ()) -> pa.Table:
         """Return the files that may hold rows which satisfy all conditions: a row each, as delta-rs flattens them."""
-        return chosen(self._files(table), where)
+        return self._logs.current(table).chosen(where)
 
     def created(self, table: str) -> datetime:
         """Return when a table was created."""
@@ -130,7 +130,7 @@ class DirectReader:
     ) -> pa.Table:
         """What conditions leave of files."""
         if files.num_rows > _FEW_FILES:
-            files = chosen(files, where)
+            files = log.chosen(where) if files is log.files else chosen(files, where)
         wanted = pa.schema([log.schema.field(name) for name in dict.fromkeys([*columns, *(c.column for c in where)])])
         whole = [self._at_hand(table, path) for path in files["path"].to_pylist()]
         missing = [place for place, rows in enumerate(whole) if rows is None]
@@ -207,9 +207,6 @@ class DirectReader:
             return len(found), extremes["min"], extremes["max"]
         rows = pc.sum(files["num_records"]).as_py() or 0
         return rows, pc.min(files[told[1]]).as_py(), pc.max(files[told[2]]).as_py()
-
-    def _files(self, table: str) -> pa.Table:
-        return self._logs.current(table).files
 
     def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
         """Return whole columns of a file, texts as dictionaries where they are stored so."""

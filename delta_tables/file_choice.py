@@ -25,11 +25,12 @@ def chosen(files: pa.Table, where: Sequence[Condition]) -> pa.Table:
     """
     keep = np.ones(files.num_rows, np.bool_)
     for condition in where:
-        keep &= _possible(files, condition)
+        keep &= possible(files, condition)
     return files.filter(pa.array(keep))
 
 
-def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
+def possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
+    """Tell which files may hold rows that satisfy a condition: bool[files]."""
     exact = f"partition.{condition.column}"
     if exact in files.column_names:
         return truth(files[exact], condition)
@@ -48,12 +49,12 @@ def _possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     if condition.operator in ("=", "in", ">="):
         found = pc.and_kleene(found, pc.greater_equal(greatest, _scalar(min(values), greatest.type)))
     # A file without statistics may hold anything; one with nothing but NULL has no bounds, but tells that.
-    possible = np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False), np.bool_)
+    open_to = np.asarray(pc.fill_null(found, True).to_numpy(zero_copy_only=False), np.bool_)
     nulls = f"null_count.{condition.column}"
     if nulls not in files.column_names:
-        return possible
+        return open_to
     empty = pc.fill_null(pc.equal(files[nulls], files["num_records"]), False)
-    return possible & ~np.asarray(empty.to_numpy(zero_copy_only=False), np.bool_)
+    return open_to & ~np.asarray(empty.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _may_be_open(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from patternlake.delta_tables.arrow_rows import FewRows
 from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from patternlake.delta_tables.database import Database
 
 _TYPES = {
     "STRING": pa.string(),
@@ -25,18 +25,18 @@ _TYPES = {
 }
 
 
-def literal_row(spark: SparkSession, table: Table, values: Mapping[str, Any]) -> FewRows:
+def literal_row(database: Database, table: Table, values: Mapping[str, Any]) -> FewRows:
     """Build one row, typed as the table is.
 
     Parameters
     ----------
-    spark, table
-        The session, and the table that gives the types.
+    database, table
+        Where the row will be, and the table that gives the types.
     values
         One value per column of the table: None, texts, numbers, moments, and mappings of texts.
     """
     columns = {column.name: _value(values[column.name], _TYPES[column.type]) for column in table.columns}
-    return FewRows(pa.table(columns), spark)
+    return FewRows(pa.table(columns), database)
 
 
 def _value(value: Any, type_: pa.DataType) -> pa.Array:

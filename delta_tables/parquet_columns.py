@@ -59,10 +59,12 @@ def sizes_of_columns(source: pa.NativeFile) -> pa.Table:
 def write_file(rows: pa.Table, place: str, *, packed: bool) -> None:
     """Write a file; packed, whole numbers and moments as differences from their neighbours, as by Spark.
 
+    Columns of which all values are NULL are left out, which readers take for the same: each takes a millisecond.
     Packed texts that hardly repeat are written by their lengths. Measured: a dictionary that is given up after a while
     makes Spark take twice as long to read them. What is not packed has dictionaries where values come often: of 90,000
     kept events, with these alone, the file is written in 16 ms instead of 30, and takes four fifths of the bytes.
     """
+    rows = rows.select([name for name in rows.column_names if _is_told(rows[name])] or rows.column_names[:1])
     if not packed:
         often = _often_repeating(_first(rows)) if rows.num_rows > _MANY_ROWS else True
         pq.write_table(rows, place, use_dictionary=often or False)
@@ -78,6 +80,10 @@ def write_file(rows: pa.Table, place: str, *, packed: bool) -> None:
     others = [path for path in paths if path not in numbers and path not in plain]
     encoded = dict.fromkeys(numbers, "DELTA_BINARY_PACKED") | dict.fromkeys(plain, "DELTA_LENGTH_BYTE_ARRAY")
     pq.write_table(rows, place, use_dictionary=others or False, column_encoding=encoded, data_page_version="2.0")
+
+
+def _is_told(column: pa.ChunkedArray) -> bool:
+    return bool(column.null_count < len(column))
 
 
 def _first(rows: pa.Table) -> pa.Table:

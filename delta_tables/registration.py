@@ -35,4 +35,4 @@ def register(batch: Batch, *, types: Mapping[str, str], timezone: str) -> None:
         "types": dict(types),
         "configuration": documents.to_text(batch.configuration),
     }
-    batch.append(TABLE.name, literal_row(batch.database.spark, TABLE, values).rows)
+    batch.append(TABLE.name, literal_row(batch.database, TABLE, values).rows)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from numpy.typing import NDArray
 
 from patternlake.delta_tables import open_tables
+from patternlake.delta_tables.file_choice import possible
 from patternlake.delta_tables.open_tables import Mark, is_last, log_of, mark_of
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import log_name
 from patternlake.udfs.errors import StateError
 
@@ -56,6 +60,19 @@ class TableVersion:
     properties: Mapping[str, str]
     writer_version: int
     created: datetime
+
+    def chosen(self, where: Sequence[Condition]) -> pa.Table:
+        """The files that may hold rows which satisfy all conditions, of which the same come again and again."""
+        keep = np.ones(self.files.num_rows, np.bool_)
+        for condition in where:
+            if condition not in self._possible:
+                self._possible[condition] = possible(self.files, condition)
+            keep &= self._possible[condition]
+        return self.files.filter(pa.array(keep))
+
+    @cached_property
+    def _possible(self) -> dict[Condition, NDArray[np.bool_]]:
+        return {}
 
     @cached_property
     def order(self) -> list[str]:

@@ -23,10 +23,22 @@ def in_own_session(
     job: Callable[Concatenate[Database, _Given], _Result],
 ) -> Callable[Concatenate[Database, _Given], _Result]:
     """Let a job, whose first argument is the database, run in a session of its own; see `Database.apart`."""
+    return _apart(job, when_needed=False)
 
+
+def in_own_session_when_needed(
+    job: Callable[Concatenate[Database, _Given], _Result],
+) -> Callable[Concatenate[Database, _Given], _Result]:
+    """As `in_own_session`, for a job that may need no session, and asks for it in its own thread alone."""
+    return _apart(job, when_needed=True)
+
+
+def _apart(
+    job: Callable[Concatenate[Database, _Given], _Result], *, when_needed: bool
+) -> Callable[Concatenate[Database, _Given], _Result]:
     @wraps(job)
     def work(db: Database, /, *given: _Given.args, **named: _Given.kwargs) -> _Result:
-        with db.apart() as own:
+        with db.apart(when_needed=when_needed) as own:
             return job(own, *given, **named)
 
     return work

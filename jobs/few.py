@@ -31,7 +31,12 @@ def few_events(db: Database, count: int, *, light: int = 1) -> bool:
 
 def few_bytes(db: Database, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
     """Whether the driver reads rows of a table, or some of their columns, for itself."""
-    return db.direct is not None and db.direct.size(table, where, columns) <= FEW_BYTES
+    if db.direct is None:
+        return False
+    # What all columns take, the log tells; what some of them do, only the files.
+    return db.direct.size(table, where) <= FEW_BYTES or (
+        bool(columns) and db.direct.size(table, where, columns) <= FEW_BYTES
+    )
 
 
 def of_stream(publication: Publication, first: int, last: int) -> list[Condition]:

@@ -50,7 +50,7 @@ def in_own_session(database: Database) -> Database:
     """
     spark = database.spark
     session: Any = spark._jsparkSession
-    return replace(database, spark=SparkSession(spark.sparkContext, session.cloneSession()))
+    return replace(database, session=SparkSession(spark.sparkContext, session.cloneSession()))
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class AlertDeliveries:
             ).cast(_TYPES[column.type])
             for column in TABLE.columns
         }
-        rows = FewRows(pa.table(columns), database.spark)
+        rows = FewRows(pa.table(columns), database)
         name, folder = database.log(TABLE.name), database.direct_folder(TABLE)
         for _ in range(_TRIES):
             # A rival may have written under the same name with a clock that is ahead: then nothing is written.

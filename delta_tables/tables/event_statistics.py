@@ -103,7 +103,7 @@ class EventStatisticsWriter:
             )
             for field in schema
         }
-        rows = FewRows(pa.table(columns), self._database.spark)
+        rows = FewRows(pa.table(columns), self._database)
         where = [Condition("stream_id", "=", publication.stream_id), Condition("batch_id", "=", publication.batch_id)]
 
         def replace(folder: str) -> bool:

@@ -129,7 +129,7 @@ class IntentsWriter:
             "this run stopped before it wrote anything"
         )
         try:
-            rows = literal_row(database.spark, TABLE, values)
+            rows = literal_row(database, TABLE, values)
             name = database.log(TABLE.name)
             folder = database.direct_folder(TABLE)
             committed = writes.append(name, rows, application=application, version=intent.batch_id, folder=folder)

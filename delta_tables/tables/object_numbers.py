@@ -87,7 +87,7 @@ class ObjectNumbers:
         """Write that a name has a number; False where a rival may have been first: who it is, the table says."""
         if number != candidates(name)[0]:
             logger.info("the %s name %r shares its CRC-32 with another and has the number %d", kind, name, number)
-        rows = literal_row(self._database.spark, TABLE, {"kind": kind, "number": number, "name": name})
+        rows = literal_row(self._database, TABLE, {"kind": kind, "number": number, "name": name})
         application = documents.to_array([TABLE.name, kind, str(number)])
         try:
             folder = self._database.direct_folder(TABLE)

@@ -158,7 +158,7 @@ class ObservedSelectivities:
         last = max(rows["observed_at"].cast(pa.int64()).to_pylist())
         where = [Condition("observed_at", "<=", last)]
         condition = f"observed_at <= timestamp_micros({last})"
-        few, lock = FewRows(_rows(kept), database.spark), database.lock(TABLE.name)
+        few, lock = FewRows(_rows(kept), database), database.lock(TABLE.name)
         replace = partial(direct_rewriting.replace, where=where, rows=few.rows, only=None, most_bytes=_FEW_BYTES)
         writes.replace(database.log(TABLE.name), few, condition, lock=lock, directly=replace)
         logger.info("observed selectivities: %d rows became %d", rows.num_rows, len(kept))

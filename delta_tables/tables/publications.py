@@ -214,7 +214,7 @@ class PublicationsWriter:
         database = self._database
         values = {column.name: getattr(publication, column.name) for column in TABLE.columns}
         values |= {name: documents.to_text(values[name]) for name in _DOCUMENTS}
-        rows = literal_row(database.spark, TABLE, values)
+        rows = literal_row(database, TABLE, values)
         try:
             committed = writes.append(
                 database.log(TABLE.name),

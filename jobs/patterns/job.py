@@ -27,7 +27,7 @@ from patternlake.delta_tables.tables.pattern_matches import PatternMatchesReader
 from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.file import PatternConfiguration
-from patternlake.jobs.contexts import in_own_session, kept
+from patternlake.jobs.contexts import in_own_session_when_needed, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.patterns.carried import carried_after
 from patternlake.jobs.patterns.here import MATCHES, STATE, FewEvents, Found
@@ -49,7 +49,7 @@ _ANEW = 4
 events in most partitions: 14 ms more to write, where to close what they replace took 100."""
 
 
-@in_own_session
+@in_own_session_when_needed
 def patterns(db: Database, name: str, configuration: PatternConfiguration, *, rebuild: bool = False) -> Summary:
     """Bring the matches of a pattern up to its stream's last published event.
 

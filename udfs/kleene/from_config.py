@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
+
+_Pairs = tuple[tuple[str, str], ...]
 
 
 def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
@@ -25,9 +28,15 @@ def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
         What is wrong with the query, with its place.
     """
     stream = configuration["stream"]
-    types = {name: entry["type"] for name, entry in stream["attributes"].items()}
-    scope = Scope(attributes=types, parameters=dict(configuration["params"]), key=stream["key"])
-    return compile_pattern(parse(configuration["query"]), scope, policy=configuration["policy"])
+    types = tuple((name, entry["type"]) for name, entry in stream["attributes"].items())
+    parameters = tuple(configuration["params"].items())
+    return _compiled(configuration["query"], configuration["policy"], parameters, types, stream["key"])
+
+
+@lru_cache(maxsize=64)
+def _compiled(query: str, policy: str, parameters: _Pairs, types: _Pairs, key: str | None) -> KleenePattern:
+    scope = Scope(attributes=dict(types), parameters=dict(parameters), key=key)
+    return compile_pattern(parse(query), scope, policy=policy)
 
 
 def unfit(pattern: KleenePattern) -> str | None:
