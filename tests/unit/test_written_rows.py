@@ -131,6 +131,14 @@ def test_a_file_has_dictionaries_where_values_come_often(tmp_path: Path) -> None
         "names.list.element",
         "bound.operand",
         "attributes.key_value.key",
-        "nothing",
     }
-    assert file.read().equals(given)
+    assert file.read().equals(given.drop_columns("nothing"))
+
+
+def test_a_file_goes_without_columns_of_nulls_and_keeps_one_where_all_are(tmp_path: Path) -> None:
+    nulls = pa.nulls(3, pa.int64())
+    for packed in (False, True):
+        write_file(pa.table({"a": nulls, "b": [None, 2, None], "c": nulls}), str(tmp_path / "some"), packed=packed)
+        write_file(pa.table({"a": nulls, "c": nulls}), str(tmp_path / "none"), packed=packed)
+        assert pq.read_table(tmp_path / "some").to_pydict() == {"b": [None, 2, None]}
+        assert pq.read_table(tmp_path / "none").to_pydict() == {"a": [None, None, None]}
