@@ -66,14 +66,15 @@ class Database:
         settings
             As of `own_session`.
         when_needed
-            Whether it is made when the block first asks for it, which has to be in the thread of the block.
+            Whether it is made when the block first asks for it, which has to be in the thread of the block; where
+            only Spark reads tables, at once.
         """
         with ExitStack() as stack:
 
             def own() -> SparkSession:
                 return stack.enter_context(own_session(self.spark, settings))
 
-            yield replace(self, session=own if when_needed else own())
+            yield replace(self, session=own if when_needed and self.direct is not None else own())
 
     @property
     def state(self) -> StateReader:

@@ -86,9 +86,9 @@ def update(
                 actions += _in_place_of(folder, [file], others, table, packed)
         for pieces in left.values():
             former, kept = zip(*pieces, strict=True)
-            actions += _in_place_of(folder, former, pa.concat_tables(kept), table, packed)
+            actions += _in_place_of(folder, former, _together(kept), table, packed)
         for parent, pieces in apart.items():
-            together = pa.concat_tables([rows for _, rows in pieces])
+            together = _together([rows for _, rows in pieces])
             actions += _in_place_of(folder, [], together, table, packed, parent=parent, partition=pieces[0][0])
         return actions
 
@@ -179,7 +179,7 @@ def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool,
             if not small:
                 return
             if len(mine) > 1:
-                rows = pa.concat_tables([_rows(folder, file, schema) for file in mine])
+                rows = _together([_rows(folder, file, schema) for file in mine])
                 actions += _in_place_of(folder, mine, rows, table, packed, changing=False)
         _commit(table, actions)
 
@@ -232,6 +232,19 @@ def _rows(folder: str, file: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
                 value = pa.scalar(file[f"{OF_PARTITION}{name}"], schema.field(name).type)
                 columns[name] = pa.chunked_array([pa.repeat(value, count)])
         return pa.table({name: columns[name] for name in schema.names})
+
+
+def _together(pieces: Sequence[pa.Table]) -> pa.Table:
+    """Rows of several files; of a text that some have as numbers of a dictionary, and others not, as what it is."""
+    if all(piece.schema.equals(pieces[0].schema) for piece in pieces):
+        return pa.concat_tables(pieces)
+    plain = pa.schema(
+        [
+            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+            for field in pieces[0].schema
+        ]
+    )
+    return pa.concat_tables([piece.cast(plain) for piece in pieces])
 
 
 def _without(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,8 @@ from patternlake.udfs.errors import StateError
 
 # Versions of the protocol that say no more than which columns partition a table and which statistics it has.
 _READER_VERSION = 1
+_MOST_CONDITIONS = 64
+"""So many conditions are remembered with the files that they may be about, of one version of a table."""
 
 
 class UnreadableError(StateError):
@@ -65,14 +67,12 @@ class TableVersion:
         """The files that may hold rows which satisfy all conditions, of which the same come again and again."""
         keep = np.ones(self.files.num_rows, np.bool_)
         for condition in where:
-            if condition not in self._possible:
-                self._possible[condition] = possible(self.files, condition)
-            keep &= self._possible[condition]
+            keep &= self._possible(condition)
         return self.files.filter(pa.array(keep))
 
     @cached_property
-    def _possible(self) -> dict[Condition, NDArray[np.bool_]]:
-        return {}
+    def _possible(self) -> Callable[[Condition], NDArray[np.bool_]]:
+        return lru_cache(_MOST_CONDITIONS)(partial(possible, self.files))
 
     @cached_property
     def order(self) -> list[str]:

@@ -320,3 +320,35 @@ def _told(folder: str) -> pa.Table:
 def _files(folder: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = _told(folder).to_pylist()
     return found
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("told", [True, False], ids=["told", "never told"])
+def test_files_with_a_text_and_without_it_are_changed_and_merged_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, told: bool
+) -> None:
+    """Files leave out columns of NULLs, and have texts as numbers of a dictionary, or not."""
+    place = str(tmp_path / "table")
+    schema = pa.schema([("stream_id", pa.int32()), ("to_batch", pa.int64()), ("key", pa.string())])
+
+    def given(first: int, key: str | None) -> pa.Table:
+        numbers = pa.array(range(first, first + 40), pa.int64())
+        columns = [pa.array([1] * 40, pa.int32()), numbers, pa.array([key] * 40, pa.string())]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    write_deltalake(place, schema.empty_table(), partition_by=["stream_id"])
+    keys = ("x" if told else None, None)
+    for version, key in enumerate(keys, 1):
+        direct_writer.append(place, given(100 * version, key), application="a", version=version)
+    touched = [MINE, among("to_batch", (100, 200))]
+    for batch, few in ((1, 100), (2, 2)):
+        monkeypatch.setattr(direct_rewriting, "_FEW_ROWS", few)
+        assert direct_rewriting.update(place, [touched], {"to_batch": batch}, only=None, most_bytes=MIB, packed=packed)
+        touched = [MINE, among("to_batch", (101, 201))]
+    write_deltalake(place, given(300, "y"), mode="append", partition_by=["stream_id"])
+    assert direct_rewriting.merge(place, [{"stream_id": 1}], packed=packed, largest=MIB, most_bytes=MIB)
+    found = pa.table(DeltaTable(place).to_pyarrow_table())
+    assert found.num_rows == 120
+    counts = {each["values"]: each["counts"] for each in found["key"].value_counts().to_pylist()}
+    assert counts == ({"x": 40, None: 40, "y": 40} if told else {None: 80, "y": 40})
+    assert sorted(found["to_batch"].to_pylist())[:4] == [1, 1, 2, 2]

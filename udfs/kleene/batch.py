@@ -122,13 +122,14 @@ def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]
 
 
 def _unruled(rows: Mapping[str, pa.Array], codes: IntArray) -> BoolArray:
-    """bool[n]: the events that no known match rules out, without the rows that tell of matches."""
+    """bool[n]: the events behind the last known match of their partition, without the rows that tell of matches."""
     is_event = pc.is_valid(rows["name"]).to_numpy(zero_copy_only=False)
     if is_event.all():
         return np.ones(len(codes), np.bool_)
     ends = _Ends(int(codes.max(initial=-1)) + 1)
     told = np.flatnonzero(~is_event)
     times, positions = _places(rows)
+    told = told[np.lexsort((positions[told], times[told]))]
     ends.times[codes[told]] = times[told]
     ends.positions[codes[told]] = positions[told]
     return is_event & ends.behind(codes, times, positions)

@@ -232,7 +232,7 @@ class KleenePattern:
         return _columns_of_events(self.columns)
 
     def attributes(self, of: Iterable[str]) -> list[str]:
-        """Those of a stream's attributes that matching reads, sorted."""
+        """Those of a stream's attributes that are read, sorted: the same of all events, whoever keeps them."""
         return sorted((self.columns | set(self.partition)).intersection(of))
 
     @property

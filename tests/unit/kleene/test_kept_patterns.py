@@ -83,13 +83,10 @@ class Kept:
         return sorted(rows, key=lambda row: (row[1].time, row[1].position))
 
     def ruled(self) -> list[tuple[Part, Event]]:
-        """Where matches that are known end, under past_last."""
+        """Where matches that are known end, under past_last: all of them, as files are read that were written last."""
         if self.after_match != "past_last" or self.policy == "skip_till_any" or kept_as_rows(self.pattern):
             return []
-        ends: dict[Part, tuple[int, int]] = {}
-        for (part, _), end in self.written:
-            ends[part] = max(end, ends.get(part, end))
-        return [(part, Event(position, time, "")) for part, (time, position) in ends.items()]
+        return [(part, Event(position, time, "")) for (part, _), (time, position) in reversed(self.written)]
 
     def portions(self, carried: Carried | None) -> Any:
         """The request, and each portion with its rows."""
