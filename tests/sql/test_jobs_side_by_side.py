@@ -131,7 +131,7 @@ def differing(one: Mapping[str, list[str]], other: Mapping[str, list[str]]) -> l
 
 
 def test_what_is_published_side_by_side_is_what_is_published_one_after_another(world: World) -> None:
-    session = world.spark
+    active = world.spark.getActiveSession()
     for number in (1, 2):
         world.deliver(number)
         alone = world.run("sides_alone", side_by_side=1)
@@ -146,7 +146,7 @@ def test_what_is_published_side_by_side_is_what_is_published_one_after_another(w
         "alert_deliveries",
     }
     assert [each.batches for each in world.run("sides_beside", side_by_side=4)] == [0] * len(beside)
-    assert session.getActiveSession() is session
+    assert world.spark.getActiveSession() is active
 
 
 def test_queries_that_close_rows_of_one_table_at_the_same_moment_meet_no_conflict(
