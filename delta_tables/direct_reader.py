@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import lru_cache, partial
@@ -27,7 +27,7 @@ from patternlake.delta_tables.file_choice import certain, chosen
 from patternlake.delta_tables.file_rows import OF_PARTITION, FileColumns, holding, in_columns, listed
 from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
-from patternlake.delta_tables.state_reader import Condition, Fold
+from patternlake.delta_tables.state_reader import Condition, Fold, Made
 from patternlake.delta_tables.table_logs import TableLogs, TableVersion
 
 logger = logging.getLogger(__name__)
@@ -124,6 +124,10 @@ class DirectReader:
         log = self._logs.current(table)
         question = (table, tuple(columns), tuple(where), fold is not None)
         return self._answers.get(question, log, lambda files: self._left(table, log, files, columns, where), fold)
+
+    def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what is made of a table's rows, once for each version; nobody may change it."""
+        return self._logs.current(table).once(key, make)
 
     def _left(
         self, table: str, log: TableVersion, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]

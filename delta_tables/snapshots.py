@@ -119,8 +119,13 @@ class Snapshot:
         -------
         list of dict
             ``name``, ``events``, ``first``, ``last`` (microseconds) and ``attributes``: how their values lie, as it was
-            told last; None where nothing was told.
+            told last; None where nothing was told. Nobody may change it: who asks next for the same is given the same.
         """
+        asked = stream_id, base, batch, most
+        counted = partial(self._name_counts, *asked)
+        return self.reader.once("event_statistics", ("name_counts", *asked), counted)
+
+    def _name_counts(self, stream_id: int, base: int, batch: int, most: int) -> list[dict[str, Any]]:
         rows = self._statistics(stream_id, base, batch)
         told = rows.filter(pc.is_valid(rows["attributes"]))
         latest: dict[str, tuple[int, Any]] = {}

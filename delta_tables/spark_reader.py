@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from patternlake.delta_tables.state_reader import Condition, Fold
+from patternlake.delta_tables.state_reader import Condition, Fold, Made
 from patternlake.delta_tables.table import LogName
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class SparkReader:
     ) -> pa.Table:
         """Return columns of the rows that satisfy all conditions, as they are."""
         return chosen(self._spark.table(self._log(table)), where).select(*columns).toArrow()
+
+    def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what is made of a table's rows: each time anew, as to ask for the version is a job of its own."""
+        return make()
 
 
 def chosen(rows: DataFrame, where: Sequence[Condition]) -> DataFrame:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
 
 Fold = Callable[[pa.Table], pa.Table]
 """Makes fewer rows of rows that say the same to whoever asks; what it made may be folded again, with others."""
+Made = TypeVar("Made")
 Operator = Literal["=", "in", ">=", "<=", "null or >"]
 
 
@@ -51,6 +52,9 @@ class StateReader(Protocol):
 
         With `fold`, what it makes of them, or of some of them, or the rows as they are.
         """
+
+    def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what is made of a table's rows, once for a version where that can be told; nobody may change it."""
 
 
 def among(column: str, values: Sequence[Any]) -> Condition:

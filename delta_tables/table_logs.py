@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,14 @@ from numpy.typing import NDArray
 from patternlake.delta_tables import open_tables
 from patternlake.delta_tables.file_choice import possible
 from patternlake.delta_tables.open_tables import Mark, is_last, log_of, mark_of
-from patternlake.delta_tables.state_reader import Condition
+from patternlake.delta_tables.state_reader import Condition, Made
 from patternlake.delta_tables.table import log_name
 from patternlake.udfs.errors import StateError
 
 # Versions of the protocol that say no more than which columns partition a table and which statistics it has.
 _READER_VERSION = 1
+_MOST_MADE = 16
+"""So many things that were made of the rows of one version are kept."""
 _MOST_CONDITIONS = 64
 """So many conditions are remembered with the files that they may be about, of one version of a table."""
 
@@ -73,6 +76,21 @@ class TableVersion:
     @cached_property
     def _possible(self) -> Callable[[Condition], NDArray[np.bool_]]:
         return lru_cache(_MOST_CONDITIONS)(partial(possible, self.files))
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What is made of the version's rows: made when it is first asked for."""
+        if key in self._made:
+            found: Made = self._made[key]
+            return found
+        made = make()
+        if len(self._made) >= _MOST_MADE:
+            self._made.clear()
+        self._made[key] = made
+        return made
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
 
     @cached_property
     def order(self) -> list[str]:

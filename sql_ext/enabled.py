@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
-from patternlake.delta_tables.state_reader import Condition, Fold, StateReader
+from patternlake.delta_tables.state_reader import Condition, Fold, Made, StateReader
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
@@ -165,6 +165,9 @@ class _Fallback:
         self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
     ) -> pa.Table:
         return self._read(lambda reader: reader.rows(table, columns, where, fold))
+
+    def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
+        return self._read(lambda reader: reader.once(table, key, make))
 
     def _read(self, read: Callable[[StateReader], _Read]) -> _Read:
         try:

@@ -105,3 +105,14 @@ def test_what_was_summed_up_is_not_read_again(tmp_path: Path, monkeypatch: pytes
         write(folder, [(batch, name, 1, batch, batch, None) for name in "abcdefgh"])
         assert [row["events"] for row in counts(reader, batch)] == [batch] * 8
     assert summed == [8, 16, 16, 16, 16]
+
+
+def test_they_are_summed_up_once_for_a_version_of_the_table(tmp_path: Path) -> None:
+    folder = str(tmp_path / "event_statistics_log")
+    write(folder, [(1, "a", 2, 0, 1, None)])
+    reader = DirectReader(str(tmp_path), TableCache(1 << 20))
+    first = counts(reader, 1)
+    assert counts(reader, 1) is first
+    write(folder, [(2, "a", 3, 2, 3, None)])
+    assert [each["events"] for each in counts(reader, 2)] == [5]
+    assert counts(reader, 1) == first
