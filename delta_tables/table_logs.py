@@ -79,17 +79,18 @@ class TableVersion:
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What is made of the version's rows: made when it is first asked for."""
-        if key in self._made:
-            found: Made = self._made[key]
-            return found
+        # Another thread may empty it at any moment.
+        found: tuple[Made] | None = self._made.get(key)
+        if found is not None:
+            return found[0]
         made = make()
         if len(self._made) >= _MOST_MADE:
             self._made.clear()
-        self._made[key] = made
+        self._made[key] = (made,)
         return made
 
     @cached_property
-    def _made(self) -> dict[Hashable, Any]:
+    def _made(self) -> dict[Hashable, tuple[Any]]:
         return {}
 
     @cached_property
