@@ -91,7 +91,7 @@ def batch_rows(
     def write(matches: Matches, given: Portion, sure: BoolArray, values: pa.MapArray) -> pa.Table:
         taken = np.flatnonzero(sure)
         done = matches.take(taken)
-        ends.add(done)
+        ends.add(done.key, done.last_time, done.last_position)
         return _batch(MATCH, match_rows(done, given.parts, sure[sure], values.take(pa.array(taken))))
 
     try:
@@ -129,9 +129,7 @@ def _unruled(rows: Mapping[str, pa.Array], codes: IntArray) -> BoolArray:
     ends = _Ends(int(codes.max(initial=-1)) + 1)
     told = np.flatnonzero(~is_event)
     times, positions = _places(rows)
-    told = told[np.lexsort((positions[told], times[told]))]
-    ends.times[codes[told]] = times[told]
-    ends.positions[codes[told]] = positions[told]
+    ends.add(codes[told], times[told], positions[told])
     return is_event & ends.behind(codes, times, positions)
 
 
@@ -148,11 +146,11 @@ class _Ends:
         self.times = np.full(partitions, NEVER)
         self.positions = np.full(partitions, NEVER)
 
-    def add(self, matches: Matches) -> None:
-        """Take in matches, which are not overlapped by others that are added later."""
-        order = np.lexsort((matches.last_position, matches.last_time, matches.key))
-        self.times[matches.key[order]] = matches.last_time[order]
-        self.positions[matches.key[order]] = matches.last_position[order]
+    def add(self, partitions: IntArray, times: IntArray, positions: IntArray) -> None:
+        """Take in where matches end, in any order, which are not overlapped by others that are added later."""
+        order = np.lexsort((positions, times))
+        self.times[partitions[order]] = times[order]
+        self.positions[partitions[order]] = positions[order]
 
     def behind(self, codes: IntArray, times: IntArray, positions: IntArray) -> BoolArray:
         """bool[n]: the events behind."""
