@@ -12,7 +12,8 @@ CHECKPOINT_INTERVAL = 50
 three of them, and reading back 50 commits costs less than one."""
 
 DIRECT_CHECKPOINT_INTERVAL = 16
-"""The same of a table to which all commits are made without Spark, see `open_tables`."""
+"""The same of a table to which all commits are made without Spark, or most: to read back a commit costs delta-rs as
+much behind a large table as behind a small one, and a checkpoint as much as two commits; see `open_tables`."""
 
 LogName = Callable[[str], str]
 """Maps a table's plain name to the quoted name of its Delta table."""

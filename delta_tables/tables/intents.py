@@ -47,6 +47,7 @@ TABLE = Table(
     ),
     keys=("job", "object", "batch_id"),
     view=None,
+    properties={"delta.dataSkippingStatsColumns": "job,object,batch_id"},
     direct=True,
 )
 

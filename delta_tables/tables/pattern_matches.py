@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.parts import shown_text
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.table import DIRECT_CHECKPOINT_INTERVAL, Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.timestamps import timestamp_literal
 from patternlake.delta_tables.visibility import visible, visible_text
@@ -49,7 +49,10 @@ TABLE = Table(
     job="patterns",
     object_column="pattern_id",
     partitions=("pattern_id",),
-    properties={"delta.dataSkippingStatsColumns": "batch_id,first_position,last_position,first_time,last_time"},
+    properties={
+        "delta.checkpointInterval": str(DIRECT_CHECKPOINT_INTERVAL),
+        "delta.dataSkippingStatsColumns": "batch_id,first_position,last_position,first_time,last_time",
+    },
 )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from patternlake.delta_tables.parts import shown_text
-from patternlake.delta_tables.table import Column, LogName, Table
+from patternlake.delta_tables.table import DIRECT_CHECKPOINT_INTERVAL, Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import Batches, visible, visible_text
 
@@ -50,7 +50,10 @@ TABLE = Table(
     job="patterns",
     object_column="pattern_id",
     partitions=("pattern_id",),
-    properties={"delta.dataSkippingStatsColumns": "from_batch,to_batch,position,time"},
+    properties={
+        "delta.checkpointInterval": str(DIRECT_CHECKPOINT_INTERVAL),
+        "delta.dataSkippingStatsColumns": "from_batch,to_batch,position,time",
+    },
     counted_from="kept_from",
 )
 

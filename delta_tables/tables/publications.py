@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables import documents, timestamps, writes
 from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.quoting import literal
-from patternlake.delta_tables.state_reader import Condition, StateReader, among
+from patternlake.delta_tables.state_reader import StateReader, among
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 
@@ -65,6 +65,8 @@ TABLE = Table(
     ),
     keys=("job", "object", "batch_id", "published_at"),
     view=_view,
+    # Each commit reads back what the log tells of all files: no more of them than is asked for.
+    properties={"delta.dataSkippingStatsColumns": "job,object,batch_id,published_at"},
     direct=True,
 )
 _MOMENTS = ("published_at", "watermark", "horizon")
@@ -118,7 +120,8 @@ class PublicationsReader:
         direct = self._database.direct
         if direct is not None:
             orders = _orders(direct, objects)
-            return {(job, object): _found(direct, orders, job, object)[0] for job, object in objects}
+            chosen = [_chosen(orders, job, object) for job, object in objects]
+            return dict(zip(objects, _publications(direct, chosen), strict=True))
         wanted = F.lit(False)
         for job, object in objects:
             wanted = wanted | ((F.col("job") == F.lit(job)) & (F.col("object") == F.lit(object)))
@@ -176,14 +179,15 @@ class PublicationsReader:
         """Find the greatest row of a batch or until a moment, the first moment of all, the greatest horizon of all."""
         direct = self._database.direct
         if direct is not None:
-            return _found(direct, _orders(direct, [(job, object)]), job, object, batch_id, until)
+            found = _chosen(_orders(direct, [(job, object)]), job, object, batch_id, until)
+            return _publications(direct, [found])[0], timestamps.from_micros(found.first), found.horizon
         chosen = F.lit(True)
         if batch_id is not None:
             chosen = chosen & (F.col("batch_id") == batch_id)
         if until is not None:
             chosen = chosen & (F.col("published_at") <= timestamps.timestamp_literal(until))
         order = F.when(chosen, F.struct("batch_id", "published_at"))
-        found = (
+        row = (
             self._rows(job, object)
             .agg(
                 F.max_by(F.struct(*_selected()), order).alias("row"),
@@ -192,9 +196,9 @@ class PublicationsReader:
             )
             .collect()[0]
         )
-        horizon = timestamps.from_micros(found.horizon)
-        publication = None if found.row is None else _publication(found.row.asDict(), horizon)
-        return publication, timestamps.from_micros(found.first), horizon
+        horizon = timestamps.from_micros(row.horizon)
+        publication = None if row.row is None else _publication(row.row.asDict(), horizon)
+        return publication, timestamps.from_micros(row.first), horizon
 
 
 class PublicationsWriter:
@@ -258,36 +262,54 @@ def _orders(reader: StateReader, objects: Sequence[tuple[str, str]]) -> pa.Table
     return reader.rows(TABLE.name, ("job", "object", "batch_id", "published_at", "horizon"), where)
 
 
-def _found(
-    reader: StateReader,
-    orders: pa.Table,
-    job: str,
-    object: str,
-    batch_id: int | None = None,
-    until: datetime | None = None,
-) -> tuple[Publication | None, datetime | None, datetime | None]:
-    """As `PublicationsReader._look`, without Spark."""
+@dataclass(frozen=True)
+class _Chosen:
+    """Which publication of an object is looked for.
+
+    Attributes
+    ----------
+    key
+        Its job, object, batch and moment of publication, microseconds; None: there is none.
+    first
+        When the object was published first, microseconds.
+    horizon
+        The object's.
+    """
+
+    key: tuple[str, str, int, int] | None
+    first: int | None
+    horizon: datetime | None
+
+
+def _chosen(
+    orders: pa.Table, job: str, object: str, batch_id: int | None = None, until: datetime | None = None
+) -> _Chosen:
+    """Find the greatest row of an object, of one batch or until a moment where these are given."""
     rows = orders.filter(pc.and_(pc.equal(orders["job"], job), pc.equal(orders["object"], object)))
     batches = rows["batch_id"].to_pylist()
     published = rows["published_at"].cast(pa.int64()).to_pylist()
-    horizon = pc.max(rows["horizon"].cast(pa.int64())).as_py()
     last = None if until is None else timestamps.to_micros(until)
-    chosen = max(
+    key = max(
         (
-            (batch, at)
+            (job, object, batch, at)
             for batch, at in zip(batches, published, strict=True)
             if (batch_id is None or batch == batch_id) and (last is None or at <= last)
         ),
         default=None,
     )
-    first = timestamps.from_micros(min(published, default=None))
-    if chosen is None:
-        return None, first, timestamps.from_micros(horizon)
-    # Rows of this table stay as they are, so a later version has this one, too. Hardly two have one moment.
-    at = reader.rows(TABLE.name, TABLE.column_names, [Condition("published_at", "=", chosen[1])])
-    mine = {"job": job, "object": object, "batch_id": chosen[0]}
-    (row,) = (row for row in _without_zone(at).to_pylist() if mine.items() <= row.items())
-    return _publication(row, timestamps.from_micros(horizon)), first, timestamps.from_micros(horizon)
+    horizon = timestamps.from_micros(pc.max(rows["horizon"].cast(pa.int64())).as_py())
+    return _Chosen(key, min(published, default=None), horizon)
+
+
+def _publications(reader: StateReader, chosen: Sequence[_Chosen]) -> list[Publication | None]:
+    """Read what was chosen."""
+    moments = [each.key[-1] for each in chosen if each.key is not None]
+    if not moments:
+        return [None] * len(chosen)
+    # Rows of this table stay as they are, so a later version has these, too.
+    rows = _without_zone(reader.rows(TABLE.name, TABLE.column_names, [among("published_at", moments)])).to_pylist()
+    found = {(row["job"], row["object"], row["batch_id"], row["published_at"]): row for row in rows}
+    return [None if each.key is None else _publication(found[each.key], each.horizon) for each in chosen]
 
 
 def _without_zone(rows: pa.Table) -> pa.Table:
