@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from patternlake.udfs.record_batches import in_micros
+
 _FIRST_COLUMNS = 32
 """Of a table that names no columns, Delta tells of so many."""
 _LONGEST_TEXT = 32
@@ -54,7 +56,7 @@ def statistics_of(rows: pa.Table, columns: Sequence[str] | None) -> str:
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
-    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+    return in_micros(column)
 
 
 def _told(value: Any, type_: pa.DataType) -> Any:

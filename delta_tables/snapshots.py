@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, written_in
+from patternlake.udfs.record_batches import in_micros
 
 _COLUMNS = (
     "job", "object", "object_id", "stream_id", "batch_id", "base_batch", "published_at", "source_to", "watermark",
@@ -147,8 +148,8 @@ class Snapshot:
             for name, events, first, last in zip(
                 summed["name"].to_pylist(),
                 summed["events_sum"].to_pylist(),
-                _micros(summed["first_time_min"]).to_pylist(),
-                _micros(summed["last_time_max"]).to_pylist(),
+                in_micros(summed["first_time_min"]).to_pylist(),
+                in_micros(summed["last_time_max"]).to_pylist(),
                 strict=True,
             )
         ]
@@ -185,11 +186,11 @@ def _in_sums(batch: int, rows: pa.Table) -> pa.Table:
 def earliest_event(reader: StateReader, stream_id: int, after: int, batch: int) -> int | None:
     """The least event time of the batches of `ingest` behind one, up to another, in microseconds; None: no events."""
     where = [Condition("stream_id", "=", stream_id), *written_in(after + 1, batch)]
-    return pc.min(_micros(reader.rows("event_statistics", ("first_time",), where)["first_time"])).as_py()  # type: ignore[no-any-return]
+    return pc.min(in_micros(reader.rows("event_statistics", ("first_time",), where)["first_time"])).as_py()  # type: ignore[no-any-return]
 
 
 def _published(rows: pa.Table, as_of: int | None) -> Published:
-    moments = {name: _micros(rows[name]) for name in _MOMENTS}
+    moments = {name: in_micros(rows[name]) for name in _MOMENTS}
     published_at = moments["published_at"].to_numpy(zero_copy_only=False)
     order = np.lexsort((published_at, rows["batch_id"].to_numpy()))
     among = order if as_of is None else order[published_at[order] <= as_of]
@@ -204,7 +205,3 @@ def _published(rows: pa.Table, as_of: int | None) -> Published:
         first=int(published_at.min()),
         horizon=pc.max(moments["horizon"]).as_py(),
     )
-
-
-def _micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column

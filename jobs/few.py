@@ -17,6 +17,7 @@ from patternlake.delta_tables.state_reader import Condition, between, written_in
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.partitions import order_of, partitions
+from patternlake.udfs.record_batches import in_micros
 
 FEW_EVENTS = 250_000
 """Events of a batch that the driver takes in for itself, at most."""
@@ -83,6 +84,5 @@ def table_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def _numbers(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    plain = column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
-    found: NDArray[np.int64] = pc.fill_null(plain, 0).to_numpy()
+    found: NDArray[np.int64] = pc.fill_null(in_micros(column), 0).to_numpy()
     return found

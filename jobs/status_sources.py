@@ -17,6 +17,7 @@ from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.visibility import first_batch
+from patternlake.udfs.record_batches import rows_in_micros
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -87,7 +88,7 @@ def published(reader: StateReader) -> dict[Key, Published]:
     columns = ("job", "object", "stream", "source", *_NUMBERS, *_MOMENTS)
     # A change of an object's horizon repeats its last batch, so batches are counted once each.
     batches: dict[Key, dict[int, dict[str, Any]]] = {}
-    for row in _listed(reader.rows("publications", columns)):
+    for row in rows_in_micros(reader.rows("publications", columns)):
         of_object = batches.setdefault((row["job"], row["object"]), {})
         known = of_object.get(row["batch_id"])
         if known is None or row["published_at"] > known["published_at"]:
@@ -122,7 +123,8 @@ def _states(reader: StateReader) -> dict[tuple[str, str, int], Mapping[str, Any]
     """By job, object and the moment of the publication."""
     rows = reader.rows("publications", ("job", "object", "published_at", "state"), [among("job", _WITH_STATE)])
     return {
-        (row["job"], row["object"], row["published_at"]): documents.from_text(row["state"]) for row in _listed(rows)
+        (row["job"], row["object"], row["published_at"]): documents.from_text(row["state"])
+        for row in rows_in_micros(rows)
     }
 
 
@@ -130,7 +132,7 @@ def open_batches(reader: StateReader, known: Mapping[Key, Published]) -> dict[Ke
     """The newest batch of each object that was begun, where it is not published."""
     begun = reader.rows("intents", ("job", "object", "batch_id"))
     rows = begun.group_by(["job", "object"]).aggregate([("batch_id", "max")])
-    newest = {(row["job"], row["object"]): row["batch_id_max"] for row in _listed(rows)}
+    newest = {(row["job"], row["object"]): row["batch_id_max"] for row in rows_in_micros(rows)}
     return {key: batch for key, batch in newest.items() if key not in known or batch > known[key].batch_id}
 
 
@@ -245,11 +247,3 @@ def _texts(values: pa.ChunkedArray) -> Texts:
 
 def _bytes(values: pa.Array | pa.ChunkedArray) -> int:
     return int(pc.sum(pc.binary_length(values)).as_py() or 0)
-
-
-def _listed(rows: pa.Table) -> list[dict[str, Any]]:
-    """Rows, moments as microseconds."""
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_timestamp(field.type):
-            rows = rows.set_column(place, field.name, rows[field.name].cast(pa.int64()))
-    return rows.to_pylist()  # type: ignore[no-any-return]

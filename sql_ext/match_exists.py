@@ -23,6 +23,7 @@ from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.sketch_existence import anywhere
 from patternlake.sql_ext.table_function import Parameter, ScalarFunction
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.record_batches import rows_in_micros
 from patternlake.udfs.sketch.reads import check_request
 from patternlake.udfs.sketch.result import exists
 
@@ -76,7 +77,7 @@ class RowAnswers:
 
     def __call__(self, rows: pa.StructArray) -> pa.Array:
         """`ANSWER` of each row, whose fields are the other arguments."""
-        given = [{**self.constants, **row} for row in _values(rows)]
+        given = [{**self.constants, **row} for row in rows_in_micros(pa.Table.from_struct_array(rows))]
         here = _Here(reader_at(self.place))
         answers: dict[tuple[Any, ...], dict[str, Any]] = {}
         for arguments, keys in _alike(given):
@@ -118,15 +119,6 @@ class _Here:
     def apart(self) -> Lake:
         """Nothing is too large for the task."""
         raise AssertionError
-
-
-def _values(rows: pa.StructArray) -> list[dict[str, Any]]:
-    """Rows as arguments: moments as microseconds."""
-    columns = {}
-    for field in rows.type:
-        column = rows.field(field.name)
-        columns[field.name] = (column.cast(pa.int64()) if pa.types.is_timestamp(field.type) else column).to_pylist()
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def _identity(arguments: Mapping[str, Any]) -> tuple[Any, ...]:

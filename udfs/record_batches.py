@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,16 @@ def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def in_micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column, moments as whole microseconds since the epoch, of which no time zone takes part."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+
+
+def rows_in_micros(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows by the names of their columns, moments as `in_micros`."""
+    return pa.table({name: in_micros(table[name]) for name in table.column_names}).to_pylist()  # type: ignore[no-any-return]
 
 
 def batches_of(table: pa.Table) -> list[pa.RecordBatch]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from delta.exceptions import ConcurrentTransactionException
 from pyspark.sql import Column as SparkColumn
@@ -22,6 +21,7 @@ from patternlake.delta_tables.literal_row import literal_row
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.table import Column, Table
 from patternlake.udfs.errors import ConcurrentRunError
+from patternlake.udfs.record_batches import rows_in_micros
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -95,9 +95,7 @@ class IntentsReader:
         if (pc.max(batches).as_py() or 0) <= batch_id:
             return []
         rows = direct.rows(TABLE.name, TABLE.column_names, [*where, *between("batch_id", batch_id + 1, None)])
-        begun = rows["begun_at"].cast(pa.int64())
-        rows = rows.set_column(rows.column_names.index("begun_at"), "begun_at", begun)
-        return sorted(map(_intent, rows.to_pylist()), key=lambda intent: intent.batch_id)
+        return sorted(map(_intent, rows_in_micros(rows)), key=lambda intent: intent.batch_id)
 
     def _collect(self, condition: SparkColumn) -> list[Intent]:
         names = [name for name in TABLE.column_names if name != "begun_at"]

@@ -24,6 +24,7 @@ from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import StateReader, among
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.udfs.errors import ConcurrentRunError, StateError
+from patternlake.udfs.record_batches import in_micros, rows_in_micros
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -287,7 +288,7 @@ def _chosen(
     """Find the greatest row of an object, of one batch or until a moment where these are given."""
     rows = orders.filter(pc.and_(pc.equal(orders["job"], job), pc.equal(orders["object"], object)))
     batches = rows["batch_id"].to_pylist()
-    published = rows["published_at"].cast(pa.int64()).to_pylist()
+    published = in_micros(rows["published_at"]).to_pylist()
     last = None if until is None else timestamps.to_micros(until)
     key = max(
         (
@@ -297,7 +298,7 @@ def _chosen(
         ),
         default=None,
     )
-    horizon = timestamps.from_micros(pc.max(rows["horizon"].cast(pa.int64())).as_py())
+    horizon = timestamps.from_micros(pc.max(in_micros(rows["horizon"])).as_py())
     return _Chosen(key, min(published, default=None), horizon)
 
 
@@ -307,16 +308,9 @@ def _publications(reader: StateReader, chosen: Sequence[_Chosen]) -> list[Public
     if not moments:
         return [None] * len(chosen)
     # Rows of this table stay as they are, so a later version has these, too.
-    rows = _without_zone(reader.rows(TABLE.name, TABLE.column_names, [among("published_at", moments)])).to_pylist()
+    rows = rows_in_micros(reader.rows(TABLE.name, TABLE.column_names, [among("published_at", moments)]))
     found = {(row["job"], row["object"], row["batch_id"], row["published_at"]): row for row in rows}
     return [None if each.key is None else _publication(found[each.key], each.horizon) for each in chosen]
-
-
-def _without_zone(rows: pa.Table) -> pa.Table:
-    """Moments as microseconds."""
-    for name in _MOMENTS:
-        rows = rows.set_column(rows.column_names.index(name), name, rows[name].cast(pa.int64()))
-    return rows
 
 
 def _selected() -> list[SparkColumn]:
