@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from patternlake.delta_tables import written_rows
 from patternlake.delta_tables.file_cache import TableCache
@@ -240,6 +241,14 @@ class DirectReader:
             with self._open(table, file["path"]) as source:
                 return int(pq.read_metadata(source).num_rows)
         return int(known)
+
+    def judged(
+        self, table: str, path: str, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
+    ) -> NDArray[np.bool_]:
+        """Return which rows of a file satisfy a condition, judged where that is not known yet."""
+        key = (self._location, table, path, condition)
+        found: NDArray[np.bool_] = self._cache.get(key, lambda: pa.table({"holds": judge()}))["holds"].to_numpy()
+        return found
 
     def _share(self, table: str, path: str, columns: Sequence[str]) -> float:
         """The part of a file that columns take."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from patternlake.delta_tables.file_choice import truth
 from patternlake.delta_tables.state_reader import Condition
@@ -25,6 +26,11 @@ class ColumnReader(Protocol):
 
     def count(self, table: str, file: Mapping[str, Any]) -> int:
         """Return how many rows a file has."""
+
+    def judged(
+        self, table: str, path: str, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
+    ) -> NDArray[np.bool_]:
+        """Return which rows of a file satisfy a condition, judged where that is not known yet."""
 
 
 class FileColumns:
@@ -45,7 +51,17 @@ class FileColumns:
     def holding(self, where: Sequence[Condition]) -> pa.Array | None:
         """The numbers of the rows that satisfy all conditions; None: all of them."""
         named = [condition.column for condition in where]
-        return holding([self._column(name, named) for name in named], where)
+
+        def judged(condition: Condition) -> NDArray[np.bool_]:
+            return truth(self._column(condition.column, named), condition)
+
+        def known(condition: Condition) -> NDArray[np.bool_]:
+            # Bounds move with each batch, and are quickly judged; names stay, and each has to be looked at.
+            if condition.operator != "in":
+                return judged(condition)
+            return self._reader.judged(self._table, self._file["path"], condition, lambda: judged(condition))
+
+        return _numbers([known(condition) for condition in where])
 
     def rows(self, numbers: pa.Array | None, schema: pa.Schema) -> pa.Table:
         """Some columns of rows of these numbers, or of all."""
@@ -75,9 +91,14 @@ def listed(files: pa.Table) -> list[dict[str, Any]]:
 
 def holding(columns: Sequence[pa.ChunkedArray], where: Sequence[Condition]) -> pa.Array | None:
     """The numbers of the rows whose columns, one for each condition, satisfy all of them; None: all rows."""
-    if not where:
+    return _numbers([truth(column, each) for column, each in zip(columns, where, strict=True)])
+
+
+def _numbers(truths: Sequence[NDArray[np.bool_]]) -> pa.Array | None:
+    """The numbers of the rows of which all is true; None: of all rows."""
+    if not truths:
         return None
-    keep = np.logical_and.reduce([truth(column, each) for column, each in zip(columns, where, strict=True)])
+    keep = np.logical_and.reduce(truths)
     return None if keep.all() else pa.array(np.flatnonzero(keep))
 
 

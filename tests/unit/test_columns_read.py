@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import ColumnProperties, WriterProperties, write_deltalake
+from numpy.typing import NDArray
 
+from patternlake.delta_tables import file_rows
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.file_choice import truth
 from patternlake.delta_tables.state_reader import Condition, Operator, among
 
 STORED = {
@@ -103,6 +106,24 @@ def test_what_was_read_of_a_file_is_not_read_again(tmp_path: Path) -> None:
     found(reader)
     found(reader, Condition("batch_id", ">=", 3))
     assert reader.bytes_read == once
+
+
+def test_which_rows_of_a_file_have_one_of_some_names_is_judged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = reader_of(tmp_path, STORED["as they are"], types=WIDE)
+    judged: list[str] = []
+
+    def judging(column: pa.ChunkedArray, condition: Condition) -> NDArray[np.bool_]:
+        judged.extend([condition.column] if len(column) else [])
+        return truth(column, condition)
+
+    monkeypatch.setattr(file_rows, "truth", judging)
+    for last, batches in ((6, [3, 5]), (4, [3]), (5, [3, 5])):
+        of_names = found(reader, among("name", ["b", "d"]), Condition("batch_id", "<=", last))
+        assert of_names == [(batch, "b") for batch in batches]
+    assert found(reader, among("name", ["c"]), Condition("batch_id", "<=", 6)) == [(4, "c")]
+    assert judged.count("name") == 2
 
 
 def test_the_size_of_columns_is_theirs_alone(tmp_path: Path) -> None:
