@@ -95,7 +95,12 @@ def init(
     ] = Path("patternlake.yaml"),
     stream: Annotated[
         str | None,
-        typer.Option("--stream", metavar="NAME", help="Without it: the table's or the folder's.", show_default=False),
+        typer.Option(
+            "--stream",
+            metavar="NAME",
+            help="Without it: the table's, the folder's or the one file's.",
+            show_default=False,
+        ),
     ] = None,
     format: Annotated[
         str | None,

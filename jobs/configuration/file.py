@@ -87,6 +87,7 @@ class Configuration(Section):
         for section in _QUERIES:
             self._check_queries(section)
         self._check_alerts()
+        self._check_places()
         return self
 
     def subscriptions_to(self, stream: str) -> dict[str, SubscriptionConfiguration]:
@@ -156,6 +157,12 @@ class Configuration(Section):
                     "with each evaluation; say above which one to tell, such as probability >= 0.3"
                 )
                 raise problem(why, "alerts", name, "where")
+
+    def _check_places(self) -> None:
+        for name, stream in self.streams.items():
+            clash = None if self.location is None else stream.source.clash(self.location)
+            if clash is not None:
+                raise problem(clash, "streams", name, "source", "path")
 
     def _check_queries(self, section: str) -> None:
         for name, query in self._queries(section).items():

@@ -173,6 +173,9 @@ class _Run:
             if load_object_state(db, JOB, name, name) == object_state:
                 raise
             raise rival(name) from None
+        clash = self.stream.source.clash(db.location)
+        if clash is not None:
+            raise SourceError(f"stream {name!r}: source {clash}")
         self.source = Source(self.spark, name, self.stream)
         last = begun.source if begun is not None else own.source if own is not None else None
         self.origin = None if last is None else last.get("origin")

@@ -151,11 +151,11 @@ class Source:
         path = machine.org.apache.hadoop.fs.Path(self._source.path)
         system = path.getFileSystem(self._spark._jsc.hadoopConfiguration())
         if system.exists(path) and system.getFileStatus(path).isFile():
-            folder, name = (self._source.path or "").rstrip("/").rpartition("/")[::2]
+            file = (self._source.path or "").rstrip("/")
             raise SourceError(
                 f"stream {self._name!r}: source {self.shown} is one file, and a stream reads a folder, in which new "
-                f"rows come in new files; write path: {folder or '.'}, and options: {{pathGlobFilter: {name}}} if the "
-                "folder holds other files, too"
+                f"rows come in new files; write path: {file.rpartition('/')[0] or '.'}, or, if the folder holds other "
+                f"files, too, path: {only(file)!r}"
             )
 
     def _refuse_array(self) -> None:
@@ -357,6 +357,14 @@ class Source:
 
     def _options(self, names: tuple[str, ...]) -> dict[str, str]:
         return {key: value for key, value in self._source.options.items() if key.lower() in names}
+
+
+def only(file: str) -> str:
+    """The address of one file as a pattern that means no other: Spark's reader of streams takes no file."""
+    folder, slash, name = file.rpartition("/")
+    if _PATTERN.search(name):
+        return f"{folder}{slash}{escaped(name)}"
+    return f"{folder}{slash}{name.replace(',', '[,]')}" if "," in name else f"{folder}{slash}{{{name}}}"
 
 
 def escaped(file: str) -> str:

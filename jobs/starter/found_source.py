@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from patternlake.jobs.sources.errors import first_line
+from patternlake.jobs.sources.source import only
 from patternlake.jobs.sources.tables import refuse_other_than_delta
 from patternlake.udfs.errors import SourceError
 
@@ -34,6 +35,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _PATTERN = re.compile(r"[*?\[\]{}]")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _VALUE = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?|\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*|")
+_ENDINGS = re.compile(r"\.[^/]*$")
 _WORD = re.compile(r"\W+")
 
 
@@ -95,11 +97,10 @@ def file_source(spark: SparkSession, pattern: str, format: str | None = None) ->
         return FoundSource(_stream_name(place), {"format": "delta", "path": place})
     path, options = _folder(place)
     files = _files(spark, path, options)
+    name = _stream_name(path)
     if [_plain(file) for file, _ in files] == [_plain(place)]:
-        # A stream reads a folder: Spark's reader of streams would fail at a path that is one file.
-        folder, _, last = place.rpartition("/")
-        path, options = folder or "/", {"pathGlobFilter": last}
-        files = _files(spark, path, options)
+        # Not its folder, of which Spark would look through all that lies below it, and there may lie the lake.
+        path, name = only(place), _stream_name(_ENDINGS.sub("", place))
     if not files:
         raise SourceError(
             f"--files {pattern!r}: no file is there; write a folder, or a pattern such as 'data/*.csv' in quotes, so "
@@ -113,7 +114,7 @@ def file_source(spark: SparkSession, pattern: str, format: str | None = None) ->
     section: dict[str, Any] = {"format": kind, "path": path}
     if options:
         section["options"] = options
-    return FoundSource(_stream_name(path), section, schema, tuple(files))
+    return FoundSource(name, section, schema, tuple(files))
 
 
 def _folder(place: str) -> tuple[str, dict[str, Any]]:

@@ -103,7 +103,7 @@ def guessed(
     format
         Of files; None: told from their names.
     stream
-        The stream's name; None: the table's or the folder's.
+        The stream's name; None: the table's, the folder's or the one file's.
     file
         The configuration's file, which is not written here; None: none.
     everything

@@ -131,6 +131,35 @@ def test_csv_files_are_read_by_their_header_and_their_word_for_what_is_missing(
 
 
 @pytest.mark.processes
+def test_one_file_is_read_again_where_the_lake_has_come_to_lie_beside_it(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "monday.csv").rename(tmp_path / "clicks.csv")
+    assert command("init", "--files", "clicks.csv") == 0, capsys.readouterr().err
+    assert "path: '{clicks.csv}'" in Path("patternlake.yaml").read_text()
+    assert meaning(written()) == ("at", "page", "user", {"amount": "double"})
+    capsys.readouterr()
+    for rows in (6, 0):
+        assert command("run", "ingest", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+        assert json.loads(capsys.readouterr().out)["rows_out"] == rows
+    assert command("check", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+    assert "6 would be events, 0 would go to quarantine" in capsys.readouterr().out
+
+
+@pytest.mark.processes
+def test_a_folder_in_which_the_lake_would_lie_is_refused(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "monday.csv").rename(tmp_path / "clicks.csv")
+    files.rmdir()
+    assert command("init", "--files", ".") == 1
+    told = capsys.readouterr().err
+    assert f"{str(tmp_path)!r} holds the lake itself, '{tmp_path}/lake'" in told
+    assert f"name those of the source by a pattern, such as {tmp_path}/*.csv" in told
+    assert not Path("patternlake.yaml").exists()
+
+
+@pytest.mark.processes
 def test_csv_files_without_a_header_get_names_and_their_separator(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from sql.empty_database import common
 
 from patternlake.delta_tables.database import Database
+from patternlake.jobs.sources.source import only
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from tests.sql.ingesting import Lake
 
@@ -77,10 +78,28 @@ def test_a_path_that_is_one_file_is_refused_with_what_to_write(s: Lake) -> None:
     with pytest.raises(SourceError) as raised:
         s.ingest(source=source)
     assert f"source {file} is one file, and a stream reads a folder" in str(raised.value)
-    assert f"write path: {file.parent}, and options: {{pathGlobFilter: a.csv}}" in str(raised.value)
+    alone = f"{file.parent}/{{a.csv}}"
+    assert f"write path: {file.parent}, or, if the folder holds other files, too, path: '{alone}'" in str(raised.value)
     s.write("b.csv", "2024-01-01,b,k,1")
+    assert s.ingest(source={**source, "path": alone}).rows_out == 1
     options = {"header": True, "pathGlobFilter": "a.csv"}
-    assert s.ingest(source={"format": "csv", "path": str(file.parent), "options": options}).rows_out == 1
+    assert s.ingest(source={"format": "csv", "path": str(file.parent), "options": options}).rows_in == 0
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a,b.csv", "a[1].csv", "a{b,c}.csv", "no ending"])
+def test_a_pattern_can_mean_one_file_whatever_its_name(s: Lake, name: str) -> None:
+    file = s.write(name, "2024-01-01,a,k,1")
+    for other in ("ab.csv", "a1.csv", "b.csv"):
+        s.write(other, "2024-01-01,b,k,1")
+    source = {"format": "csv", "path": only(str(file)), "options": {"header": True}}
+    assert s.ingest(source=source).rows_out == 1
+    assert s.events("name") == [("a",)]
+
+
+def test_a_source_that_holds_the_lake_is_refused(s: Lake) -> None:
+    s.write("a.csv", "2024-01-01,a,k,1")
+    with pytest.raises(SourceError, match=r"stream 's\d+': source '.*' holds the lake itself, '.*', and its files"):
+        s.ingest(source={"format": "csv", "path": s.db.location, "options": {"header": True}})
 
 
 @pytest.mark.parametrize("schema", [None, "at STRING, what STRING"])

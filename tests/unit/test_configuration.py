@@ -267,6 +267,44 @@ def test_paths_that_are_not_relative_stay(path: str) -> None:
     assert loaded.streams["s"].source.path == path
 
 
+@pytest.mark.parametrize(
+    ("source", "location"),
+    [
+        ("{format: json, path: .}", "./lake"),
+        ("{format: json, path: raw/../}", "file:/base/lake"),
+        ("{format: json, path: '*'}", "lake"),
+        ("{format: json, path: 's3a://bucket/raw'}", "s3a://bucket/raw/2026/lake"),
+        ("{format: json, path: lake}", "lake"),
+        ("{format: json, path: ., options: {recursiveFileLookup: true}}", "lake"),
+        ("{format: parquet, path: ., options: {recursiveFileLookup: true, pathGlobFilter: '*.parquet'}}", "lake"),
+    ],
+)
+def test_a_source_that_would_read_the_files_of_the_lake_is_refused(source: str, location: str) -> None:
+    text = f"location: {location}\nstreams: {{s: {{source: {source}, time: t, name: n}}}}"
+    with pytest.raises(ConfigurationError, match=r"^streams\.s\.source\.path: '.*' holds the lake itself, '.*lake'"):
+        Configuration.from_text(text, folder="/base")
+
+
+@pytest.mark.parametrize(
+    ("source", "location"),
+    [
+        ("{format: json, path: '*.csv'}", "lake"),
+        ("{format: json, path: '{clicks.csv}'}", "lake"),
+        ("{format: json, path: raw}", "lake"),
+        ("{format: json, path: lake/raw}", "lake"),
+        ("{format: json, path: la}", "lake"),
+        ("{format: json, path: .}", "_lake"),
+        ("{format: json, path: .}", ".hidden/lake"),
+        ("{format: json, path: ., options: {recursiveFileLookup: true, pathGlobFilter: '*.csv'}}", "lake"),
+        ("{format: delta, path: .}", "lake"),
+        ("{table: raw.clicks}", "lake"),
+    ],
+)
+def test_a_source_may_lie_beside_the_lake_or_in_it(source: str, location: str) -> None:
+    text = f"location: {location}\nstreams: {{s: {{source: {source}, time: t, name: n}}}}"
+    assert Configuration.from_text(text, folder="/base").location == f"/base/{location}"
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: there is no such configuration file"):
         Configuration.load(tmp_path / "nowhere.yaml")
