@@ -18,6 +18,10 @@ OF_PARTITION = "partition."
 """What the names of partition columns begin with in what delta-rs tells of files."""
 
 
+_MOST_VALUES = 64
+"""Of a condition with more values it is not kept which rows satisfy it: it will hardly come again."""
+
+
 class ColumnReader(Protocol):
     """Reads columns of the files of tables."""
 
@@ -57,9 +61,9 @@ class FileColumns:
 
         def known(condition: Condition) -> NDArray[np.bool_]:
             # Bounds move with each batch, and are quickly judged; names stay, and each has to be looked at.
-            if condition.operator != "in":
-                return judged(condition)
-            return self._reader.judged(self._table, self._file["path"], condition, lambda: judged(condition))
+            if condition.operator == "in" and len(condition.value) <= _MOST_VALUES:
+                return self._reader.judged(self._table, self._file["path"], condition, lambda: judged(condition))
+            return judged(condition)
 
         return _numbers([known(condition) for condition in where])
 
