@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
 from datetime import timedelta
-from fnmatch import fnmatchcase
-from itertools import takewhile
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from patternlake.jobs.configuration import values
+from patternlake.jobs.configuration.file_patterns import is_pattern, reaches
 from patternlake.jobs.configuration.sql import sql_expression
 
 FORMATS = ("csv", "json", "parquet", "xes", "delta")
@@ -39,8 +36,6 @@ PACE_OPTIONS = frozenset(
     )
 )
 
-_PATTERN = re.compile(r"[{}\[\]*?\\]")
-_LOCAL = re.compile("^file:/+")
 # Options that would make ingest lose or change rows without a word, with what to do instead.
 _REFUSED = {
     "inferschema": "columns are text unless the stream's schema says otherwise",
@@ -97,11 +92,6 @@ def _is_count(text: str) -> bool:
 
 def _attribute(given: Any) -> Any:
     return {"type": given} if isinstance(given, str) else given
-
-
-def _places(address: str) -> list[str]:
-    """The names on the way to a folder."""
-    return posixpath.normpath(_LOCAL.sub("/", address)).split("/")
 
 
 def _one_of(*allowed: str) -> AfterValidator:
@@ -168,26 +158,17 @@ class Source(Section):
         return default
 
     def clash(self, lake: str) -> str | None:
-        """What is wrong where the folder of a lake would be read as well; None: it would not.
-
-        Spark looks into all folders below a path, and into those that a pattern means, unless their names begin with
-        ``_`` or ``.``; braces of a pattern are taken as they are.
-        """
+        """What is wrong where the files of a lake would be read as well; None: they would not."""
         if self.kind in ("delta", "matches") or self.path is None:
             return None
-        by_name = self.option("recursiveFileLookup").lower() == "true" and self.option("pathGlobFilter")
-        if by_name and self.kind != "parquet":
+        recursive = self.option("recursiveFileLookup").lower() == "true"
+        if not reaches(self.path, lake, recursive=recursive, names=self.option("pathGlobFilter")):
             return None
-        mine, inside = _places(self.path), _places(lake)
-        below = inside[len(mine) :]
-        if len(mine) > len(inside) or any(place.startswith(("_", ".")) for place in below):
-            return None
-        if not all(fnmatchcase(place, pattern) for place, pattern in zip(inside, mine, strict=False)):
-            return None
-        folder = "/".join(takewhile(lambda place: not _PATTERN.search(place), mine))
+        folder = not recursive and not is_pattern(self.path)
+        pattern = f"such as {self.path.rstrip('/')}/*.{self.format}" if folder else "that leaves them out"
         return (
-            f"{self.path!r} holds the lake itself, {lake!r}, and its files would be read, too: name those of the "
-            f"source by a pattern, such as {folder}/*.{self.format}, or put one of the two elsewhere"
+            f"{self.path!r} means files of the lake, {lake!r}, too: write a pattern {pattern}, or put one of the two "
+            "elsewhere"
         )
 
     @property

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.jobs.configuration.file_patterns import alone
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.bad_files import broken, without_columns
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
@@ -155,7 +156,7 @@ class Source:
             raise SourceError(
                 f"stream {self._name!r}: source {self.shown} is one file, and a stream reads a folder, in which new "
                 f"rows come in new files; write path: {file.rpartition('/')[0] or '.'}, or, if the folder holds other "
-                f"files, too, path: {only(file)!r}"
+                f"files, too, path: '{alone(file)}'"
             )
 
     def _refuse_array(self) -> None:
@@ -357,14 +358,6 @@ class Source:
 
     def _options(self, names: tuple[str, ...]) -> dict[str, str]:
         return {key: value for key, value in self._source.options.items() if key.lower() in names}
-
-
-def only(file: str) -> str:
-    """The address of one file as a pattern that means no other: Spark's reader of streams takes no file."""
-    folder, slash, name = file.rpartition("/")
-    if _PATTERN.search(name):
-        return f"{folder}{slash}{escaped(name)}"
-    return f"{folder}{slash}{name.replace(',', '[,]')}" if "," in name else f"{folder}{slash}{{{name}}}"
 
 
 def escaped(file: str) -> str:

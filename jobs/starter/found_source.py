@@ -15,8 +15,8 @@ from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
+from patternlake.jobs.configuration.file_patterns import alone
 from patternlake.jobs.sources.errors import first_line
-from patternlake.jobs.sources.source import only
 from patternlake.jobs.sources.tables import refuse_other_than_delta
 from patternlake.udfs.errors import SourceError
 
@@ -100,7 +100,7 @@ def file_source(spark: SparkSession, pattern: str, format: str | None = None) ->
     name = _stream_name(path)
     if [_plain(file) for file, _ in files] == [_plain(place)]:
         # Not its folder, of which Spark would look through all that lies below it, and there may lie the lake.
-        path, name = only(place), _stream_name(_ENDINGS.sub("", place))
+        path, name = alone(place), _stream_name(_ENDINGS.sub("", place))
     if not files:
         raise SourceError(
             f"--files {pattern!r}: no file is there; write a folder, or a pattern such as 'data/*.csv' in quotes, so "

@@ -63,7 +63,7 @@ def init(
     found = guessed(spark, table=table, files=files, format=format, stream=stream, file=file, everything=everything)
     written = as_yaml(found)
     # What cannot be loaded is not written.
-    Configuration.from_text(written, file=found.conf)
+    Configuration.from_text(written, file=found.conf, folder=Path() if file is None else file.resolve().parent)
     if file is not None:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(written)

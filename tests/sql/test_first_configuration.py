@@ -148,15 +148,15 @@ def test_one_file_is_read_again_where_the_lake_has_come_to_lie_beside_it(
 
 @pytest.mark.processes
 def test_a_folder_in_which_the_lake_would_lie_is_refused(
-    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (files / "monday.csv").rename(tmp_path / "clicks.csv")
-    files.rmdir()
+    monkeypatch.chdir(files)
     assert command("init", "--files", ".") == 1
     told = capsys.readouterr().err
-    assert f"{str(tmp_path)!r} holds the lake itself, '{tmp_path}/lake'" in told
-    assert f"name those of the source by a pattern, such as {tmp_path}/*.csv" in told
-    assert not Path("patternlake.yaml").exists()
+    assert f"{str(files)!r} means files of the lake, '{files}/lake', too: write a pattern such as {files}/*.csv" in told
+    assert [file.name for file in files.iterdir()] == ["monday.csv"]
+    assert command("init", "--files", ".", "--conf", "../patternlake.yaml") == 0, capsys.readouterr().err
+    assert written("../patternlake.yaml").location == f"{tmp_path}/lake"
 
 
 @pytest.mark.processes

@@ -11,7 +11,7 @@ import pytest
 from sql.empty_database import common
 
 from patternlake.delta_tables.database import Database
-from patternlake.jobs.sources.source import only
+from patternlake.jobs.configuration.file_patterns import alone
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from tests.sql.ingesting import Lake
 
@@ -91,14 +91,14 @@ def test_a_pattern_can_mean_one_file_whatever_its_name(s: Lake, name: str) -> No
     file = s.write(name, "2024-01-01,a,k,1")
     for other in ("ab.csv", "a1.csv", "b.csv"):
         s.write(other, "2024-01-01,b,k,1")
-    source = {"format": "csv", "path": only(str(file)), "options": {"header": True}}
+    source = {"format": "csv", "path": alone(str(file)), "options": {"header": True}}
     assert s.ingest(source=source).rows_out == 1
     assert s.events("name") == [("a",)]
 
 
 def test_a_source_that_holds_the_lake_is_refused(s: Lake) -> None:
     s.write("a.csv", "2024-01-01,a,k,1")
-    with pytest.raises(SourceError, match=r"stream 's\d+': source '.*' holds the lake itself, '.*', and its files"):
+    with pytest.raises(SourceError, match=r"stream 's\d+': source '.*' means files of the lake, '.*', too"):
         s.ingest(source={"format": "csv", "path": s.db.location, "options": {"header": True}})
 
 
