@@ -16,8 +16,6 @@ from patternlake.udfs.record_batches import in_schema
 _TOLD = ("path", "size_bytes", "num_records")
 OF_PARTITION = "partition."
 """What the names of partition columns begin with in what delta-rs tells of files."""
-
-
 _MOST_VALUES = 64
 """Of a condition with more values it is not kept which rows satisfy it: it will hardly come again."""
 
