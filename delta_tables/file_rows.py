@@ -53,17 +53,18 @@ class FileColumns:
     def holding(self, where: Sequence[Condition]) -> pa.Array | None:
         """The numbers of the rows that satisfy all conditions; None: all of them."""
         named = [condition.column for condition in where]
+        return _numbers([self._truth(condition, named) for condition in where])
 
-        def judged(condition: Condition) -> NDArray[np.bool_]:
-            return truth(self._column(condition.column, named), condition)
+    def _truth(self, condition: Condition, together: Sequence[str]) -> NDArray[np.bool_]:
+        """Which rows satisfy a condition; `together`: as of `_column`."""
 
-        def known(condition: Condition) -> NDArray[np.bool_]:
-            # Bounds move with each batch, and are quickly judged; names stay, and each has to be looked at.
-            if condition.operator == "in" and len(condition.value) <= _MOST_VALUES:
-                return self._reader.judged(self._table, self._file["path"], condition, lambda: judged(condition))
-            return judged(condition)
+        def judge() -> NDArray[np.bool_]:
+            return truth(self._column(condition.column, together), condition)
 
-        return _numbers([known(condition) for condition in where])
+        # Bounds move with each batch, and are quickly judged; names stay, and each has to be looked at.
+        if condition.operator == "in" and len(condition.value) <= _MOST_VALUES:
+            return self._reader.judged(self._table, self._file["path"], condition, judge)
+        return judge()
 
     def rows(self, numbers: pa.Array | None, schema: pa.Schema) -> pa.Table:
         """Some columns of rows of these numbers, or of all."""

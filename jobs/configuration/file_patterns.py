@@ -50,10 +50,15 @@ def is_pattern(path: str) -> bool:
     return _PATTERN.search(path) is not None
 
 
+def escaped(path: str) -> str:
+    """A path as a pattern that means nothing else."""
+    return _PATTERN.sub(r"\\\g<0>", path)
+
+
 def alone(file: str) -> str:
     """One file as a pattern that means no other: Spark's reader of streams takes no path that is a file."""
     if is_pattern(file):
-        return _PATTERN.sub(r"\\\g<0>", file)
+        return escaped(file)
     folder, slash, name = file.rpartition("/")
     return f"{folder}{slash}{name.replace(',', '[,]')}" if "," in name else f"{folder}{slash}{{{name}}}"
 

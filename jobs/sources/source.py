@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
-from patternlake.jobs.configuration.file_patterns import alone
+from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.bad_files import broken, without_columns
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
@@ -35,7 +35,6 @@ _SAMPLE_ROWS = 100_000
 _SAMPLE_FILES = 1000
 _LISTING = ("pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore")
 _ARROW_ROWS = 2000
-_PATTERN = re.compile(r"[{}\[\]*?\\]")
 _LAST_LETTER = re.compile(r"(\w)([^\w/]*/*)$")
 # Content is declared because the format wants it, and never read.
 _BINARY = {"path": "STRING", "modificationTime": "TIMESTAMP", "length": "BIGINT", "content": "BINARY"}
@@ -135,7 +134,7 @@ class Source:
         A pattern has no folder that files must be below, so a path that has changed is written as one.
         """
         path = self._source.path or ""
-        if before in (None, path) or _PATTERN.search(path):
+        if before in (None, path) or file_patterns.is_pattern(path):
             return path
         folders = self._folder_columns()
         if folders:
@@ -156,7 +155,7 @@ class Source:
             raise SourceError(
                 f"stream {self._name!r}: source {self.shown} is one file, and a stream reads a folder, in which new "
                 f"rows come in new files; write path: {file.rpartition('/')[0] or '.'}, or, if the folder holds other "
-                f"files, too, path: '{alone(file)}'"
+                f"files, too, path: '{file_patterns.alone(file)}'"
             )
 
     def _refuse_array(self) -> None:
@@ -226,7 +225,7 @@ class Source:
 
         Measured with 4.2.0: for each file whose name looks like a pattern, all others of its batch are read once more.
         """
-        return any(_PATTERN.search(unquote(file)) for file in files)
+        return any(file_patterns.is_pattern(unquote(file)) for file in files)
 
     def vanished_columns(self, files: Sequence[str], schema: T.StructType) -> dict[str, str]:
         """The files that lack columns which their format would fill with NULL, and what is wrong with each."""
@@ -262,7 +261,7 @@ class Source:
         path = self._source.path or ""
         if files is None:
             return reader.load(path)
-        if not _PATTERN.search(path):
+        if not file_patterns.is_pattern(path):
             reader = reader.option("basePath", path)
         return reader.load([escaped(file) for file in files])
 
@@ -362,7 +361,7 @@ class Source:
 
 def escaped(file: str) -> str:
     """A file's address as a path that is no pattern."""
-    return _PATTERN.sub(r"\\\g<0>", unquote(file))
+    return file_patterns.escaped(unquote(file))
 
 
 def _xes_rows(file: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
