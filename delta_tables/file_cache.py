@@ -37,11 +37,10 @@ class TableCache:
         """Bytes of all tables that are kept."""
         return self._bytes
 
-    def resize(self, capacity: int) -> None:
-        """Bound the cache anew."""
+    def reserve(self, capacity: int) -> None:
+        """Let the cache take so many bytes, if it takes fewer; who asks for less does not empty it for others."""
         with self._lock:
-            self._capacity = capacity
-            self._shrink()
+            self._capacity = max(self._capacity, capacity)
 
     def get(self, key: Hashable, make: Callable[[], pa.Table]) -> pa.Table:
         """Return the table of a key; made, and kept if it is not too large, where it is not there.

@@ -21,6 +21,7 @@ from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
 from patternlake.sql_ext.learning import Learned
+from patternlake.sql_ext.size_settings import read_size
 from patternlake.udfs.errors import ArgumentError, StateError
 
 logger = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ class _Enabled:
 
 _APPLICATIONS: dict[str, dict[str, _Enabled]] = {}
 """By Spark application: its enabled databases by name, the last one last."""
-_CACHE = TableCache()
+_CACHE = TableCache(0)
+"""Of all sessions of the process: as large as the greatest that one of them asked for."""
 
 
 def use(database: Database, storage_options: Mapping[str, str] | None = None) -> tuple[str, str] | None:
@@ -96,7 +98,7 @@ def lake_of(spark: SparkSession, database: str | None = None) -> Lake:
         raise StateError("no database is enabled in this session; call patternlake.enable(spark, …) first")
     if name not in known:
         raise ArgumentError(f"there is no enabled database {name!r}; enabled: {', '.join(known)}")
-    _CACHE.resize(int(str(spark.conf.get(CACHE_BYTES, str(DEFAULT_BYTES)))))
+    _CACHE.reserve(read_size(spark, CACHE_BYTES, DEFAULT_BYTES))
     opened = Database(spark, name, known[name].location)
     return Lake(opened, _reader(opened, known[name].direct), _CACHE, known[name].learned)
 

@@ -17,6 +17,7 @@ from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.sql_ext.learning import Learned
+from patternlake.sql_ext.size_settings import read_size
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.text_request import MOST_EVENTS
 
@@ -89,7 +90,7 @@ class Lake:
 
     def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
         """Whether the driver's own process may read these rows, by their files or by columns alone."""
-        most = int(str(self.spark.conf.get(DRIVER_BYTES, str(DEFAULT_DRIVER_BYTES))))
+        most = read_size(self.spark, DRIVER_BYTES, DEFAULT_DRIVER_BYTES)
         return self.reader.size(table, where, columns) <= most
 
     @property

@@ -17,6 +17,7 @@ import patternlake
 from patternlake.jobs.messages import message
 from patternlake.sql_ext import enabling, match_seq, planned_functions
 from patternlake.sql_ext import lake as lakes
+from patternlake.sql_ext.enabled import CACHE_BYTES
 from patternlake.sql_ext.table_function import Answer
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError
 
@@ -63,7 +64,7 @@ QUESTIONS = [
 @pytest.fixture
 def settings(lake: SketchLake) -> Iterator[None]:
     yield
-    for name in (lakes.DRIVER_BYTES, lakes.READER):
+    for name in (lakes.DRIVER_BYTES, lakes.READER, CACHE_BYTES):
         lake.spark.conf.unset(name)
 
 
@@ -84,6 +85,19 @@ def test_state_that_spark_reads_gives_the_same_rows(lake: SketchLake, keyed: Str
     assert "'telepathy'; one of auto, direct, spark would be right" in error(
         lake.spark, f"SELECT * FROM {QUESTIONS[0]}"
     )
+
+
+@pytest.mark.usefixtures("settings")
+@pytest.mark.parametrize("name", [lakes.DRIVER_BYTES, CACHE_BYTES])
+def test_a_setting_that_is_no_size_is_refused_by_name(lake: SketchLake, keyed: Stream, name: str) -> None:
+    lake.spark.conf.set(name, "64m")
+    (before,) = lake.ask(QUESTIONS[4:5])
+    lake.spark.conf.set(name, "-5")
+    assert f"{name} must be a number of bytes, or a size such as 64m or 1g, not '-5'" in error(
+        lake.spark, f"SELECT * FROM {QUESTIONS[4]}"
+    )
+    lake.spark.conf.set(name, "0")
+    assert lake.ask(QUESTIONS[4:5]) == [before]
 
 
 def test_existence_for_rows_of_a_table_is_that_of_each_call(lake: SketchLake, keyed: Stream) -> None:
