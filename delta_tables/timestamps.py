@@ -10,7 +10,10 @@ from pyspark.sql import functions as F
 from patternlake.udfs.errors import ArgumentError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
+ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+"""How Spark's functions are to write a moment: with all its microseconds, and its offset."""
+JSON = {"ignoreNullFields": "false", "timestampFormat": ISO, "timestampNTZFormat": ISO.removesuffix("XXX")}
+"""Options of ``to_json``, which else leaves NULLs out and cuts moments to milliseconds."""
 
 EARLIEST = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
 """The least moment that there is, microseconds since the epoch."""

@@ -209,7 +209,7 @@ def _waiting(db: Database, latest: Publication, kept: AlertDeliveries, most: int
     # What has reached a limit that was greater then is tried once more, which makes a dead letter of it.
     rests = F.coalesce(F.col("dead_letter") & (F.col("attempts") >= most), F.lit(False))
     open_ones = rows.join(standing, "alert_id", "left").where(F.col("delivered_at").isNull() & ~rests)
-    body = F.to_json(F.struct(*_BODY), {"ignoreNullFields": "false"})
+    body = F.to_json(F.struct(*_BODY), timestamps.JSON)
     ordered = open_ones.orderBy("batch_id", "found_in", "last_time", "t_end", "alert_id")
     # Spark hands moments on in the process's own zone, without it.
     chosen = ordered.select(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.quoting import identifier
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 TABLE_ROWS = 1000
 """A table is laid out as a whole, so it shows this many rows at most."""
 
-# Spark's own default for JSON cuts microseconds off.
-_MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _NESTED = ("array", "map", "struct", "variant")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
@@ -81,8 +80,7 @@ def as_json(answer: DataFrame) -> Iterator[str]:
     if not answer.columns:
         return
     columns = [_column(f"c{index}", kind).alias(name) for index, (name, kind) in enumerate(answer.dtypes)]
-    options = {"ignoreNullFields": "false", "timestampFormat": _MOMENT}
-    lines = _by_number(answer).select(F.to_json(F.struct(*columns), options))
+    lines = _by_number(answer).select(F.to_json(F.struct(*columns), timestamps.JSON))
     for row in lines.toLocalIterator():
         yield row[0]
 
@@ -93,8 +91,7 @@ def _texts(answer: DataFrame) -> DataFrame:
     for index, (_, kind) in enumerate(answer.dtypes):
         value = _column(f"c{index}", kind)
         nested = kind.startswith(_NESTED)
-        options = {"ignoreNullFields": "false", "timestampFormat": _MOMENT}
-        columns.append((F.to_json(value, options) if nested else value.cast("string")).alias(f"c{index}"))
+        columns.append((F.to_json(value, timestamps.JSON) if nested else value.cast("string")).alias(f"c{index}"))
     return _by_number(answer).select(*columns)
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from patternlake.delta_tables import timestamps
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, columns_read, examine, is_atomic, unfit_types
@@ -275,9 +276,7 @@ def _quoted(name: str) -> Column:
 
 def _as_json(columns: dict[str, str]) -> Column:
     """A row as JSON, of columns under other names."""
-    return F.to_json(
-        F.struct(*[F.col(own).alias(name) for name, own in columns.items()]), {"ignoreNullFields": "false"}
-    )
+    return F.to_json(F.struct(*[F.col(own).alias(name) for name, own in columns.items()]), timestamps.JSON)
 
 
 def _not_a(what: str, value: Column, right: str, read: Column | None = None) -> Column:
@@ -314,13 +313,13 @@ def _whole(value: Column) -> Column:
 def as_text(value: Column, kind: str) -> Column:
     """Text that casts back to the same value in every session: a moment carries its offset."""
     if kind == "timestamp":
-        return F.date_format(value, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
+        return F.date_format(value, timestamps.ISO)
     return value.cast("string")
 
 
 def _hashable(name: str, kind: T.DataType) -> Column:
     text = kind.simpleString()
-    return F.to_json(F.struct(_quoted(name))) if "map<" in text or "variant" in text else _quoted(name)
+    return F.to_json(F.struct(_quoted(name)), timestamps.JSON) if "map<" in text or "variant" in text else _quoted(name)
 
 
 def _check_names(source: DataFrame, stream: str) -> None:

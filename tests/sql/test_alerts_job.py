@@ -17,6 +17,7 @@ from sql.sketch_lake import DATABASE, E, SketchLake, letters, shared, value_text
 from webhook_receiver import Receiver, receiving
 
 from patternlake.delta_tables import retention, writes
+from patternlake.jobs import few
 from patternlake.jobs.status import status
 from patternlake.udfs.errors import ConfigurationError, StateError
 
@@ -289,7 +290,7 @@ def test_a_webhook_that_fails_at_times_gets_every_alert_and_tables_say_how(
     assert all(row["delivered_at"] is not None and not row["dead_letter"] for row in told)
     body = next(json.loads(post.body) for post in receiver.taken if post.alert_id == told[0]["alert_id"])
     assert (body["kind"], body["stream"], body["object"], body["key"]) == ("subscription", "al_hook", "al_hook", None)
-    assert (body["bindings"], body["last_time"]) == ({"a": [1], "b": [2]}, "2024-01-01T00:00:01.000Z")
+    assert (body["bindings"], body["last_time"]) == ({"a": [1], "b": [2]}, "2024-01-01T00:00:01.000000Z")
     assert set(body) == BODY
 
     # The run dies between an attempt and its row.
@@ -350,6 +351,26 @@ def test_a_command_gets_lines_of_json(lake: SketchLake, tmp_path: Path) -> None:
     stream.tell()
     lines = [json.loads(line) for line in taken.read_text().splitlines()]
     assert [line["alert_id"] for line in lines] == [row["alert_id"] for row in stream.told("al_commanded")]
+
+
+@pytest.mark.parametrize("way", ["few", "many"])
+def test_a_body_has_all_microseconds_of_its_moments(
+    lake: SketchLake, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "many":
+        monkeypatch.setattr(few, "FEW_BYTES", -1)
+    taken = tmp_path / "taken.jsonl"
+    program = f"import sys; open({str(taken)!r}, 'ab').write(sys.stdin.buffer.read())"
+    name = f"al_micros_{way}"
+    told = {"of": "subscription", "name": name, "to": "command", "command": [sys.executable, "-c", program]}
+    stream = AlertStream(lake, name, {name: "a ; b"}, {f"{name}_told": told})
+    stream.take([E(1.234, "a"), E(2000.001, "b")])
+    stream.tell()
+    (line,) = [json.loads(line) for line in taken.read_text().splitlines()]
+    assert (line["first_time"], line["last_time"]) == ("2024-01-01T00:00:00.001234Z", "2024-01-01T00:00:02.000001Z")
+    (row,) = stream.told(f"{name}_told")
+    seen = row["first_seen_at"].astimezone(timezone.utc)
+    assert line["first_seen_at"] == seen.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def test_kafka_without_its_package_says_what_is_missing(lake: SketchLake) -> None:

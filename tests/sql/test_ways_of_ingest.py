@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,30 @@ def test_the_tables_are_the_same_whichever_way_the_rows_go(
     )
     assert len(written[way][1]) > 5
     assert written[way] == next(iter(written.values()))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_row_in_quarantine_has_all_microseconds_of_its_moments(
+    db: Database, tmp_path: Path, go: Way, way: str
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    rows = lake.spark.sql(
+        "SELECT CAST(NULL AS TIMESTAMP) at, 'a' what, 'k' who, 1D x, TIMESTAMP '2024-01-01 00:00:00.123456Z' seen, "
+        "TIMESTAMP_NTZ '2024-01-01 00:00:00.000001' wall, "
+        "named_struct('list', array(TIMESTAMP '2024-01-01 00:00:00Z')) deep"
+    )
+    rows.write.parquet(str(tmp_path / "rows"))
+    next((tmp_path / "rows").glob("*.parquet")).rename(lake.data / "1.parquet")
+    lake.stream["source"] = {"format": "parquet", "path": "data"}
+    lake.ingest()
+    (row,) = lake.quarantine()
+    assert json.loads(row["row"]) == {
+        "at": None, "what": "a", "who": "k", "x": 1.0,
+        "seen": "2024-01-01T00:00:00.123456Z",
+        "wall": "2024-01-01T00:00:00.000001",
+        "deep": {"list": ["2024-01-01T00:00:00.000000Z"]},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
