@@ -112,7 +112,7 @@ def _lines(starter: Starter) -> Iterator[str]:
     yield f"# A first configuration, guessed from {starter.looked_at}."
     yield "# Look at what it guessed, change what is wrong, then:"
     yield from (f"#   {command}" for command in commands(starter))
-    yield "# All keys: docs/configuration.md"
+    yield "# All keys are on the page 'Configuration'."
     yield _line("database: patternlake", "tables and views are registered under this name")
     if "table" in source.section:
         yield "# location: ./lake"

@@ -20,7 +20,7 @@ WRITTEN_OUT = "a subscription writes each event out, as in A AS a1 ; A AS a2"
 BETWEEN = "it needs an operand of ';' on either side"
 NEVER_BEFORE, NEVER_AFTER = (
     f"{BETWEEN}; for what never came {when}, ask without it and keep what a LEFT ANTI JOIN with the view events leaves"
-    ", as docs/match_seq.md shows under 'And never'"
+    ", as 'And never' on the page of match_seq shows"
     for when in ("before", "after")
 )
 NAMED = "a subscription names each, as in A AS a1, A AS a2"

@@ -14,6 +14,16 @@ NAME_AFTER_NAME = "write ';' (then), ',' (directly next) or AS (another name) be
 REPETITION = (
     "a repetition stands once, right behind what it repeats and before AS and @; parentheses repeat a repetition: (A+)+"
 )
+SHOWN = "as 'And never' on the page of match_seq shows"
+BEGINS = (
+    "a match may begin anywhere: '^' is not in the language; write DEFINE A AS name = 'A' AND position = 1 for the "
+    f"stream's first event, or keep what a LEFT ANTI JOIN with earlier events leaves, {SHOWN}"
+)
+ENDS = (
+    "a match may end anywhere: '$' is not in the language; keep what a LEFT ANTI JOIN with later events leaves, "
+    f"{SHOWN}"
+)
+QUOTED = "names with such characters stand in quotes:"
 ORDER = "the order is DEFINE, WHERE, PARTITION BY, WITHIN, SLIDE"
 
 MISTAKES = [
@@ -59,6 +69,16 @@ MISTAKES = [
     ("A ; 'B", 5, "this ' is never closed; a ' inside quotes is doubled"),
     ("A ; ''", 5, "a quoted name cannot be empty"),
     ("A\u200b;B", 2, "found the character U+200B, expected ';', ',', '|', '&', a clause or the end of the text"),
+    # Anchors.
+    ("^ A", 1, f"expected a name or '(', found '^'; {BEGINS}"),
+    ("^A ; B", 1, f"expected a name or '(', found '^'; {BEGINS}"),
+    ("A ; (^ B)", 6, f"expected a name or '(' after '(', found '^'; {BEGINS}"),
+    ("A $", 3, f"found '$', expected ';', ',', '|', '&', a clause or the end of the text; {ENDS}"),
+    ("A ; B$", 6, f"found '$', expected ';', ',', '|', '&', a clause or the end of the text; {ENDS}"),
+    ("A$ WITHIN 5 MIN", 2, f"found '$', expected ';', ',', '|', '&', a clause or the end of the text; {ENDS}"),
+    ("(A ; B $)", 8, f"found '$', expected ';', ',', '|', '&' or ')'; {ENDS}"),
+    ("A ; $x", 5, "expected a name or '(' after ';', found '$'"),
+    ("a^b", 2, f"found '^', expected ';', ',', '|', '&', a clause or the end of the text; {QUOTED} 'a^b'"),
     # Parentheses.
     ("A ; (B", 5, "this '(' is never closed"),
     ("SEQ(A, B", 4, "this '(' is never closed"),

@@ -162,7 +162,7 @@ def _never(where: str) -> str:
     when = "before" if where == "first" else "after"
     return (
         f"; for what never came {when}, ask without it and keep what a LEFT ANTI JOIN with the view events leaves, "
-        "as docs/match_seq.md shows under 'And never'"
+        "as 'And never' on the page of match_seq shows"
     )
 
 

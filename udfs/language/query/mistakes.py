@@ -11,6 +11,11 @@ EMPTY_BRACKETS = "[ ] needs a count, as in A[3]; a list of events is named behin
 _SHOWN = 40
 _CURLY_QUOTES = frozenset("‘’‚“”„´")
 _BREAKS = frozenset(" \t\r\n;,|&!()[]{}'")
+_ANCHORS = {
+    "^": "a match may begin anywhere: '^' is not in the language; write DEFINE A AS name = 'A' AND position = 1 for "
+    "the stream's first event, or keep what a LEFT ANTI JOIN with earlier events leaves",
+    "$": "a match may end anywhere: '$' is not in the language; keep what a LEFT ANTI JOIN with later events leaves",
+}
 _FIXED = {"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS"}
 
 
@@ -131,13 +136,15 @@ def _hint(text: str, token: Token) -> str:
         return ""
     if token.value in _CURLY_QUOTES or token.value in '"`':
         return "; names are quoted with straight single quotes: 'name'"
-    if token.value == "$" or not token.value.isprintable():
+    if not token.value.isprintable():
         return ""
     start, end = token.start, token.end
     while start > 0 and text[start - 1] not in _BREAKS:
         start -= 1
     while end < len(text) and text[end] not in _BREAKS:
         end += 1
-    if end - start == 1 or end - start > _SHOWN:
+    if (token.value == "^" and token.start == start) or (token.value == "$" and token.end == end):
+        return f"; {_ANCHORS[token.value]}, as 'And never' on the page of match_seq shows"
+    if token.value == "$" or end - start == 1 or end - start > _SHOWN:
         return ""
     return f"; names with such characters stand in quotes: '{text[start:end]}'"
