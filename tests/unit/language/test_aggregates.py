@@ -126,5 +126,6 @@ def test_null_takes_part_in_first_and_last_only() -> None:
 
 def test_values_are_written_as_spark_casts_them() -> None:
     assert written(column([1e10, None, math.nan], "double")) == ["1.0E10", None, "NaN"]
+    assert written(column([0.0, -0.0, 0.0], "double")) == ["0.0", "-0.0", "0.0"]
     assert written(column([dt.datetime(2013, 1, 31, 23, 59, 59, 500_000)], "timestamp")) == ["2013-01-31 23:59:59.5"]
     assert written(column(["x", None], "string")) == ["x", None]

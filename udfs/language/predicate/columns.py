@@ -185,7 +185,13 @@ def by_distinct(values: Values, function: Callable[[Any], Any], dtype: Any) -> t
     dtype
         The numpy dtype of the results.
     """
-    codes, distinct = pd.factorize(values.ravel(), use_na_sentinel=False)
+    flat = values.ravel()
+    if flat.dtype == np.float64:
+        # By their bits: -0.0 equals 0.0, but is another text.
+        codes, bits = pd.factorize(flat.view(np.int64), use_na_sentinel=False)
+        distinct = bits.view(np.float64)
+    else:
+        codes, distinct = pd.factorize(flat, use_na_sentinel=False)
     results = [function(value) for value in distinct.tolist()]
     known = np.array([result is not None for result in results], dtype=np.bool_)
     filler: Any = "" if dtype is object else 0
