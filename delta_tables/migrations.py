@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.table import log_name
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.event_statistics import ATTRIBUTES
+from patternlake.delta_tables.tables.publications import current
+from patternlake.delta_tables.visibility import visible_text
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -135,6 +138,29 @@ def _bound_operands(database: Database) -> None:
         written.option("overwriteSchema", "true").partitionBy(*table.partitions).save(place)
 
 
+def _stored_aggregates(database: Database) -> None:
+    """Version 12: aggregates in `pattern_matches` may be of another match; tables stay as they are, and a warning says
+    which patterns have such rows.
+
+    A batch after the first one left out the matches that earlier batches had stored, and gave those behind them their
+    values. Values alone don't tell which rows are wrong.
+    """
+    publications = current(database.log, "patterns")
+    rows = database.spark.sql(
+        f"SELECT DISTINCT p.object AS name FROM {database.log('pattern_matches')} m JOIN ({publications}) p "
+        f"ON {visible_text(TABLES['pattern_matches'], 'm', 'p')} "
+        "WHERE size(m.values) > 0 AND m.batch_id > p.base_batch ORDER BY name"
+    ).collect()
+    for row in rows:
+        logger.warning(
+            "the kept pattern %r of database %s reads aggregates, and rows that were stored by now may have those of "
+            "other matches; `patternlake run patterns --object %s --rebuild` stores them anew",
+            row.name,
+            database.name,
+            shlex.quote(row.name),
+        )
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -146,6 +172,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     9: _observed_selectivities,
     10: _kept_anew,
     11: _bound_operands,
+    12: _stored_aggregates,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

@@ -68,7 +68,7 @@ trends:
 groups:
   g: {{stream: s, pattern: "d, c, b+", within: 3}}
 patterns:
-  p: {{stream: s, query: "a ; b+ PARTITION BY key WITHIN 9 EVENTS"}}
+  p: {{stream: s, query: "a ; b+ WHERE COUNT(b.key) > 0 PARTITION BY key WITHIN 9 EVENTS"}}
 subscriptions:
   m: {{stream: s, query: "{query}"}}
 alerts:

@@ -82,11 +82,6 @@ class PatternStream(Stream):
         )
 
 
-def in_order(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Rows of an answer in an order of their own."""
-    found = [
-        (r["key"], r["match_no"], *(r[name] for name in ("first_position", "last_position", "first_time", "last_time")),
-         sorted(r["bindings"].items()), r["final"], r["truncated"])
-        for r in rows
-    ]  # fmt: skip
-    return sorted(found, key=lambda row: (row[0] is not None, row[0] or "", row[1]))
+def in_order(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Rows of an answer, all their columns, in an order of their own."""
+    return sorted((row.asDict() for row in rows), key=lambda r: (r["key"] is not None, r["key"] or "", r["match_no"]))

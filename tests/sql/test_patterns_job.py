@@ -63,6 +63,7 @@ EVERY = {
     "kp_strict": {
         "query": "A ; B PARTITION BY s, key WITHIN 5 EVENTS", "policy": "strict", "after_match": "past_last",
     },
+    "kp_summed": {"query": "A ; B+ ; C WHERE SUM(B.x) > 2 AND LAST(B.s) <> 'w' WITHIN 7 SEC"},
     "kp_params": {"query": "A & B WHERE A.x + B.x > more AND [s] WITHIN 7 SEC", "params": {"more": "4"}},
 }  # fmt: skip
 

@@ -82,7 +82,7 @@ def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
 
 def test_a_newer_database_is_refused_with_both_versions(lake: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", 0)
-    with pytest.raises(StateError, match="has schema version 11, but this PatternLake knows versions up to 0"):
+    with pytest.raises(StateError, match="has schema version 12, but this PatternLake knows versions up to 0"):
         open_database(lake.spark, lake.name, lake.location)
 
 
@@ -192,6 +192,41 @@ def test_a_database_of_version_10_calls_operands_what_it_called_takers(spark: Sp
     assert database.direct.rows(table.name, ("operands",))["operands"].to_pylist() == [[1, 0]]
     migrations.MIGRATIONS[11](database)
     assert database.table(table.name).count() == 1, "done again after a crash it changes nothing"
+    _forget(database)
+
+
+def test_a_database_of_version_11_says_whose_aggregates_may_be_of_other_matches(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only rows of later batches may be wrong, and only where the query reads aggregates."""
+    place = tmp_path / "version_11"
+    lay(spark, place)
+
+    def log(name: str) -> str:
+        return f"delta.`{place}/{TABLES[name].log}`"
+
+    # By pattern: whether its rows have values, the batch that wrote the last one, and that of the last rebuild.
+    patterns = [("summed up", True, 2, 1), ("begun", True, 1, 1), ("rebuilt", True, 3, 3), ("plain", False, 2, 1)]
+    for number, (name, aggregates, batch, base) in enumerate(patterns, start=1):
+        values = "map('SUM(B.x)', '1.0')" if aggregates else "map()"
+        spark.sql(
+            f"INSERT INTO {log('pattern_matches')} (pattern_id, stream_id, batch_id, values) "
+            f"VALUES ({number}, 9, 1, {values}), ({number}, 9, {batch}, {values})"
+        )
+        spark.sql(
+            f"INSERT INTO {log('publications')} (job, object, stream, stream_id, object_id, batch_id, base_batch, "
+            f"published_at) VALUES ('patterns', '{name}', 's', 9, {number}, {batch}, {base}, TIMESTAMP '2026-01-01')"
+        )
+    spark.sql(f"ALTER TABLE {log(migrations.CARRIER)} SET TBLPROPERTIES ('{migrations.PROPERTY}' = '11')")
+
+    with caplog.at_level("WARNING", "patternlake"):
+        database = open_database(spark, "state_version_11", str(place))
+    (told,) = [record.message for record in caplog.records if "aggregates" in record.message]
+    assert told == (
+        "the kept pattern 'summed up' of database state_version_11 reads aggregates, and rows that were stored by now "
+        "may have those of other matches; `patternlake run patterns --object 'summed up' --rebuild` stores them anew"
+    )
+    assert migrations.version_of(database) == migrations.SCHEMA_VERSION
     _forget(database)
 
 

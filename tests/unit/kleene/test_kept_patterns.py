@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from naive.kleene import Event, matches
 from naive.kleene_random import TYPES, Pattern, random_events
@@ -21,6 +22,8 @@ from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.batch import ADVANCED, EVENT, EVENT_COLUMNS, MATCH, batch_rows, open_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
 from patternlake.udfs.kleene.kernels import linearized
+from patternlake.udfs.kleene.merged import merged
+from patternlake.udfs.kleene.result import MATCHES
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.kleene.task import match_partitions
 
@@ -28,6 +31,8 @@ STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}
 Part = tuple[str | None, ...]
 Found = tuple[Part, str]
 """A match: its partition, and its bindings as text."""
+Answer = dict[Found, dict[str, Any]]
+"""For each match its row of the answer."""
 
 
 @dataclass
@@ -49,6 +54,8 @@ class Kept:
     carried: Carried | None = None
     rows: list[tuple[Part, Event]] = field(default_factory=list)
     written: list[tuple[Found, tuple[int, int]]] = field(default_factory=list)
+    stored: list[pa.Table] = field(default_factory=list)
+    """Rows of `MATCHES` as batches wrote them."""
 
     def __post_init__(self) -> None:
         query = {"query": self.text, "policy": self.policy, "after_match": self.after_match, "params": {}}
@@ -128,6 +135,7 @@ class Kept:
         advanced: set[Part] = set()
         for question, portion, rows in self.portions(self.carried):
             for table in self.made(question, portion, rows, margin if by_rows else None):
+                self.stored.append(table.filter(pc.equal(table["kind"], MATCH)).select(MATCHES.names))
                 for row in table.to_pylist():
                     part = tuple(row["part"])
                     if row["kind"] == MATCH:
@@ -161,27 +169,30 @@ class Kept:
                 raise
             return list(batch_rows(question, portion, rows, kept_events=kept_events))
 
-    def answered(self) -> dict[Found, bool]:
-        """What the function says: each match, with whether it is final."""
+    def answered(self) -> Answer:
+        """What the function says: what is stored, and what is open."""
         assert self.carried is not None
-        found = {match: True for match, _ in self.written}
-        assert len(found) == len(self.written), "written twice"
+        tables = [MATCHES.empty_table(), *self.stored]
         for question, portion, rows in self.portions(self.carried):
-            for table in open_rows(question, portion, rows):
-                for row in table.to_pylist():
-                    match = (tuple(row["part"]), shown(row["bindings"]))
-                    assert match not in found, "open and written"
-                    found[match] = row["final"]
-        return found
+            tables += open_rows(question, portion, rows)
+        return self.rows_by_match([merged(question, pa.concat_tables(tables))])
 
-    def from_scratch(self) -> dict[Found, bool]:
+    def from_scratch(self) -> Answer:
         """What match_pattern says of the text."""
-        found: dict[Found, bool] = {}
+        return self.rows_by_match(
+            table
+            for question, portion, rows in self.portions(None)
+            for table in match_partitions(question, portion, rows)
+        )
+
+    def rows_by_match(self, tables: Iterable[pa.Table]) -> Answer:
+        """Rows of an answer, all their columns but the number, which each portion begins anew."""
         parts = {self.part(event)[0] if self.by else None: self.part(event) for event in self.events}
-        for question, portion, rows in self.portions(None):
-            for table in match_partitions(question, portion, rows):
-                for row in table.to_pylist():
-                    found[parts.get(row["key"], ()), shown(row["bindings"])] = row["final"]
+        found: Answer = {}
+        for row in (row for table in tables for row in table.to_pylist()):
+            match = parts.get(row["key"], ()), shown(row["bindings"])
+            assert match not in found, "there twice"
+            found[match] = {name: value for name, value in row.items() if name != "match_no"}
         return found
 
     def defined(self) -> set[Found]:
@@ -193,6 +204,11 @@ class Kept:
             for row in matches(text, own, TYPES, policy=self.policy, after_match=self.after_match):
                 found.add((part, shown(list(row.items()))))
         return found
+
+
+def finality(kept: Kept) -> dict[Found, bool]:
+    """Whether each match is final."""
+    return {match: row["final"] for match, row in kept.answered().items()}
 
 
 def shown(bindings: Sequence[tuple[str, Sequence[int]]]) -> str:
@@ -218,9 +234,9 @@ def columns(
 
 
 def random_pattern(rng: random.Random, policy: str) -> tuple[str, str | None]:
-    """A pattern with WITHIN, and the column that it partitions by."""
+    """A pattern with WITHIN, often with an aggregate, and the column that it partitions by."""
     while True:
-        text = Pattern(rng, scan=policy != "skip_till_any", most=3).text
+        text = Pattern(rng, scan=policy != "skip_till_any", most=3, aggregated=0.5).text
         if " WITHIN " in text:
             break
     by = rng.choice([None, "s", "n"])
@@ -245,7 +261,7 @@ def check(kept: Kept, events: Sequence[Event], rng: random.Random) -> int:
         assert set(found) == kept.defined(), told
         assert found == kept.from_scratch(), told
         assert sure <= set(found), ("was said to be final", sure - set(found), told)
-        sure |= {match for match, final in found.items() if final}
+        sure |= {match for match, row in found.items() if row["final"]}
     return early
 
 
@@ -299,6 +315,28 @@ def test_a_growing_end_is_written_when_its_window_has_passed() -> None:
         kept.batch()
         assert len(kept.written) == (number >= 5), "the window of the A ends before the event at 5"
     assert kept.written[0][0] == ((), "[('A', [1]), ('B', [2, 3])]")
+
+
+def test_aggregates_are_those_of_the_match_that_is_written() -> None:
+    """The second batch finds the first match again, and leaves it out: its B is not summed for another match."""
+    kept = Kept("A ; B+ ; C WHERE SUM(B.x) > 0 WITHIN 10 MILLISECOND")
+    for begin, names, x in ((1, "ABC", 1.0), (4, "ABC", 10.0)):
+        kept.ingest([replace(event, values={**event.values, "x": x}) for event in letters(names, begin)])
+        if begin == 4:
+            kept.ingest([Event(7, 30_000, "Z", {"x": None, "n": None, "s": None})])
+        kept.batch()
+    sums = {row["bindings"]: row["values"] for row in map(readable, kept.answered().values())}
+    assert sums == {
+        "A 1, B 2, C 3": {"SUM(B.x)": "1.0"},
+        "A 1, B 2 5, C 6": {"SUM(B.x)": "11.0"},
+        "A 4, B 5, C 6": {"SUM(B.x)": "10.0"},
+    }
+
+
+def readable(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its bindings as a text, and its aggregates by theirs."""
+    bindings = ", ".join(f"{name} {' '.join(map(str, positions))}" for name, positions in row["bindings"])
+    return {**row, "bindings": bindings, "values": dict(row["values"])}
 
 
 def test_more_matches_than_can_be_held_are_written_in_portions() -> None:
@@ -378,11 +416,11 @@ def test_past_last_waits_for_a_start_that_may_still_get_a_match() -> None:
     kept.ingest(events[:4])
     kept.batch()
     assert kept.written == []
-    assert kept.answered() == {((), "[('A', [2]), ('B', [3])]"): False}
+    assert finality(kept) == {((), "[('A', [2]), ('B', [3])]"): False}
     kept.ingest(events[4:])
     kept.batch()
     assert [match for match, _ in kept.written] == [((), "[('A', [1]), ('B', [5])]")]
-    assert kept.answered() == {((), "[('A', [1]), ('B', [5])]"): True}
+    assert finality(kept) == {((), "[('A', [1]), ('B', [5])]"): True}
 
 
 def test_a_start_gives_way_to_an_alternative_that_ends_later() -> None:
@@ -390,7 +428,7 @@ def test_a_start_gives_way_to_an_alternative_that_ends_later() -> None:
     kept = Kept("A ; (B | (C ; D)) WITHIN 10 MILLISECOND", "skip_till_next")
     kept.ingest(letters("ACB"))
     kept.batch()
-    assert kept.answered() == {((), "[('A', [1]), ('B', [3])]"): False}
+    assert finality(kept) == {((), "[('A', [1]), ('B', [3])]"): False}
     kept.ingest(letters("D", begin=4))
     kept.batch()
     assert list(kept.answered()) == [((), "[('A', [1]), ('C', [2]), ('D', [4])]")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -123,11 +123,13 @@ class Matches:
         runs = (rows[:, None] * width + np.arange(width)).ravel()
         _, at = expanded(self.offsets[runs], self.offsets[runs + 1])
         _, bound = expanded(self.event_offsets[rows], self.event_offsets[rows + 1])
-        return replace(
-            self,
+        # Every field is named: one that stayed as it is would belong to other rows.
+        return Matches(
+            operands=self.operands,
             key=self.key[rows],
             offsets=_offsets(self.offsets[runs + 1] - self.offsets[runs]),
             positions=self.positions[at],
+            bound=self.bound[at],
             first_position=self.first_position[rows],
             last_position=self.last_position[rows],
             first_time=self.first_time[rows],
@@ -136,6 +138,8 @@ class Matches:
             events=self.events[bound],
             bound_positions=self.bound_positions[bound],
             bound_operands=self.bound_operands[bound],
+            total=self.total,
+            truncated=self.truncated,
         )
 
 
