@@ -19,7 +19,7 @@ KEEP, NONE = "keep", "none"
 
 @dataclass(frozen=True)
 class WantedPrecision:
-    """Stands for the least threshold above which so large a share of forecasts came true in the evaluation."""
+    """Stands for the least threshold above which the evaluation shows that so large a share of forecasts comes true."""
 
     precision: float
 
@@ -32,8 +32,8 @@ def _or_precision(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         raise ValueError(f"{dict(value)!r} is no threshold; write a number from 0 to 1, or {{precision: 0.8}}")
     precision = value["precision"]
     number = isinstance(precision, int | float) and not isinstance(precision, bool) and math.isfinite(precision)
-    if not number or not 0 < precision <= 1:
-        raise ValueError(f"a precision of {precision!r} is out of range; greater than 0 and at most 1 would be right")
+    if not number or not 0 < precision < 1:
+        raise ValueError(f"a precision of {precision!r} is out of range; greater than 0 and less than 1 would be right")
     return WantedPrecision(float(precision))
 
 

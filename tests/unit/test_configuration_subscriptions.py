@@ -61,8 +61,9 @@ def test_streams_are_watched_where_the_section_stands() -> None:
                 ("lookahead: 99999999999", "lookahead: 99999999999 is out of range; at most 1000"),
                 (
                     "threshold: {precision: 0}",
-                    "threshold: a precision of 0 is out of range; greater than 0 and at most 1",
+                    "threshold: a precision of 0 is out of range; greater than 0 and less than 1",
                 ),
+                ("threshold: {precision: 1}", "threshold: a precision of 1 is out of range; greater than 0 and less"),
                 ("threshold: {precision: high}", "threshold: a precision of 'high' is out of range"),
                 ("threshold: {precision: true}", "threshold: a precision of True is out of range"),
                 ("threshold: {recall: 0.5}", "threshold: {'recall': 0.5} is no threshold; write a number from 0 to 1"),

@@ -1,4 +1,7 @@
-"""The threshold of a subscription that wants a precision: the least one that has reached it in the evaluation.
+"""The threshold of a subscription that wants a precision: the least one that the evaluation has shown to reach it.
+
+A few forecasts that came true show little: what counts is the one-sided Clopper-Pearson bound of the precision, which
+the true one exceeds with 95 % confidence (`binomials`).
 
 Source: Muthusamy et al. 2010, section 5 (Figs. 10 and 11: precision by threshold and lookahead).
 """
@@ -9,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from patternlake.udfs.binomials import CONFIDENCE, least_share, least_trials
 from patternlake.udfs.errors import ArgumentError
 
 EVALUATION_COLUMNS = ("lookahead", "kind", "low", "forecasts", "hits")
@@ -22,7 +26,7 @@ def threshold_for(
     judged: Mapping[str, Any] | None,
     rows: Sequence[Mapping[str, Any]],
 ) -> float:
-    """The least threshold above which forecasts were at least as precise as is wanted.
+    """The least threshold above which forecasts are at least as precise as is wanted, with 95 % confidence.
 
     Parameters
     ----------
@@ -36,7 +40,7 @@ def threshold_for(
     Raises
     ------
     ArgumentError
-        Nothing was evaluated that tells it, or no threshold was precise enough.
+        Nothing was evaluated that tells it, or no threshold was shown to be precise enough.
     """
     name, precision, lookahead = wanted["subscription"], wanted["precision"], wanted["lookahead"]
     asked = f"the subscription {name!r} wants the threshold of precision {precision:g}"
@@ -54,15 +58,31 @@ def threshold_for(
             f"{asked} at a lookahead of {lookahead}, and forecasts were evaluated at {', '.join(map(str, ahead))}; add "
             f"{lookahead} to `lookaheads` under `evaluate` and run it, {_WAYS}"
         )
-    found = {
-        row["low"]: row["hits"] / row["forecasts"] for row in mine if row["lookahead"] == lookahead and row["forecasts"]
-    }
-    reached = [low for low, share in found.items() if share >= precision]
+    evaluated = [row for row in mine if row["lookahead"] == lookahead and row["forecasts"]]
+    shown = {row["low"]: least_share(row["hits"], row["forecasts"]) for row in evaluated}
+    reached = [low for low, share in shown.items() if share >= precision]
     if reached:
         return float(min(reached))
-    best = max(found, key=lambda low: (found[low], -low), default=None)
-    told = "no forecast was above any" if best is None else f"the best was {found[best]:.3g}, above {best:g}"
+    best = max(evaluated, key=lambda row: (shown[row["low"]], -row["low"]), default=None)
     raise ArgumentError(
-        f"{asked} at a lookahead of {lookahead}, which no threshold of the evaluation has reached: {told}; want less, "
-        f"add greater `thresholds` under `evaluate` and run it, {_WAYS}"
+        f"{asked} at a lookahead of {lookahead}, which no threshold of the evaluation has shown: "
+        f"{_best(best, shown)}{_needed(precision)}; want less, let `test` under `evaluate` have more events, add other "
+        f"`thresholds` and run it, {_WAYS}"
     )
+
+
+def _best(row: Mapping[str, Any] | None, shown: Mapping[float, float]) -> str:
+    """What the evaluation has shown at best."""
+    if row is None:
+        return "no forecast was above any"
+    return (
+        f"the best is {row['low']:g}, above which {row['hits']:,} of {row['forecasts']:,} forecasts came true, which "
+        f"shows a precision of {shown[row['low']]:.3g} with {CONFIDENCE:.0%} confidence"
+    )
+
+
+def _needed(precision: float) -> str:
+    """How many forecasts could show a precision; of 1 no number can."""
+    if precision >= 1:
+        return ", and no number of forecasts shows a precision of 1"
+    return f", and it takes {least_trials(precision):,} forecasts or more to show {precision:g}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from fractions import Fraction
+from math import comb
 from typing import Any
 
 import pytest
@@ -27,31 +29,48 @@ def wanted(precision: float, lookahead: int = 5) -> dict[str, Any]:
 
 
 ROWS = [row(0.1, 100, 50), row(0.5, 40, 32), row(0.9, 10, 7), row(0.5, 9, 9, 1), row(0.0, 5, 5, kind="calibration")]
+"""One-sided 95 % bounds of the precisions: .4139, .6673, .3934, and .7169 at a lookahead of 1."""
 
 
-@pytest.mark.parametrize(("precision", "threshold"), [(0.3, 0.1), (0.5, 0.1), (0.51, 0.5), (0.8, 0.5)])
-def test_the_least_threshold_that_is_precise_enough_holds(precision: float, threshold: float) -> None:
+@pytest.mark.parametrize(("precision", "threshold"), [(0.3, 0.1), (0.4, 0.1), (0.42, 0.5), (0.66, 0.5)])
+def test_the_least_threshold_that_is_surely_precise_enough_holds(precision: float, threshold: float) -> None:
     assert threshold_for(wanted(precision), judged(), ROWS) == threshold
+
+
+def test_one_forecast_that_came_true_shows_next_to_nothing() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        threshold_for(wanted(0.99), judged(), [row(0.9, 1, 1)])
+    assert (
+        "the best is 0.9, above which 1 of 1 forecasts came true, which shows a precision of 0.05 with 95% confidence, "
+        "and it takes 299 forecasts or more to show 0.99; want less, let `test` under `evaluate` have more events"
+    ) in str(caught.value)
+    assert threshold_for(wanted(0.99), judged(), [row(0.9, 299, 299)]) == 0.9
+    with pytest.raises(ArgumentError, match="298 of 298"):
+        threshold_for(wanted(0.99), judged(), [row(0.9, 298, 298)])
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_it_is_the_least_of_those_that_a_naive_look_finds(seed: int) -> None:
     rng = random.Random(seed)
-    rows = [row(low / 10, n := rng.randint(0, 5), rng.randint(0, n), rng.choice([1, 5])) for low in range(10)]
-    rows += [row(1.0, 1, 1)]
-    precision = rng.choice([0.2, 0.5, 2 / 3, 1.0])
-    good = [
-        one["low"]
-        for one in rows
-        if one["lookahead"] == 5 and one["forecasts"] > 0 and one["hits"] >= precision * one["forecasts"] - 1e-12
-    ]
-    assert threshold_for(wanted(precision), judged(), rows) == min(good)
+    rows = [row(low / 10, n := rng.randint(0, 40), rng.randint(0, n), rng.choice([1, 5])) for low in range(10)]
+    rows += [row(1.0, 99, 99)]
+    precision = rng.choice([Fraction(1, 5), Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])
+
+    def surely(forecasts: int, hits: int) -> bool:
+        """Whether so many hits would be too many, if the precision were less than is wanted."""
+        chances = (comb(forecasts, k) * precision**k * (1 - precision) ** (forecasts - k)
+                   for k in range(hits, forecasts + 1))  # fmt: skip
+        return sum(chances, Fraction(0)) <= Fraction(1, 20)
+
+    good = [one["low"] for one in rows if one["lookahead"] == 5 and surely(one["forecasts"], one["hits"])]
+    assert threshold_for(wanted(float(precision)), judged(), rows) == min(good)
 
 
 @pytest.mark.parametrize(
     ("asked", "said", "rows", "told"),
     [
-        (wanted(0.81), judged(), ROWS, "which no threshold of the evaluation has reached: the best was 0.8, above 0.5"),
+        (wanted(0.7), judged(), ROWS, "has shown: the best is 0.5, above which 32 of 40 forecasts came true"),
+        (wanted(1.0), judged(), ROWS, "and no number of forecasts shows a precision of 1"),
         (wanted(0.5), judged(), [row(0.5, 0, 0)], "no forecast was above any"),
         (wanted(0.5, 7), judged(), ROWS, "at a lookahead of 7, and forecasts were evaluated at 1, 5; add 7 to"),
         (wanted(0.5), None, [], "its forecasts were not evaluated by then; run `evaluate`"),
@@ -70,4 +89,4 @@ def test_what_stands_in_the_way_is_said(
 
 
 def test_another_lookahead_or_threshold_of_the_subscription_does_not_matter() -> None:
-    assert threshold_for(wanted(0.5), judged(lookahead=9, threshold={"precision": 0.1}), ROWS) == 0.1
+    assert threshold_for(wanted(0.4), judged(lookahead=9, threshold={"precision": 0.1}), ROWS) == 0.1
