@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from patternlake.delta_tables import documents, phases, timestamps
+from patternlake.delta_tables import documents, durability, phases, timestamps
 from patternlake.delta_tables.batch_rows import BatchRows, application_of
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.object_state import ObjectState, load_object_state
@@ -99,6 +99,9 @@ class Batch(BatchRows):
         check_name("stream", stream)
         text = documents.to_text(configuration)
         found = object_state or load_object_state(database, job, object, stream)
+        rebuild = base_batch == batch_id and found.latest is not None
+        if database.direct is not None and not rebuild:
+            durability.check_versions(database.direct, {job, "ingest"})
         number, own_number = numbers(database, job, object, stream, found, rebuild=base_batch == batch_id)
         intent = Intent(
             job=job,
@@ -182,6 +185,7 @@ class Batch(BatchRows):
         phases.at("publishing", unit=None)
         self._check_passed()
         intent = self.intent
+        folder, direct = self.database.folder_on_disk, self.database.direct
         published_at = timestamps.now()
         if self.previous is not None:
             # The driver's clock may stand still or go back; an object's publications are in order all the same.
@@ -208,10 +212,15 @@ class Batch(BatchRows):
             horizon=None if self.previous is None else self.previous.horizon,
             seconds=round(time.monotonic() - self._started, 3),
             published_at=published_at,
+            versions={} if direct is None else durability.current_versions(direct, self.job),
         )
+        if folder is not None:
+            durability.write_out(folder)
         application = application_of("publications", self.job, self.object)
         writer = PublicationsWriter(self.database)
         self.published = writer.publish(publication, application=application, version=self.batch_id)
+        if folder is not None:
+            durability.write_out(folder)
         return self.published
 
     def _check_open(self) -> None:

@@ -80,6 +80,11 @@ class DirectReader:
         """Location and storage options: what another process needs to read the same."""
         return self._location, self._options
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether the tables lie on a local disk."""
+        return "://" not in self._location
+
     def version(self, table: str) -> int:
         """Return the number of a table's current version."""
         return self._logs.current(table).version
@@ -262,7 +267,7 @@ class DirectReader:
         return float(mine / max(1, pc.sum(sizes["bytes"]).as_py() or 0))
 
     def _open(self, table: str, path: str) -> pa.NativeFile:
-        if "://" not in self._location:
+        if self.on_disk:
             return pa.memory_map(f"{self._logs.folder(table)}/{path}")
         return self._filesystem(table).open_input_file(path)
 

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -161,6 +161,12 @@ def _stored_aggregates(database: Database) -> None:
         )
 
 
+def _recorded_versions(database: Database) -> None:
+    """Version 13: publications record the versions of the tables that they rest on; those that are there, none."""
+    if "versions" not in database.table("publications").columns:
+        database.spark.sql(f"ALTER TABLE {database.log('publications')} ADD COLUMNS (versions STRING)")
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -173,6 +179,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     10: _kept_anew,
     11: _bound_operands,
     12: _stored_aggregates,
+    13: _recorded_versions,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

@@ -46,12 +46,12 @@ def log_of(folder: str) -> str:
 
 def mark_of(log: str, version: int) -> Mark | None:
     """The mark of a commit; None where it is not there."""
-    return _mark(_commit(log, version))
+    return _mark(commit_of(log, version))
 
 
 def is_last(log: str, version: int) -> bool:
     """Whether there is no commit behind one that is there."""
-    return not os.path.exists(_commit(log, version + 1))
+    return not os.path.exists(commit_of(log, version + 1))
 
 
 @contextmanager
@@ -92,5 +92,6 @@ def _mark(file: str) -> Mark | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def _commit(log: str, version: int) -> str:
+def commit_of(log: str, version: int) -> str:
+    """Path of the commit of a version."""
     return f"{log}{version:020}.json"

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from patternlake.delta_tables.durability import check_versions
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, written_in
 from patternlake.udfs.record_batches import in_micros
 
@@ -95,6 +96,7 @@ class Snapshot:
     def __init__(self, reader: StateReader, as_of: int | None) -> None:
         self.reader = reader
         self.as_of = as_of
+        self._checked: set[str] = set()
 
     @cached_property
     def publications(self) -> Publications:
@@ -106,7 +108,16 @@ class Snapshot:
         return self.publications.names(job)
 
     def published(self, job: str, name: str) -> Published:
-        """What a job has published of an object; `NOTHING` of one that it never heard of."""
+        """What a job has published of an object; `NOTHING` of one that it never heard of.
+
+        Raises
+        ------
+        StateError
+            The job's tables have lost what was published.
+        """
+        if job not in self._checked:
+            check_versions(self.reader, {job})
+            self._checked.add(job)
         return self.publications.published(job, name, self.as_of)
 
     def of_job(self, job: str) -> dict[str, Published]:

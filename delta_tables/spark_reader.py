@@ -33,6 +33,9 @@ class SparkReader:
     def __init__(self, spark: SparkSession, log: LogName) -> None:
         self._spark, self._log = spark, log
 
+    on_disk = False
+    """Spark reads what this process does not, wherever it lies; a version is a job of its own."""
+
     def version(self, table: str) -> int:
         """Return the number of a table's current version."""
         history = DeltaTable.forName(self._spark, self._log(table)).history(1)

@@ -36,6 +36,10 @@ class Condition:
 class StateReader(Protocol):
     """Reads a database's Delta tables, in the version that is current when it is asked."""
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether it reads from a local disk, which may lose commits, and where a version is looked up at once."""
+
     def version(self, table: str) -> int:
         """Return the number of a table's current version; what was read of an equal one is the same."""
 

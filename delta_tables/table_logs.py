@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from patternlake.delta_tables import open_tables
 from patternlake.delta_tables.file_choice import possible
+from patternlake.delta_tables.log_gaps import check_commits
 from patternlake.delta_tables.open_tables import Mark, is_last, log_of, mark_of
 from patternlake.delta_tables.state_reader import Condition, Made
 from patternlake.delta_tables.table import log_name
@@ -142,6 +143,8 @@ class TableLogs:
                 known = self._known.get(name)
                 if known is not None and self._is_current(name, known):
                     return known
+                if self._on_disk:
+                    self._check_commits(name, known)
                 with self._opened(name) as table:
                     mark = mark_of(log_of(self.folder(name)), table.version()) if self._on_disk else None
                     if known is None or (known.version, known.mark) != (table.version(), mark):
@@ -157,6 +160,13 @@ class TableLogs:
         """A table in its current version, for this block alone."""
         with self._locks[name], self._opened(name) as table:
             yield table
+
+    def _check_commits(self, name: str, known: TableVersion | None) -> None:
+        """Refuse a log with gaps, which delta-rs and Spark may take for a shorter one."""
+        folder = self.folder(name)
+        # Where a database was deleted, another table may stand at its place.
+        same = known is not None and known.mark == mark_of(log_of(folder), known.version)
+        check_commits(folder, known.version if known is not None and same else None)
 
     def _is_current(self, name: str, known: TableVersion) -> bool:
         """Whether the disk tells that a version is still there, and still the last one."""

@@ -153,6 +153,11 @@ class _Fallback:
         return self._direct.place
 
     @property
+    def on_disk(self) -> bool:
+        """As of `DirectReader`."""
+        return self._direct.on_disk
+
+    @property
     def bytes_read(self) -> int:
         """As of `DirectReader`."""
         return self._direct.bytes_read

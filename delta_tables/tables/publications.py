@@ -63,6 +63,7 @@ TABLE = Table(
         Column("configuration_hash", "STRING", "SHA-256 of the configuration"),
         Column("configuration", "STRING", "JSON: the object's configuration"),
         Column("state", "STRING", "JSON: what the job's next batch needs to know"),
+        Column("versions", "STRING", "JSON: version of each of the job's tables; of a lake on a local disk"),
     ),
     keys=("job", "object", "batch_id", "published_at"),
     view=_view,
@@ -71,7 +72,7 @@ TABLE = Table(
     direct=True,
 )
 _MOMENTS = ("published_at", "watermark", "horizon")
-_DOCUMENTS = ("source", "configuration", "state")
+_DOCUMENTS = ("source", "configuration", "state", "versions")
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class Publication:
     horizon: datetime | None
     seconds: float
     published_at: datetime
+    versions: Mapping[str, int]
+    """Of each table that the job writes, where the lake is on a local disk; see `durability`."""
 
     @property
     def name(self) -> str:
@@ -321,5 +324,6 @@ def _selected() -> list[SparkColumn]:
 def _publication(row: Mapping[str, Any], horizon: datetime | None) -> Publication:
     values = dict(row)
     values |= {name: timestamps.from_micros(values[name]) for name in _MOMENTS}
-    values |= {name: documents.from_text(values[name]) for name in _DOCUMENTS}
+    # Publications of former versions have recorded no versions of tables.
+    values |= {name: documents.from_text(values[name] or "{}") for name in _DOCUMENTS}
     return Publication(**{**values, "horizon": horizon})

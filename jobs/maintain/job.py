@@ -12,7 +12,9 @@ from typing import Any
 
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.durability import check_versions
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.retention import forget
 from patternlake.delta_tables.sketch_ageing import drop_segments, keep_topmost, segment_ends
@@ -89,6 +91,9 @@ def tidied(db: Database, names: Sequence[str]) -> None:
     names
         The streams.
     """
+    if db.direct is not None:
+        # What maintenance commits would hide how far the tables had come.
+        check_versions(db.direct, {table.job for table in TABLES.values()})
     found = PublicationsReader(db).latest_of([("ingest", name) for name in names])
     ObservedSelectivities(db).condense()
     tidy(db, {publication.stream_id for publication in found.values() if publication is not None})

@@ -66,7 +66,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sketc
 
 
 OF_A_STREAM = {"stream", "stream_id", "object", "object_id"}
-OF_A_RUN = {"run_id", "source", "begun_at", "published_at", "seconds"}
+OF_A_RUN = {"run_id", "source", "begun_at", "published_at", "seconds", "versions"}
 
 
 def written(lake: SketchLake, name: str) -> dict[str, list[dict[str, Any]]]:
