@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.file_patterns import is_pattern, reaches
+from patternlake.jobs.configuration.source_options import PACE_OPTIONS, wrong_option
 from patternlake.jobs.configuration.sql import sql_expression
 
 FORMATS = ("csv", "json", "parquet", "xes", "delta")
@@ -18,39 +20,6 @@ PROBABILITY_TOLERANCE = 1e-3
 """How far above 1 the probabilities of a key and step may sum: those of four decimals do so often."""
 QUARANTINE_WARNING = 0.1
 """Share of a batch above which its quarantined rows are worth a warning."""
-
-# Options that say how fast and when to read; all others change what the rows mean.
-PACE_OPTIONS = frozenset(
-    option.lower()
-    for option in (
-        "maxFilesPerTrigger",
-        "maxBytesPerTrigger",
-        "maxCachedFiles",
-        "latestFirst",
-        "cleanSource",
-        "sourceArchiveDir",
-        "pathGlobFilter",
-        "recursiveFileLookup",
-        "modifiedAfter",
-        "modifiedBefore",
-    )
-)
-
-# Options that would make ingest lose or change rows without a word, with what to do instead.
-_REFUSED = {
-    "inferschema": "columns are text unless the stream's schema says otherwise",
-    "mode": "records that cannot be read always go to quarantine",
-    "enforceschema": "header names are always enforced",
-    "columnnameofcorruptrecord": "records that cannot be read always go to quarantine",
-    "maxfileage": "files of any age are read",
-    "ignorecorruptfiles": "write `on_bad_file: quarantine` in the source",
-    "ignoremissingfiles": "write `on_bad_file: quarantine` in the source",
-    "ignorechanges": "write `on_change: rebuild` in the stream",
-    "ignoredeletes": "write `on_change: rebuild` in the stream",
-    "skipchangecommits": "write `on_change: rebuild` in the stream",
-    "readchangefeed": "ingest reads the rows of a table, not its changes",
-    "path": "write `path` beside `options`",
-}
 
 
 class Section(BaseModel):
@@ -123,9 +92,10 @@ class Source(Section):
     def _files_or_table(self) -> Source:
         if self.kind == "matches":
             return self
-        for option in self.options:
-            if option.lower() in _REFUSED:
-                raise problem(f"cannot be set: {_REFUSED[option.lower()]}", "options", option)
+        wrong = wrong_option(self.kind, self.options)
+        if wrong is not None:
+            option, told = wrong
+            raise problem(told, "options", option)
         for option in self.options:
             if option.lower() == "maxfilespertrigger" and not _is_count(self.options[option]):
                 raise problem(
@@ -157,6 +127,14 @@ class Source(Section):
                 return value
         return default
 
+    @property
+    def read_options(self) -> dict[str, str]:
+        """The options, with the defaults that are ours and not Spark's: CSV doubles a quote inside quotes."""
+        quote = self.option("quote", '"')
+        if self.kind != "csv" or not quote or any(key.lower() == "escape" for key in self.options):
+            return dict(self.options)
+        return {"escape": quote, **self.options}
+
     def clash(self, lake: str) -> str | None:
         """What is wrong where the files of a lake would be read as well; None: they would not."""
         if self.kind in ("delta", "matches") or self.path is None:
@@ -174,7 +152,7 @@ class Source(Section):
     @property
     def meaning(self) -> dict[str, Any]:
         """What decides how a row is read; not the path and not the pace, which may change at any time."""
-        options = {key.lower(): value for key, value in self.options.items() if key.lower() not in PACE_OPTIONS}
+        options = {key.lower(): value for key, value in self.read_options.items() if key.lower() not in PACE_OPTIONS}
         return {"format": self.kind, "options": dict(sorted(options.items()))}
 
 
@@ -258,3 +236,14 @@ class StreamConfiguration(Section):
         if self.probability_tolerance != PROBABILITY_TOLERANCE:
             found["probability_tolerance"] = self.probability_tolerance
         return found
+
+
+def meaning_as_now(published: Mapping[str, Any]) -> dict[str, Any]:
+    """What a stream's configuration meant when it was published, in the words of `StreamConfiguration.meaning`.
+
+    Before CSV had a default of our own, Spark's backslash escaped a quote where the options did not say otherwise.
+    """
+    source = published.get("source", {})
+    if source.get("format") != "csv" or "escape" in source.get("options", {}):
+        return dict(published)
+    return {**published, "source": {**source, "options": dict(sorted({**source["options"], "escape": "\\"}.items()))}}

@@ -21,7 +21,7 @@ from patternlake.delta_tables.batches import Batch, numbers
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.sessions import made_within
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration
+from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamConfiguration, meaning_as_now
 from patternlake.jobs.ingest.batch_counts import Total, warning
 from patternlake.jobs.ingest.bringing import bringing
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
@@ -336,7 +336,7 @@ def _later(one: int | None, other: Any) -> int | None:
 
 def _refuse_changes(name: str, before: Any, now: Any) -> None:
     """Refuse a configuration that gives the stream another meaning, naming the keys that differ."""
-    document = json.loads(json.dumps(now))
+    document, before = json.loads(json.dumps(now)), meaning_as_now(before)
     differing = [key for key in {**document, **before} if before.get(key) != document.get(key)]
     if differing:
         shown = "; ".join(f"{key}: {_short(before.get(key))} → {_short(document.get(key))}" for key in differing)

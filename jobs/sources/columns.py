@@ -36,6 +36,15 @@ REASONS = (
 _YEARS = (1, 9999)
 FIRST_MICROS, LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 _OUTSIDE = "lies outside the years 1 to 9999; is it in milliseconds or microseconds where seconds are read?"
+_CORRUPT = {
+    "csv": (
+        ": it has more or fewer values than the header, or one of another type; the source's options say how they are "
+        "parted (sep) and quoted (quote; escape: '\\' where a backslash stands before a quote, multiLine: true where a "
+        "value holds line breaks)"
+    ),
+    "json": ": it is no JSON object, or a value is of another type than the schema's",
+}
+"""What can be wrong with a record, by format."""
 _SHOWN = 100
 """So many characters of a value stand in a detail; the row has all of them."""
 
@@ -240,7 +249,8 @@ class EventColumns:
         """Reason, condition and message of everything that can be wrong with one row, in the order of `REASONS`."""
         found: list[tuple[str, Column, Column]] = []
         if corrupt is not None:
-            found.append(("corrupt", F.col(corrupt).isNotNull(), F.lit("the record could not be read")))
+            advice = _CORRUPT.get(self.stream.source.kind, "")
+            found.append(("corrupt", F.col(corrupt).isNotNull(), F.lit(f"the record could not be read{advice}")))
         found.append(("time", F.col("time").isNull(), _not_a("time", F.col("__time"), "a timestamp", read["time"])))
         outside = ~F.unix_micros("time").between(FIRST_MICROS, LAST_MICROS)
         told = F.concat(F.lit("time: "), _shown(F.col("__time")), read["time"], F.lit(f" {_OUTSIDE}"))

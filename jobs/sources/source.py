@@ -253,7 +253,7 @@ class Source:
 
     def header(self, file: str) -> list[str]:
         """The columns of one CSV file."""
-        options = {key: value for key, value in self._source.options.items() if key.lower() not in _LISTING}
+        options = {key: value for key, value in self._source.read_options.items() if key.lower() not in _LISTING}
         return self._spark.read.options(**options).csv(escaped(file)).columns
 
     def _load(self, reader: DataFrameReader, files: Sequence[str] | None) -> DataFrame:
@@ -348,7 +348,7 @@ class Source:
         return rows.withColumn(ORIGIN, F.lit(self.shown))
 
     def _read_options(self) -> dict[str, str]:
-        options = dict(self._source.options)
+        options = self._source.read_options
         if self.kind in ("csv", "json"):
             options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
         if self.kind == "csv" and self._source.option("header").lower() == "true":

@@ -108,6 +108,19 @@ def test_a_row_in_quarantine_has_all_microseconds_of_its_moments(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_quotes_inside_quotes_are_doubled_as_pandas_and_excel_write_them(
+    db: Database, tmp_path: Path, go: Way, way: str
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    lake.write(
+        "1.csv", '2024-01-01,"click ""buy""",k,1', '2024-01-02,"{""a"": 1, ""b"": 2}",k,1', '2024-01-03,"c\\",k,1'
+    )
+    assert lake.ingest().rows_quarantined == 0
+    assert lake.events("name") == [('click "buy"',), ('{"a": 1, "b": 2}',), ("c\\",)]
+
+
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_a_file_that_is_cut_off_goes_to_quarantine(db: Database, tmp_path: Path, go: Way, way: str) -> None:
     go(way)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.configuration.streams import meaning_as_now
 from patternlake.udfs.errors import ConfigurationError
 
 FULL = """
@@ -112,6 +113,10 @@ def test_what_is_left_out_has_its_default() -> None:
         ("key: tailnum", "probability: x", "streams.flights.step: missing beside probability"),
         ("header: true", "header: false", "streams.flights.source.options.header: missing; a csv source without schema needs"),
         ("header: true", "header: true, inferSchema: true", "streams.flights.source.options.inferSchema: cannot be set"),
+        ("header: true", "header: true, nullvlaue: NA", "streams.flights.source.options.nullvlaue: is no option of a csv source (did you mean 'nullValue'?); known: basePath,"),
+        ("header: true", "header: true, mergeSchema: true", "streams.flights.source.options.mergeSchema: is no option of a csv source; known:"),
+        ("header: true", "header: true, fileNameOnly: true", "streams.flights.source.options.fileNameOnly: cannot be set: a file is known by its whole address"),
+        ("{format: csv, path: data/flights, options: {header: true, nullValue: NA}}", "{table: t, options: {failOnDataLoss: false}}", "streams.flights.source.options.failOnDataLoss: cannot be set: rows that are gone before they were read are always an error"),
         ("path: data/flights", "path: data, table: t", "streams.flights.source.path: "),
         ("format: csv, path: data/flights", "format: csv", "streams.flights.source.path: missing"),
         ("sketches:\n  flights", "sketches:\n  flihgts", "sketches.flihgts: no stream 'flihgts' (did you mean 'flights'?)"),
@@ -351,6 +356,31 @@ def test_relative_paths_start_at_the_files_folder(tmp_path: Path) -> None:
 def test_the_meaning_of_a_stream_is_what_its_rows_depend_on(changed: str, means: bool) -> None:
     before, after = (Configuration.from_text(text).streams["s"].meaning for text in (SMALL, changed))
     assert (before != after) is means
+
+
+def test_a_quote_in_csv_is_escaped_by_another_unless_the_options_say_otherwise() -> None:
+    def options(more: str) -> dict[str, str]:
+        text = (
+            f"streams: {{s: {{source: {{format: csv, path: a, options: {{header: true{more}}}}}, time: t, name: n}}}}"
+        )
+        source = Configuration.from_text(text).streams["s"].source
+        assert source.meaning["options"] == source.read_options
+        return {name: value for name, value in source.read_options.items() if name != "header"}
+
+    assert options("") == {"escape": '"'}
+    assert options(', quote: "|"') == {"escape": "|", "quote": "|"}
+    assert options(', escape: "\\\\"') == {"escape": "\\"}
+    assert options(", quote: ''") == {"quote": ""}
+
+
+def test_a_csv_stream_of_an_older_version_escaped_with_a_backslash() -> None:
+    published = {"source": {"format": "csv", "options": {"header": "true"}}, "time": "t"}
+    assert meaning_as_now(published)["source"]["options"] == {"escape": "\\", "header": "true"}
+    for same in (
+        {"source": {"format": "csv", "options": {"escape": '"'}}},
+        {"source": {"format": "json", "options": {}}},
+    ):
+        assert meaning_as_now(same) == same
 
 
 @pytest.mark.parametrize(
