@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.errors import ArgumentError, shortened
 
 _NAME = re.compile(r"[A-Za-z0-9_.]+")
 """Names that a shell takes as they are."""
@@ -102,7 +102,7 @@ def unknown(
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     names = ", ".join(map(repr, known)) or f"none yet; {none}"
     advice = "" if near or otherwise is None else f"; {otherwise}"
-    return ArgumentError(f"there is no {what} {name!r}{hint}; {plural}: {names}{advice}")
+    return ArgumentError(f"there is no {what} {shortened(name)}{hint}; {plural}: {names}{advice}")
 
 
 def stream_configuration(
@@ -126,7 +126,7 @@ def stream_configuration(
     """
     check_given(arguments)
     stream = arguments["stream"]
-    check_moment(f"the stream {stream!r}", arguments.get("as_of"), publication)
+    check_moment(f"the stream {shortened(stream)}", arguments.get("as_of"), publication)
     if publication["at"] is None:
         named = stream if _NAME.fullmatch(stream) else "NAME"
         advice = f"a table becomes one by `patternlake init --table {named}` and `patternlake run all`"
@@ -145,7 +145,9 @@ def check_key(arguments: Mapping[str, Any], configuration: Mapping[str, Any], *,
     """
     if arguments.get("key") is not None and not partitioned and configuration["key"] is None:
         stream = arguments["stream"]
-        raise ArgumentError(f"key => {arguments['key']!r}: the stream {stream!r} has no key; configure `key` for it")
+        raise ArgumentError(
+            f"key => {shortened(arguments['key'])}: the stream {shortened(stream)} has no key; configure `key` for it"
+        )
 
 
 def moment(micros: int) -> str:

@@ -6,9 +6,45 @@ pattern's text carries that place and shows the line with a caret.
 
 from __future__ import annotations
 
+import re
+
+SHOWN = 80
+"""So many characters of a user's value a message shows."""
+SHOWN_OF_PATH = 400
+"""The same of a path, whose end matters."""
+
+_LONG_WORD = re.compile(rf"\w{{{SHOWN + 1},}}")
+
+
+def shortened(value: object, most: int = SHOWN) -> str:
+    """A value as a message quotes it: its `repr`, cut where it is long.
+
+    Examples
+    --------
+    >>> shortened("30 dayz")
+    "'30 dayz'"
+    >>> len(shortened("x" * 100_000))
+    80
+    """
+    if isinstance(value, str):
+        # One character more than can be shown: the rest would be escaped for nothing.
+        value = value[: most + 1]
+    return cut(repr(value), most)
+
+
+def cut(text: str, most: int = SHOWN) -> str:
+    """A text of a user as a message shows it where it needs no quotes: its beginning, where it is long."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
 
 class PatternLakeError(Exception):
-    """Root of every error that PatternLake raises on purpose."""
+    """Root of every error that PatternLake raises on purpose.
+
+    A word of the message that is longer than `SHOWN` is a user's, wherever it came from, and is cut.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_LONG_WORD.sub(lambda word: cut(word[0]), message))
 
 
 class ConfigurationError(PatternLakeError):
@@ -49,11 +85,15 @@ class PatternError(PatternLakeError):
     """
 
     def __init__(self, message: str, text: str, start: int, end: int | None = None) -> None:
-        self.message = message
+        written = text[start : start + 1 if end is None else end]
+        if len(written) > SHOWN:
+            message = message.replace(written, cut(written))
+        self.message = _LONG_WORD.sub(lambda word: cut(word[0]), message)
         self.text = text
         self.start = start
         self.end = start + 1 if end is None else end
-        super().__init__(self.render())
+        # The line with the caret is cut already, and the caret stands below its place.
+        Exception.__init__(self, self.render())
 
     @property
     def line(self) -> int:

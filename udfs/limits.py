@@ -1,4 +1,4 @@
-"""Limits of an answer: how many rows a partition may have, and how many events one task holds."""
+"""Limits of what a user may write, of the rows of an answer, and of the events that one task holds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ MAX_MATCHES = 1_000_000
 
 WHOLE_EVENTS = 4_000_000
 """Greatest number of events that one task takes in where nothing divides them."""
+
+MOST_NAMES = 1000
+"""Different names in a pattern over a sketch, or over uncertain events: each of them is tested on each node or step."""
+
+MOST_DIGITS = 100
+"""Characters of a number in the configuration; Python takes minutes for the digits that YAML would let it read."""
+
+MOST_LEVELS = 100
+"""How deep lists and sections of the configuration may stand in each other; each level is one of recursion."""
+
+MOST_REPEATED = 100_000
+"""Values that a configuration's aliases may repeat in all: a few aliases of aliases stand for billions."""
 
 Answer = TypeVar("Answer")
 

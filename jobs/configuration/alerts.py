@@ -15,6 +15,7 @@ from sqlglot import exp
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.sql import sql_expression
 from patternlake.jobs.configuration.streams import ObjectName, Section, Text, _one_of, problem
+from patternlake.udfs.errors import shortened
 
 SUBSCRIPTION, FORECAST, GROUP, PATTERN = "subscription", "forecast", "group", "pattern"
 TABLE, WEBHOOK, KAFKA, COMMAND = "table", "webhook", "kafka", "command"
@@ -55,7 +56,7 @@ AT_ONCE = 4
 def _pause(value: Any) -> timedelta:
     found = values.duration(value)
     if found < _SHORTEST:
-        raise ValueError(f"{value!r} is no time at all; at least 1 ms")
+        raise ValueError(f"{shortened(value)} is no time at all; at least 1 ms")
     return found
 
 
@@ -66,7 +67,7 @@ def _url(value: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise ValueError(f"{value!r} is not an address; write one like https://example.com/alerts")
+        raise ValueError(f"{shortened(value)} is not an address; write one like https://example.com/alerts")
     return value
 
 
@@ -109,7 +110,7 @@ class AlertConfiguration(Section):
         return self
 
     def _misplaced(self, option: str, target: str) -> Exception:
-        return problem(f"belongs to `to: {target}`, and this alert goes to {self.to!r}", option)
+        return problem(f"belongs to `to: {target}`, and this alert goes to {shortened(self.to)}", option)
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -149,15 +150,15 @@ def _unfit(text: str, columns: dict[str, str]) -> str | None:
     tree = _parsed(text)
     for kind, called in ((exp.Query, "a subquery"), (exp.AggFunc, "an aggregate"), (exp.Window, "a window")):
         if tree.find(kind) is not None:
-            return f"{text!r} has {called}; write a predicate over the columns of one row"
+            return f"{shortened(text)} has {called}; write a predicate over the columns of one row"
     known = ", ".join(columns)
     for column in tree.find_all(exp.Column):
         # Of `bindings.A`, sqlglot takes the first part for a table.
         name = column.parts[0].name
         if name.lower() not in columns:
-            return f"no column {name!r}{values.suggest(name, columns)}; columns: {known}"
+            return f"no column {shortened(name)}{values.suggest(name, columns)}; columns: {known}"
     if tree.find(exp.Star) is not None:
-        return f"{text!r} is not a predicate; columns: {known}"
+        return f"{shortened(text)} is not a predicate; columns: {known}"
     return None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.streams import Attribute, Source, StreamConfiguration, problem
 from patternlake.jobs.configuration.subscriptions import SubscriptionConfiguration
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.errors import PatternLakeError, shortened
 
 if TYPE_CHECKING:
     from patternlake.udfs.machines.query import Subscription
@@ -71,8 +71,8 @@ def with_emitted(
     for name in emitting:
         if name in streams:
             raise problem(
-                f"its matches would be events of a stream {name!r}, and there is one with a source of its own; give "
-                "the subscription another name",
+                f"its matches would be events of a stream {shortened(name)}, and there is one with a source of its "
+                "own; give the subscription another name",
                 "subscriptions",
                 name,
                 "emit",
@@ -133,8 +133,8 @@ def _attributes(name: str, compiled: Subscription, stream: StreamConfiguration) 
                 raise problem(f"{told}, as an attribute of a match: {error}", "subscriptions", name, "emit") from None
             if made.lower() in spellings:
                 raise problem(
-                    f"{told} and {spellings[made.lower()]} would both be the attribute {made!r} of a match; give one "
-                    f"of the operands an alias, as in {operand} AS other",
+                    f"{told} and {spellings[made.lower()]} would both be the attribute {shortened(made)} of a match; "
+                    f"give one of the operands an alias, as in {operand} AS other",
                     "subscriptions",
                     name,
                     "emit",

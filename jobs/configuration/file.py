@@ -30,7 +30,8 @@ from patternlake.jobs.configuration.streams import (
 )
 from patternlake.jobs.configuration.subscriptions import KEEP, EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
-from patternlake.udfs.errors import ConfigurationError
+from patternlake.udfs.errors import ConfigurationError, cut, shortened
+from patternlake.udfs.limits import MOST_DIGITS, MOST_LEVELS, MOST_REPEATED
 
 __all__ = [
     "AgeRule",
@@ -55,7 +56,7 @@ _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def _database(name: str) -> str:
     if not _DATABASE.fullmatch(name) or len(name) > values.NAME_LENGTH:
-        raise ValueError(f"{name!r} is not a database's name; letters, digits and _ make one, no digit first")
+        raise ValueError(f"{shortened(name)} is not a database's name; letters, digits and _ make one, no digit first")
     return name
 
 
@@ -82,7 +83,7 @@ class Configuration(Section):
                 known = ", ".join(map(repr, self.streams)) or "none"
                 hint = values.suggest(name, self.streams)
                 raise problem(
-                    f"no stream {name!r}{hint}; a sketch is named after its stream: {known}", "sketches", name
+                    f"no stream {shortened(name)}{hint}; a sketch is named after its stream: {known}", "sketches", name
                 )
         for section in _QUERIES:
             self._check_queries(section)
@@ -150,11 +151,11 @@ class Configuration(Section):
             if alert.name not in there:
                 known = ", ".join(map(repr, there)) or "none"
                 hint = values.suggest(alert.name, there)
-                raise problem(f"{section} has no {alert.name!r}{hint}; there: {known}", "alerts", name, "name")
+                raise problem(f"{section} has no {shortened(alert.name)}{hint}; there: {known}", "alerts", name, "name")
             if alert.of == FORECAST and alert.bound is None and self.subscriptions[alert.name].wants_precision:
                 why = (
-                    f"the threshold of {alert.name!r} is a wanted precision, and which probability that is changes "
-                    "with each evaluation; say above which one to tell, such as probability >= 0.3"
+                    f"the threshold of {shortened(alert.name)} is a wanted precision, and which probability that is "
+                    "changes with each evaluation; say above which one to tell, such as probability >= 0.3"
                 )
                 raise problem(why, "alerts", name, "where")
 
@@ -169,7 +170,9 @@ class Configuration(Section):
             if query.stream not in self.streams:
                 known = ", ".join(map(repr, self.streams)) or "none"
                 hint = values.suggest(query.stream, self.streams)
-                raise problem(f"no stream {query.stream!r}{hint}; streams are {known}", section, name, "stream")
+                raise problem(
+                    f"no stream {shortened(query.stream)}{hint}; streams are {known}", section, name, "stream"
+                )
 
     def _queries(self, section: str) -> dict[str, _Query]:
         """The objects of a section that each read one stream."""
@@ -202,7 +205,9 @@ class Configuration(Section):
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-            raise ConfigurationError(f"{file}{place}: not YAML: {error.problem or error.context}") from None
+            raise ConfigurationError(
+                f"{file}{place}: not YAML: {cut(error.problem or error.context or '', 400)}"
+            ) from None
         except yaml.YAMLError as error:
             raise ConfigurationError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
         if not isinstance(tree, dict):
@@ -215,7 +220,55 @@ class Configuration(Section):
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML whose mappings have text keys, each once; what only looks like a day or a time is text."""
+    """Safe YAML whose mappings have text keys, each once; what only looks like a day or a time is text.
+
+    A short text may stand for more than can be held: what its aliases repeat, how deep it is nested and how long its
+    numbers are is bounded while it is read.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = self._repeated = self._made = 0
+        self._sizes: dict[int, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if self._depth == MOST_LEVELS:
+            why = f"lists and sections are nested more than {MOST_LEVELS} deep; take levels away"
+            raise yaml.MarkedYAMLError(problem=why, problem_mark=event.start_mark)
+        self._depth += 1
+        begun = self._made
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if isinstance(event, yaml.AliasEvent):
+            self._count_repeated(node, event)
+        else:
+            self._made += 1
+            self._sizes[id(node)] = self._made - begun
+        return node
+
+    def _count_repeated(self, node: yaml.Node | None, event: Any) -> None:
+        """Add what an alias stands for, whole, to what the file holds."""
+        size = self._sizes.get(id(node))
+        if size is None:
+            why = f"the anchor {cut('&' + event.anchor)} stands inside itself"
+            raise yaml.MarkedYAMLError(problem=why, problem_mark=event.start_mark)
+        self._made += size
+        self._repeated += size
+        if self._repeated > MOST_REPEATED:
+            why = (
+                f"aliases repeat more than {MOST_REPEATED:,} values, {cut('*' + event.anchor)} {size:,} of them; write "
+                "out what differs, or split the file"
+            )
+            raise yaml.MarkedYAMLError(problem=why, problem_mark=event.start_mark)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        self._check_digits(node)
+        return super().construct_yaml_int(node)
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        self._check_digits(node)
+        return super().construct_yaml_float(node)
 
     def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
         try:
@@ -231,15 +284,26 @@ class _Loader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r} is not text; quote it", problem_mark=key_node.start_mark
+                    problem=f"the key {shortened(key)} is not text; quote it", problem_mark=key_node.start_mark
                 )
             if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {shortened(key)} stands twice", problem_mark=key_node.start_mark
+                )
             seen.add(key)
         return super().construct_mapping(node, deep)
 
+    def _check_digits(self, node: yaml.ScalarNode) -> None:
+        if len(node.value) > MOST_DIGITS:
+            why = (
+                f"the number {cut(node.value)} has {len(node.value):,} characters, at most {MOST_DIGITS} are possible; "
+                "quote it if it is text"
+            )
+            raise yaml.MarkedYAMLError(problem=why, problem_mark=node.start_mark)
 
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)
+
+for _tag in ("int", "float", "timestamp"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", getattr(_Loader, f"construct_yaml_{_tag}"))
 
 
 def _absolute(tree: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -287,7 +351,7 @@ def _line(root: type[BaseModel], found: Mapping[str, Any]) -> str:
     """One of pydantic's errors as one line: path of the key, value, what would be right."""
     kind, context, value = found["type"], found.get("ctx", {}), found["input"]
     places = [str(place) for place in found["loc"] if place != "[key]"]
-    path = ".".join(places + list(context.get("key", ())))
+    path = ".".join(cut(place) for place in places + list(context.get("key", ())))
     if kind == "extra_forbidden":
         known = _keys(root, places[:-1])
         return f"{path}: unknown key{values.suggest(places[-1], known)}; known: {', '.join(known)}"
@@ -297,7 +361,7 @@ def _line(root: type[BaseModel], found: Mapping[str, Any]) -> str:
         return f"{path}: {context['message']}"
     if kind == "value_error":
         return f"{path}: {context['error']}"
-    shown = _shown(value)
+    shown = "empty" if value is None else shortened(value)
     if kind in _KINDS:
         return f"{path}: {shown} is not {_KINDS[kind]}"
     if kind in _BOUNDS:
@@ -306,13 +370,6 @@ def _line(root: type[BaseModel], found: Mapping[str, Any]) -> str:
     if kind == "too_short":
         return f"{path}: {shown} has too few entries; at least {context['min_length']}"
     return f"{path}: {shown}: {found['msg']}"
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "empty"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"
 
 
 def _keys(root: type[BaseModel], places: list[str]) -> list[str]:

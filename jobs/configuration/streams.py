@@ -13,6 +13,7 @@ from patternlake.jobs.configuration import values
 from patternlake.jobs.configuration.file_patterns import is_pattern, reaches
 from patternlake.jobs.configuration.source_options import PACE_OPTIONS, wrong_option
 from patternlake.jobs.configuration.sql import sql_expression
+from patternlake.udfs.errors import SHOWN_OF_PATH, shortened
 
 FORMATS = ("csv", "json", "parquet", "xes", "delta")
 
@@ -66,7 +67,7 @@ def _attribute(given: Any) -> Any:
 def _one_of(*allowed: str) -> AfterValidator:
     def check(value: str) -> str:
         if value not in allowed:
-            raise ValueError(f"{value!r} is not one of {', '.join(allowed)}{values.suggest(value, allowed)}")
+            raise ValueError(f"{shortened(value)} is not one of {', '.join(allowed)}{values.suggest(value, allowed)}")
         return value
 
     return AfterValidator(check)
@@ -99,15 +100,19 @@ class Source(Section):
         for option in self.options:
             if option.lower() == "maxfilespertrigger" and not _is_count(self.options[option]):
                 raise problem(
-                    f"{self.options[option]!r} is not a whole number from 1 to {values.INT}", "options", option
+                    f"{shortened(self.options[option])} is not a whole number from 1 to {values.INT}", "options", option
                 )
         if self.kind == "delta" and self.on_bad_file != "fail":
-            raise problem(f"{self.on_bad_file!r}: a file of a table cannot be left out", "on_bad_file")
+            raise problem(f"{shortened(self.on_bad_file)}: a file of a table cannot be left out", "on_bad_file")
         if self.table is not None:
             if self.path is not None:
-                raise problem(f"{self.path!r} beside table: {self.table!r}; a source has one of the two", "path")
+                raise problem(
+                    f"{shortened(self.path, SHOWN_OF_PATH)} beside table: {shortened(self.table)}; a source has one of "
+                    "the two",
+                    "path",
+                )
             if self.format not in (None, "delta"):
-                raise problem(f"{self.format!r}: a table is read as delta; leave the format out", "format")
+                raise problem(f"{shortened(self.format)}: a table is read as delta; leave the format out", "format")
             return self
         if self.path is None:
             raise problem("missing; a source has a path (with its format) or a table", "path")
@@ -145,8 +150,8 @@ class Source(Section):
         folder = not recursive and not is_pattern(self.path)
         pattern = f"such as {self.path.rstrip('/')}/*.{self.format}" if folder else "that leaves them out"
         return (
-            f"{self.path!r} means files of the lake, {lake!r}, too: write a pattern {pattern}, or put one of the two "
-            "elsewhere"
+            f"{shortened(self.path, SHOWN_OF_PATH)} means files of the lake, {shortened(lake, SHOWN_OF_PATH)}, too: "
+            f"write a pattern {pattern}, or put one of the two elsewhere"
         )
 
     @property
@@ -193,7 +198,9 @@ class StreamConfiguration(Section):
             raise problem("only of use beside step and probability; leave it out", "probability_tolerance")
         source = self.source
         if self.ddl is not None and source.kind in ("delta", "parquet"):
-            raise problem(f"{self.ddl!r}: a {source.kind} source brings its own types; leave the schema out", "schema")
+            raise problem(
+                f"{shortened(self.ddl)}: a {source.kind} source brings its own types; leave the schema out", "schema"
+            )
         if source.kind == "csv" and self.ddl is None and source.option("header").lower() != "true":
             raise problem("missing; a csv source without schema needs `header: true`", "source", "options", "header")
         return self

@@ -14,6 +14,9 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from patternlake.udfs.errors import shortened
+from patternlake.udfs.limits import MOST_DIGITS
+
 NAME_LENGTH = 255
 INT = 2**31 - 1
 LONG = 2**63 - 1
@@ -59,7 +62,7 @@ _TYPES = {
     "timestamp": "timestamp",
     "timestamp_ntz": "timestamp_ntz",
 }
-_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?\))?")
 _OFFSET = re.compile(r"[+-](?:0\d|1[0-8]):[0-5]\d")
 
 
@@ -67,16 +70,18 @@ def size(value: Any) -> int:
     """Bytes of ``64MB`` (10^6), ``64MiB`` (2^20), ``1GB`` or a plain whole number."""
     right = "write a size like 64MB, 64MiB, 1GB or a number of bytes"
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{value!r} is not a size; {right}")
+        raise ValueError(f"{shortened(value)} is not a size; {right}")
     found = _SIZE.fullmatch(str(value))
     unit = found and _SIZES.get(found[2].lower())
     if not found or not unit:
-        raise ValueError(f"{value!r} is not a size; {right}")
-    count = int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
+        raise ValueError(f"{shortened(value)} is not a size; {right}")
+    if len(found[1].lstrip("0")) > MOST_DIGITS:
+        raise ValueError(f"{shortened(value)} is out of range; at most {LONG} bytes")
+    count = int(float(found[1]) * unit) if "." in found[1] else int(found[1][-MOST_DIGITS:]) * unit
     if count < 1:
-        raise ValueError(f"{value!r} is no memory at all; {right}")
+        raise ValueError(f"{shortened(value)} is no memory at all; {right}")
     if count > LONG:
-        raise ValueError(f"{value!r} is out of range; at most {LONG} bytes")
+        raise ValueError(f"{shortened(value)} is out of range; at most {LONG} bytes")
     return count
 
 
@@ -86,18 +91,19 @@ def duration(value: Any) -> timedelta:
     if value == 0 and not isinstance(value, bool):
         return timedelta(0)
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a duration; {right}")
+        raise ValueError(f"{shortened(value)} is not a duration; {right}")
     if value.strip() == "0":
         return timedelta(0)
     found = _DURATION.fullmatch(value)
     if not found:
-        raise ValueError(f"{value!r} is not a duration; {right}")
+        raise ValueError(f"{shortened(value)} is not a duration; {right}")
     word = found[2].lower()
     unit = _DURATIONS.get(_SHORT.get(word, word)) or _DURATIONS.get(_SHORT.get(word[:-1], word[:-1]))
     if unit is None or word == "ss":
-        raise ValueError(f"{value!r}: unknown unit {found[2]!r}; units are {', '.join(f'{u}s' for u in _DURATIONS)}")
+        units = ", ".join(f"{each}s" for each in _DURATIONS)
+        raise ValueError(f"{shortened(value)}: unknown unit {shortened(found[2])}; units are {units}")
     if float(found[1]) * unit.total_seconds() > LONGEST.total_seconds():
-        raise ValueError(f"{value!r} is out of range; at most {LONGEST.days // 365} years")
+        raise ValueError(f"{shortened(value)} is out of range; at most {LONGEST.days // 365} years")
     return float(found[1]) * unit
 
 
@@ -109,8 +115,8 @@ def age(value: Any) -> timedelta | int:
             return duration(value)
         except ValueError as error:
             raise ValueError(f"{error}, or a number of events like 1000000 events") from None
-    if int(found[1]) > LONG:
-        raise ValueError(f"{value!r} is out of range; at most {LONG} events")
+    if len(found[1].lstrip("0")) > MOST_DIGITS or int(found[1][-MOST_DIGITS:]) > LONG:
+        raise ValueError(f"{shortened(value)} is out of range; at most {LONG} events")
     return int(found[1])
 
 
@@ -126,16 +132,18 @@ def lateness(value: Any) -> timedelta | None:
 def object_name(value: str) -> str:
     """A name of a stream, an object or an attribute: 1 to 255 characters, no blanks around it."""
     if not 1 <= len(value) <= NAME_LENGTH:
-        raise ValueError(f"a name has 1 to {NAME_LENGTH} characters, this one {len(value)}: {value[:40]!r}")
+        raise ValueError(f"a name has 1 to {NAME_LENGTH} characters, this one {len(value)}: {shortened(value)}")
     if value != value.strip():
-        raise ValueError(f"{value!r} has blanks around it")
+        raise ValueError(f"{shortened(value)} has blanks around it")
     return value
 
 
 def attribute_name(value: str) -> str:
     """A name that no event column has; those are reserved in every spelling of case, as SQL ignores it."""
     if value.lower() in RESERVED:
-        raise ValueError(f"{value!r} is a reserved name ({', '.join(RESERVED)}); choose another and give its expr")
+        raise ValueError(
+            f"{shortened(value)} is a reserved name ({', '.join(RESERVED)}); choose another and give its expr"
+        )
     return object_name(value)
 
 
@@ -149,9 +157,11 @@ def attribute_type(value: str) -> str:
         precision, scale = int(found[1] or 10), int(found[2] or 0)
         if 1 <= precision <= 38 and scale <= precision:
             return f"decimal({precision},{scale})"
-        raise ValueError(f"{value!r}: a decimal has 1 to 38 digits and no more decimals than digits")
+        raise ValueError(f"{shortened(value)}: a decimal has 1 to 38 digits and no more decimals than digits")
     known = [*_TYPES, "decimal(p,s)"]
-    raise ValueError(f"{value!r} is not a type of an attribute{suggest(word, known)}; types are {', '.join(known)}")
+    raise ValueError(
+        f"{shortened(value)} is not a type of an attribute{suggest(word, known)}; types are {', '.join(known)}"
+    )
 
 
 def timezone(value: str) -> str:
@@ -161,7 +171,9 @@ def timezone(value: str) -> str:
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{value!r} is not a time zone; write one like UTC, America/New_York or +01:00") from None
+        raise ValueError(
+            f"{shortened(value)} is not a time zone; write one like UTC, America/New_York or +01:00"
+        ) from None
     return value
 
 

@@ -17,6 +17,7 @@ from patternlake.udfs.language.query import engines, operands
 from patternlake.udfs.language.query.operands import Operand, Operands
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Negation, Query
+from patternlake.udfs.limits import MOST_NAMES
 
 OVERLAPS = ("single", "complete")
 WILDCARD = "_"
@@ -90,6 +91,7 @@ def compile_query(
     scope = scope or Scope()
     chosen, least, window = _overlap(overlap), _threshold(threshold), _within(query, within)
     named = operands.number(query)
+    _check_names(query, named)
     defined = {
         part.name: bind(
             parse_predicate(part.predicate, query_text=query.text or None, offset=part.predicate_span.start),
@@ -130,6 +132,20 @@ def compile_query(
         columns=alphabet.columns | set(partition),
         parsed=query,
     )
+
+
+def _check_names(query: Query, named: Operands) -> None:
+    """Refuse more names than can be told apart: each is a letter, and every letter is asked of each class of events."""
+    names = {operand.event.name for operand in named}
+    if len(names) > MOST_NAMES:
+        place = query.pattern.span
+        raise UnsupportedOperatorError(
+            f"the pattern has {len(names):,} different names; at most {MOST_NAMES:,} are possible: let one name stand "
+            "for many of them by DEFINE, as in any AS name IN ('a', 'b')",
+            query.text,
+            place.start,
+            place.end,
+        )
 
 
 def _overlap(overlap: str | None) -> str:

@@ -19,14 +19,12 @@ from patternlake.udfs.errors import ArgumentError, PatternError
 from patternlake.udfs.language.predicate.scopes import Scope
 from patternlake.udfs.language.query.names import key_word, quoted
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.limits import MAX_MATCHES
+from patternlake.udfs.limits import MAX_MATCHES, MOST_NAMES
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.conditions import conditions
 from patternlake.udfs.sketch.kernels.hashing import encode_keyed_token, encode_token, hash_tokens
 from patternlake.udfs.sketch.query import SketchPattern, compile_pattern
 from patternlake.udfs.sketch.windows import Window
-
-MOST_NAMES = 1000
 
 
 @dataclass(frozen=True)
@@ -184,7 +182,10 @@ def parse_request(text: str) -> SketchRequest:
     pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=named)
     conditions(pattern)
     if len(pattern.names) > MOST_NAMES:
-        raise ArgumentError(f"the pattern has {len(pattern.names)} different names; at most {MOST_NAMES} are possible")
+        raise ArgumentError(
+            f"the pattern has {len(pattern.names):,} different names; at most {MOST_NAMES:,} are possible: ask several "
+            "questions, or give the stream a token that stands for many names"
+        )
     policy = given(arguments, "policy", "skip_till_next")
     after_match = given(arguments, "after_match", "past_last")
     max_matches = given(arguments, "max_matches", MAX_MATCHES)

@@ -112,10 +112,13 @@ class Alphabet:
         names = tuple(dict.fromkeys(symbol.name for symbol in symbols if symbol.define is None))
         certain: list[list[int]] = []
         judged: list[tuple[int, ...]] = []
-        for name in (None, *names):
-            mine = [n for n, symbol in enumerate(symbols) if symbol.define is None and symbol.name == name]
+        defined = [n for n, symbol in enumerate(symbols) if symbol.define is not None]
+        of_name: dict[str, list[int]] = {name: [] for name in names}
+        for n, each in enumerate(symbols):
+            if each.define is None:
+                of_name[each.name].append(n)
+        for mine in ([], *of_name.values()):
             certain.append([n for n in mine if symbols[n].filter is None])
-            defined = [n for n, symbol in enumerate(symbols) if symbol.define is not None]
             judged.append(tuple(sorted(defined + [n for n in mine if symbols[n].filter is not None])))
         count = sum(2 ** len(part) for part in judged)
         if count > MAX_CLASSES:

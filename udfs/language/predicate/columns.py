@@ -38,7 +38,7 @@ _DTYPES: dict[str, Any] = {
     "interval": np.int64,
     "null": np.bool_,
 }
-_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\((\d+)(?:,(-?\d+))?\))?\Z")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\((\d{1,9})(?:,(-?\d{1,9}))?\))?\Z")
 
 
 @dataclass(frozen=True, slots=True)

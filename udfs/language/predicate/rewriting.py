@@ -182,12 +182,13 @@ class _Rewriter:
             self.check_range(amount, span)
             self.atom(Literal(type="interval", value=amount, span=span), token)
             return
-        if token.text.isdigit() and int(token.text) < 2**63:
-            self.atom(Literal(type="bigint", value=int(token.text), span=token.span), token)
+        # Python reads no more than 4,300 digits; a bigint has 19.
+        if token.text.isdigit() and len(token.text.lstrip("0")) <= 19 and (whole := int(token.text[-19:])) < 2**63:
+            self.atom(Literal(type="bigint", value=whole, span=token.span), token)
             return
         value = float(token.text)
         if isinf(value):
-            raise self.error(f"{token.text} is out of the range of DOUBLE", token)
+            raise self.error(f"{token.text} is out of the range of DOUBLE, which ends at 1.8e308", token)
         self.atom(Literal(type="double", value=value, span=token.span), token)
 
     def check_range(self, amount: int, span: Span) -> None:
@@ -336,9 +337,10 @@ class _Rewriter:
         argument = self.peek()
         if argument is not None and argument.kind == "number":
             self.take()
-            if not argument.text.isdigit() or int(argument.text) < 1:
+            digits = argument.text.lstrip("0")
+            if not digits.isdigit() or len(digits) > 9:
                 raise self.error("operands are numbered from 1: t(1)", argument)
-            reference = Reference(None, None, "time", int(argument.text))
+            reference = Reference(None, None, "time", int(digits))
         else:
             name, _ = self.name(message)
             reference = Reference(name, self.read_index(name), "time")

@@ -35,7 +35,7 @@ BUILT_IN = {
 }
 """Columns that every event has, with their types; no attribute has such a name."""
 
-_ORDINAL = re.compile(r"t([1-9]\d*)\Z", re.ASCII)
+_ORDINAL = re.compile(r"t([1-9]\d{0,8})\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

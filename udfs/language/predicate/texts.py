@@ -35,8 +35,11 @@ def read_integer(text: str, bits: int = 64) -> int | None:
     text = text.strip()
     if _INTEGER.match(text) is None:
         return None
-    whole = text.partition(".")[0]
-    value = int(whole) if whole.strip("+-") else 0
+    digits = text.partition(".")[0].lstrip("+-0")
+    # Python reads no more than 4,300 digits, and a bigint has 19.
+    if len(digits) > 19:
+        return None
+    value = int(digits or "0") * (-1 if text.startswith("-") else 1)
     return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
 
 
