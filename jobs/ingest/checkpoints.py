@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = "source_schema.json"
+_SCHEMA = "source_schema"
 _FEW_ENTRIES = 4
 """So many entries of the log of what was read are read without a Spark job."""
 
@@ -140,13 +140,19 @@ class Checkpoint:
 
     @property
     def schema(self) -> T.StructType | None:
-        """The source's columns as they were when the checkpoint began."""
-        text = self._folder.read(_SCHEMA)
+        """The source's columns as they were when the checkpoint began, or had their types."""
+        text = self._folder.read(self._schema_file())
         return None if text is None else T.StructType.fromJson(json.loads(text))
 
     @schema.setter
     def schema(self, schema: T.StructType) -> None:
-        self._folder.write(schema.json(), _SCHEMA)
+        self._folder.write(schema.json(), self._schema_file(new=True))
+
+    def _schema_file(self, *, new: bool = False) -> str:
+        """The newest file of the columns, or the one after it: a column may get its type later."""
+        count = sum(name.startswith(_SCHEMA) and name.endswith(".json") for name in self._folder.names())
+        count += new
+        return f"{_SCHEMA}.json" if count <= 1 else f"{_SCHEMA}_{count}.json"
 
     def check(self, expected: Expected) -> None:
         """Compare with what was published.

@@ -191,7 +191,7 @@ class _Run:
                 return
         self.schema: T.StructType = schema
         self.columns = EventColumns(name, self.stream)
-        self.columns.check(self.source.empty(schema))
+        self.columns.check(self.source.empty(schema), self.source.unread)
         if self.source.kind != "delta" and self.checkpoint.schema is None:
             self.checkpoint.schema = schema
         self._query()
@@ -232,6 +232,9 @@ class _Run:
         phases.at("looking at new files", unit=None)
         with ExitStack() as stack:
             evaluated = self._evaluated(rows, epoch, before, stack)
+            if evaluated.schema != self.schema:
+                # Before the batch begins, so that whoever does it again reads the same.
+                self.schema = self.checkpoint.schema = evaluated.schema
             prepared, found, bad_files = evaluated.prepared, dict(evaluated.totals), evaluated.bad_files
             parallelism = db.spark.sparkContext.defaultParallelism
             session = prepared.sparkSession

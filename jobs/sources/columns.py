@@ -7,7 +7,7 @@ reason, the details and the row itself as JSON, for quarantine.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,7 @@ _CORRUPT = {
     "json": ": it is no JSON object, or a value is of another type than the schema's",
 }
 """What can be wrong with a record, by format."""
+_NO_TYPE = "; its column {0!r} is of Parquet's type {1}, which Spark cannot read: write it as text or as a number"
 _SHOWN = 100
 """So many characters of a value stand in a detail; the row has all of them."""
 
@@ -75,8 +76,15 @@ class EventColumns:
         texts = self.stream.tokens
         return [] if texts is None or texts == ["name"] else [f"k{index}" for index in range(len(texts))]
 
-    def check(self, source: DataFrame) -> None:
+    def check(self, source: DataFrame, unread: Mapping[str, str] | None = None) -> None:
         """Analyse every expression on its own.
+
+        Parameters
+        ----------
+        source
+            The source's columns.
+        unread
+            Columns that Spark has no type for, and the types that they have; see `Source.unread`.
 
         Raises
         ------
@@ -92,7 +100,8 @@ class EventColumns:
         for key, text in self._expressions():
             found = examine(source, text)
             if isinstance(found, str):
-                problems.append(f"streams.{self.name}.{key}: {found}")
+                told = [_NO_TYPE.format(*each) for each in (unread or {}).items() if f"no column {each[0]!r}" in found]
+                problems.append(f"streams.{self.name}.{key}: {found}{''.join(told)}")
             else:
                 types[key] = found
         problems += [f"streams.{self.name}.{key}: {text}" for key, text in unfit_types(types)]
@@ -111,6 +120,14 @@ class EventColumns:
                 problems.append(f"streams.{self.name}.attributes: {first_line(error)}")
         if problems:
             raise ConfigurationError("\n".join(problems))
+
+    def used(self, source: DataFrame) -> list[str]:
+        """The source's columns that the stream's expressions read."""
+        frames = [(source, [text for _, text in self._expressions()])]
+        if self.tokens:
+            frames.append((self._in_scope(self._raw(source)), list(self.stream.tokens or ())))
+        found = {column for frame, texts in frames for text in texts for column in columns_read(frame, text)}
+        return [column for column in source.columns if column in found]
 
     def prepared(self, source: DataFrame, *, watermark: int | None) -> DataFrame:
         """One row per source row: event columns, and what is wrong with it.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -43,6 +44,8 @@ class EvaluatedRows:
         What they amount to, by reason; None stands for the accepted rows.
     bad_files
         The files that were left out, and what is wrong with each.
+    schema
+        The source's columns, with the types that the batch gave to those that had none.
     here
         The prepared rows in the driver's process, where they were brought there.
     """
@@ -50,6 +53,7 @@ class EvaluatedRows:
     prepared: DataFrame
     totals: dict[str | None, Total]
     bad_files: dict[str, str]
+    schema: T.StructType
     here: pa.Table | None = None
 
     @property
@@ -107,24 +111,28 @@ class Evaluation:
         BadFileError
             A file is bad, and the stream does not leave bad files out.
         """
-        source, schema = self.source, self.schema
+        source = self.source
+        schema = source.with_types([file for file in files if file not in bad], self.schema)
+        if schema != self.schema:
+            self.columns.check(source.empty(schema), source.unread)
+            return replace(self, schema=schema).rows(batch, files, judge, stack, bad=bad, bring=bring)
         lenient = self.columns.stream.source.on_bad_file == "quarantine"
         found = source.vanished_columns([file for file in files if file not in bad], schema)
         if not lenient:
             refuse(self.columns.name, found)
         bad = bad | found
         while True:
-            if bad or source.doubled(files):
-                batch = source.again([file for file in files if file not in bad], schema)
+            if bad or source.kind == "parquet" or source.doubled(files):
+                batch = source.again([file for file in files if file not in bad], schema, self._used)
             phases.reads(None)
             phases.at("reading", unit="files" if source.kind == "xes" else phases.ROWS)
             judged = judge(source.expanded(batch, schema))
             try:
                 here = None if bring is None else bring(judged)
                 if here is not None:
-                    return EvaluatedRows(judged, few_rows.totals(here), bad, here)
+                    return EvaluatedRows(judged, few_rows.totals(here), bad, schema, here)
                 prepared = stack.enter_context(kept(judged))
-                return EvaluatedRows(prepared, totals(prepared), bad)
+                return EvaluatedRows(prepared, totals(prepared), bad, schema)
             except Exception as error:
                 known = source.explained(error, schema.fieldNames())
                 if not isinstance(known, BadFileError) or not lenient:
@@ -163,12 +171,18 @@ class Evaluation:
             prepared = steps.judged(prepared, last_steps, stream.probability_tolerance)
         return prepared
 
+    @cached_property
+    def _used(self) -> list[str]:
+        return self.columns.used(self.source.empty(self.schema))
+
     def _broken(self, files: list[str]) -> dict[str, str]:
         """Which files cannot be read to their end, with all their columns, and why."""
         source, schema = self.source, self.schema
 
         def read(some: Sequence[str]) -> None:
-            rows = self.columns.prepared(source.expanded(source.again(some, schema), schema), watermark=None)
+            rows = self.columns.prepared(
+                source.expanded(source.again(some, schema, self._used), schema), watermark=None
+            )
             rows.agg(F.max("hash")).collect()
 
         return broken(files, read, lambda error: source.explained(error, schema.fieldNames()))

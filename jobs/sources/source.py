@@ -5,26 +5,29 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
-from patternlake.jobs.sources.bad_files import broken, without_columns
+from patternlake.jobs.sources.bad_files import broken
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
 from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN
+from patternlake.jobs.sources.parquet_footers import Footers, Reading, learned, missing_columns, readings
 from patternlake.jobs.sources.tables import refuse_other_than_delta
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrameReader, SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +37,13 @@ _ANY_AGE = "365000d"
 _SAMPLE_ROWS = 100_000
 _SAMPLE_FILES = 1000
 _LISTING = ("pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore")
+# What Spark says of Parquet's types that it does not have; such columns are left out.
+_NO_SPARK_TYPE = (
+    "PARQUET_TYPE_ILLEGAL",
+    "PARQUET_TYPE_NOT_SUPPORTED",
+    "PARQUET_TYPE_NOT_RECOGNIZED",
+    "UNSUPPORTED_TIME_TYPE",
+)
 _ARROW_ROWS = 2000
 _LAST_LETTER = re.compile(r"(\w)([^\w/]*/*)$")
 # Content is declared because the format wants it, and never read.
@@ -56,7 +66,10 @@ class Source:
         self._name = name
         self._stream = stream
         self._source = stream.source
+        self._footers = Footers(spark)
         self.kind = stream.source.kind
+        self.unread: dict[str, str] = {}
+        """Columns of Parquet that Spark has no type for, and Parquet's words for their types; known after `schema`."""
 
     @property
     def shown(self) -> str:
@@ -123,8 +136,11 @@ class Source:
                 return (
                     reader.option("maxFileAge", _ANY_AGE).load(path).select(F.col("_metadata.file_path").alias(ORIGIN))
                 )
-            reader = self._spark.readStream.format(self.kind).options(**self._read_options()).schema(self._full(schema))
-            return reader.option("maxFileAge", _ANY_AGE).load(path).withColumn(ORIGIN, F.col("_metadata.file_path"))
+            reader = self._spark.readStream.format(self.kind).options(**self._read_options())
+            # What a column is read as, each file says: Parquet's batches are read by `again`.
+            typed = T.StructType([field for field in schema.fields if not isinstance(field.dataType, T.NullType)])
+            rows = reader.schema(self._full(typed)).option("maxFileAge", _ANY_AGE).load(path)
+            return rows.withColumn(ORIGIN, F.col("_metadata.file_path"))
         except AnalysisException as error:
             raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
 
@@ -179,13 +195,16 @@ class Source:
         text = self._spark.read.options(**self._options(_LISTING)).format("text")
         return self._load(text, files).select("value").limit(_SAMPLE_ROWS)
 
-    def _folder_columns(self) -> list[str]:
+    def _folders(self) -> list[T.StructField]:
         """Columns in names of folders, such as year=2024."""
         try:
             files = self._spark.read.format("binaryFile").options(**self._options(_LISTING)).load(self._source.path)
         except AnalysisException:
             return []
-        return [column for column in files.columns if column not in _BINARY]
+        return [field for field in files.schema.fields if field.name not in _BINARY]
+
+    def _folder_columns(self) -> list[str]:
+        return [field.name for field in self._folders()]
 
     def expanded(self, batch: DataFrame, schema: T.StructType) -> DataFrame:
         """The rows of a batch: those of `rows`, and of XES the events in the files."""
@@ -202,21 +221,51 @@ class Source:
         # One task per file: a file is read from its beginning to its end.
         return batch.repartition(max(1, min(batch.count(), 1000))).mapInArrow(parse, T.StructType(fields))
 
-    def again(self, files: Sequence[str], schema: T.StructType) -> DataFrame:
-        """The same rows as those of a batch of these files, for `expanded`."""
+    def again(self, files: Sequence[str], schema: T.StructType, used: Sequence[str] | None = None) -> DataFrame:
+        """The same rows as those of a batch of these files, for `expanded`.
+
+        Parameters
+        ----------
+        files, schema
+            The files, and the stream's columns.
+        used
+            The columns that the stream's expressions read; None: all. Others may be of any type in a Parquet file.
+        """
         if self.kind == "xes":
             return frame_of_tuples(self._spark, [(file,) for file in files], f"{ORIGIN} string")
         if not files:
             return self.empty(schema).withColumn(ORIGIN, F.lit(""))
+        if self.kind == "parquet":
+            return self._by_footers(files, schema, used)
         reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(self._full(schema))
         return self._load(reader, files).withColumn(ORIGIN, F.col("_metadata.file_path"))
+
+    def _by_footers(self, files: Sequence[str], schema: T.StructType, used: Sequence[str] | None) -> DataFrame:
+        """Parquet files as their footers say; those that are read alike together."""
+        alike: dict[tuple[Reading, ...], list[str]] = {}
+        for file, there in self._footers.read(files).items():
+            # Of what has no footer, Spark tells what is wrong.
+            alike.setdefault(readings(schema, {} if isinstance(there, str) else there, used), []).append(file)
+        frames = []
+        for columns, some in alike.items():
+            named = zip(schema.names, columns, strict=True)
+            read = [T.StructField(name, each.type) for name, each in named if not isinstance(each.type, T.NullType)]
+            reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(T.StructType(read))
+            values = [F.expr(each.sql).alias(name) for name, each in zip(schema.names, columns, strict=True)]
+            frames.append(self._load(reader, some).select(*values, F.col("_metadata.file_path").alias(ORIGIN)))
+        return reduce(DataFrame.unionAll, frames)
+
+    def with_types(self, files: Sequence[str], schema: T.StructType) -> T.StructType:
+        """The columns; those that had no value yet, and so no type, have the one that some files give them."""
+        if not any(isinstance(field.dataType, T.NullType) for field in schema.fields):
+            return schema
+        return learned(schema, self._footers.read(files).values())
 
     def there(self, schema: T.StructType) -> tuple[DataFrame, list[str]]:
         """All rows that are there, as one batch for `expanded`, and the files that they stand in; none of a table."""
         if self.kind == "delta":
             return self._table().withColumn(ORIGIN, F.lit(self.shown)), []
-        modified = self.modified()
-        files = [] if modified is None else [row["path"] for row in modified.select("path").orderBy("path").collect()]
+        files = self._paths()
         return self.again(files, schema), files
 
     @staticmethod
@@ -232,7 +281,8 @@ class Source:
         if self.kind != "parquet" or self._source.option("mergeSchema").lower() == "true":
             return {}
         folders = {column.lower() for column in self._folder_columns()}
-        return without_columns(self._spark, files, [name for name in schema.names if name.lower() not in folders])
+        wanted = [name for name in schema.names if name.lower() not in folders]
+        return missing_columns(self._footers.read(files), wanted)
 
     def empty(self, schema: T.StructType) -> DataFrame:
         """No rows of the source's columns."""
@@ -267,8 +317,7 @@ class Source:
 
     def _found_in_good_files(self) -> T.StructType | None:
         """The columns, where the files that Spark looks at first are bad."""
-        there = self.modified()
-        files = [] if there is None else sorted(row["path"] for row in there.select("path").collect())
+        files = self._paths()
         bad: dict[str, str] = {}
         if self.kind in ("json", "xes"):
             # All files have a say in the columns.
@@ -285,8 +334,10 @@ class Source:
             if self._source.table:
                 refuse_other_than_delta(self._spark, self._source.table, f"stream {self._name!r}: source")
             return self._table().schema
-        if self.kind in ("parquet", "csv"):
+        if self.kind == "csv":
             return self._load(reader.format(self.kind), files).schema
+        if self.kind == "parquet":
+            return self._parquet_schema(files)
         if self.kind == "json":
             lines = self._lines(files)
             parsed = self._spark.read.options(**self._read_options()).option("primitivesAsString", "true")
@@ -306,6 +357,41 @@ class Source:
         )
         ordered = names.groupBy("name").agg(F.min("place").alias("place")).orderBy("place", "name").collect()
         return T.StructType([T.StructField(row["name"], T.StringType()) for row in ordered])
+
+    def _parquet_schema(self, files: Sequence[str] | None) -> T.StructType:
+        """The columns of Parquet files whose types Spark has, as one file says, or all where they are merged."""
+        try:
+            found = self._load(self._spark.read.options(**self._read_options()).format("parquet"), files).schema
+        except AnalysisException as error:
+            if error.getCondition() not in _NO_SPARK_TYPE:
+                raise
+            found = None
+        there = self._paths() if files is None else list(files)
+        merged = self._source.option("mergeSchema").lower() == "true"
+        footers = [
+            each for each in self._footers.read(there if merged else there[:1]).values() if not isinstance(each, str)
+        ]
+        columns = {name: column for each in reversed(footers) for name, column in each.items()}
+        if found is None:
+            folders = self._folders()
+            typed = [T.StructField(each.name, each.type) for each in columns.values() if each.type is not None]
+            found = T.StructType([*typed, *[field for field in folders if field.name.lower() not in columns]])
+            self.unread = {each.name: each.told for each in columns.values() if each.type is None}
+        for column in columns.values():
+            if column.nanoseconds:
+                logger.info("stream %r: %s has nanoseconds, of which microseconds are kept", self._name, column.name)
+        untyped = {name for name, column in columns.items() if isinstance(column.type, T.NullType)}
+        return T.StructType(
+            [
+                T.StructField(field.name, T.NullType() if field.name.lower() in untyped else field.dataType)
+                for field in found.fields
+            ]
+        )
+
+    def _paths(self) -> list[str]:
+        """The files that are there."""
+        modified = self.modified()
+        return [] if modified is None else [row["path"] for row in modified.select("path").orderBy("path").collect()]
 
     def _configured(self, ddl: str) -> T.StructType:
         try:

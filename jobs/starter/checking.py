@@ -76,7 +76,7 @@ def check(spark: SparkSession, name: str, stream: StreamConfiguration, *, rows: 
         if schema is None:
             return Checked(name, source.shown)
         columns = EventColumns(name, stream)
-        columns.check(source.empty(schema))
+        columns.check(source.empty(schema), source.unread)
         source.rows(schema)
         evaluation = Evaluation(source, schema, columns)
 

@@ -136,6 +136,7 @@ def guessed(
         if schema is None:
             raise SourceError(f"nothing is in {source.shown} yet; a configuration is guessed from rows")
         try:
+            schema = source.with_types([file for file, _ in found.files], schema)
             rows, looked_at = _rows(source, found, schema, everything)
             columns = look(rows, schema)
             if not any(column.rows for column in columns):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -19,6 +22,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.jobs import few, spilling
 from patternlake.jobs.ingest import bringing, ranges
 from patternlake.jobs.ingest import job as ingest_job
+from patternlake.udfs.errors import ConfigurationError, SourceError
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:
@@ -119,6 +123,47 @@ def test_quotes_inside_quotes_are_doubled_as_pandas_and_excel_write_them(
     )
     assert lake.ingest().rows_quarantined == 0
     assert lake.events("name") == [('click "buy"',), ('{"a": 1, "b": 2}',), ("c\\",)]
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_parquet_is_read_whatever_the_types_of_columns_that_are_not_used(
+    db: Database, tmp_path: Path, go: Way, way: str
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    lake.stream |= {"source": {"format": "parquet", "path": "data"}, "attributes": {"x": "double", "note": "string"}}
+    nanoseconds = pa.array([1704067200123456789, -1], pa.timestamp("ns"))
+    odd = {"clock": pa.array([dt.time(1), None]), "half": pa.array([np.float16(1), None], pa.float16())}
+    first = {"at": nanoseconds, "what": ["a", "b"], "who": ["k", "k"], "x": [1.0, 2.0], "note": pa.nulls(2)}
+    pq.write_table(pa.table({**first, **odd, "free": pa.nulls(2), "other": [1, 2]}), lake.data / "1.parquet")
+    lake.ingest()
+    second = {"at": pa.array([1704067200123456, -1], pa.timestamp("us")), "what": ["c", "d"], "who": pa.nulls(2)}
+    more = {"x": [3.0, 4.0], "note": ["late", None], "free": ["one", "two"], "other": ["many", "3"]}
+    odd = {"clock": [1, 2], "half": [1, 2]}
+    pq.write_table(pa.table({**second, **more, **odd}), lake.data / "2.parquet")
+    lake.ingest(allowed_lateness="none")
+    third = {**first, "note": [5, 6], "free": [1, 2], "other": pa.nulls(2), **odd}
+    pq.write_table(pa.table(third), lake.data / "3.parquet")
+    with pytest.raises(SourceError, match=r"3\.parquet cannot be read: Data type mismatches .*\[note\]"):
+        lake.ingest(allowed_lateness="none")
+    assert lake.reasons() == []
+    assert lake.events("name", "date_format(time, 'yyyy-MM-dd HH:mm:ss.SSSSSS')", "key", "attributes['note']") == [
+        ("b", "1969-12-31 23:59:59.999999", "k", None),
+        ("a", "2024-01-01 00:00:00.123456", "k", None),
+        ("d", "1969-12-31 23:59:59.999999", None, None),
+        ("c", "2024-01-01 00:00:00.123456", None, "late"),
+    ]
+
+
+def test_a_column_of_parquet_that_spark_has_no_type_for_is_named_where_it_is_used(db: Database, tmp_path: Path) -> None:
+    lake = Lake(db, tmp_path)
+    lake.stream |= {"source": {"format": "parquet", "path": "data"}, "attributes": {"clock": "string"}}
+    table = pa.table({"at": ["2024-01-01"], "what": ["a"], "who": ["k"], "clock": [dt.time(1)]})
+    pq.write_table(table, lake.data / "1.parquet")
+    with pytest.raises(
+        ConfigurationError, match=r"attributes\.clock: no column 'clock' .* type TIME\(MICROS,false\), which"
+    ):
+        lake.ingest()
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
