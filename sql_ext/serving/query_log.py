@@ -11,6 +11,8 @@ from threading import Condition, Event
 from time import monotonic
 from typing import Any, ClassVar
 
+from patternlake.udfs.shown_text import one_line, printable
+
 logger = logging.getLogger(__name__)
 
 _SHOWN = 300
@@ -71,7 +73,7 @@ class QueryLog:
         what = event["what"]
         if what == "started":
             shown = shown_plan(event["statement"]) if key[0] == _CONNECT else shown_statement(event["statement"])
-            self._open[key] = _Query(event["user"] or "", shown, event["at"])
+            self._open[key] = _Query(shown_user(event["user"] or ""), shown, event["at"])
             return
         query = self._open.get(key)
         if query is None:
@@ -126,8 +128,12 @@ class QueryLog:
 
 def shown_statement(text: str) -> str:
     """A statement on one line, as far as it is shown."""
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
+    return one_line(text, _SHOWN)
+
+
+def shown_user(name: str) -> str:
+    """A name as one word: where nobody is asked for a password, it is what a client says."""
+    return printable(name[:_SHOWN]).replace(" ", r"\x20")
 
 
 def shown_plan(text: str) -> str:

@@ -34,6 +34,16 @@ def test_an_answered_query_is_one_line_with_user_seconds_and_rows(lines: pytest.
     assert lines.messages == ["query door=jdbc user=ann seconds=1.250 rows=4 state=finished: SELECT * FROM events"]
 
 
+def test_a_client_can_neither_add_a_line_nor_a_field_nor_command_a_terminal(lines: pytest.LogCaptureFixture) -> None:
+    log = QueryLog()
+    started(log, user="ann rows=9\ninfo: query", statement="SELECT '\x1b[2J\x9b\u202e\x00'\n, 'ü'\x85info: query")
+    tell(log, "finished", rows=1)
+    assert lines.messages == [
+        r"query door=jdbc user=ann\x20rows=9\ninfo:\x20query seconds=0.000 rows=1 state=finished: "
+        r"SELECT '\x1b[2J\x9b\u202e\x00' , 'ü' info: query"
+    ]
+
+
 def test_rows_that_are_not_known_are_a_dash(lines: pytest.LogCaptureFixture) -> None:
     log = QueryLog()
     started(log, door="connect")
