@@ -327,7 +327,13 @@ def serve(
         ),
     ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen where others reach it though nothing guards it.")
+        bool, typer.Option("--insecure", help="Listen though nothing guards it: nobody is asked for a password.")
+    ] = False,
+    allow_writes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-writes", help="Let sessions do all that Spark may: write, read any file, run code of their own."
+        ),
     ] = False,
     settings: Annotated[
         list[str] | None,
@@ -360,6 +366,7 @@ def serve(
             connect_port=connect_port,
             password_file=password_file,
             insecure=insecure,
+            allow_writes=allow_writes,
             settings=serving.settings_of(settings or ()),
             drain_seconds=drain,
             verbose=verbose,

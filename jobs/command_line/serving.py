@@ -51,6 +51,7 @@ def serve(
     connect_port: int,
     password_file: Path | None,
     insecure: bool,
+    allow_writes: bool,
     settings: dict[str, str],
     drain_seconds: float,
     verbose: bool,
@@ -60,7 +61,7 @@ def serve(
 
     Parameters
     ----------
-    configuration, host, port, connect_port, password_file, insecure, settings
+    configuration, host, port, connect_port, password_file, insecure, allow_writes, settings
         As of `patternlake.serve`.
     drain_seconds
         For how long queries may go on after the signal.
@@ -91,6 +92,7 @@ def serve(
                 connect_port=connect_port,
                 password_file=password_file,
                 insecure=insecure,
+                allow_writes=allow_writes,
                 settings=settings,
                 master=master,
             )

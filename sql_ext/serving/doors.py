@@ -1,13 +1,12 @@
-"""Who may come in where: the addresses that a server listens at, and what guards them."""
+"""Who may come in where, and do what: the addresses that a server listens at, and what guards them."""
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from patternlake.udfs.errors import ArgumentError
@@ -18,6 +17,13 @@ _TOKEN = "spark.connect.authenticate.token"
 _TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 _INTERCEPTORS = "spark.connect.grpc.interceptor.classes"
 _OPEN = ("NONE", "NOSASL")
+# What keeps sessions from writing would not hold with these.
+_READING = {
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.hive.thriftServer.singleSession": "false",
+    # What is asked is looked at as it comes.
+    "spark.connect.session.planCompression.threshold": "-1",
+}
 _HIVES = ("spark.hive.", "spark.hadoop.hive.")
 # Settings, and variables that Hive would take before them, which the doors' own arguments say.
 _SAID_OTHERWISE = {
@@ -29,7 +35,9 @@ _SAID_OTHERWISE = {
 }
 _VARIABLES = {"HIVE_SERVER2_THRIFT_BIND_HOST": "host", "HIVE_SERVER2_THRIFT_PORT": "port"}
 # SHA-256 and SHA-512 as crypt(3) writes them: $5$ or $6$, perhaps rounds, salt, hash.
-_LINE = re.compile(r"[^:\s]+:\$[56]\$(?:rounds=\d+\$)?[./0-9A-Za-z]{1,16}\$[./0-9A-Za-z]{43,86}")
+_LINE = re.compile(r"[^:\s]+:\$[56]\$(?:rounds=(\d+)\$)?[./0-9A-Za-z]{1,16}\$[./0-9A-Za-z]{43,86}")
+_MOST_ROUNDS = 1_000_000
+"""Half a second for a check; PasswordFile.java has it, too."""
 _PORTS = 1 << 16
 
 
@@ -46,9 +54,11 @@ class Doors:
     password_file
         Lines ``name:hash``, the hash as ``openssl passwd -6`` writes it; None: nobody is asked for a password.
     insecure
-        Whether to listen at an address that others reach with nothing that guards it.
+        Whether to listen with nothing that guards a door.
     settings
         Further settings: Spark's, and Hive's (``hive.…``).
+    allow_writes
+        Whether sessions may do all that Spark may; else they only read what is there.
     """
 
     host: str = "127.0.0.1"
@@ -57,6 +67,7 @@ class Doors:
     password_file: Path | None = None
     insecure: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
+    allow_writes: bool = False
 
     def checked(self, environment: Mapping[str, str] = os.environ) -> Doors:
         """These doors with free ports in the place of 0.
@@ -64,25 +75,25 @@ class Doors:
         Raises
         ------
         ArgumentError
-            A port is none, or taken; the address is not this machine's; it can be reached from others and is
-            unguarded; a setting contradicts, or is neither Spark's nor Hive's; the password file cannot be read, or has
-            a line that is none.
+            A port is none, or taken; the address is not this machine's; a door is unguarded; a setting contradicts, or
+            is neither Spark's nor Hive's; the password file cannot be read, or has a line that is none.
         """
         self._check_settings(environment)
         if self.password_file is not None:
             check_password_file(self.password_file)
         open_doors = self._unguarded(environment)
-        if open_doors and not self.insecure and not is_loopback(self.host):
+        if open_doors and not self.insecure:
+            what = "read and change" if self.allow_writes else "read"
             raise ArgumentError(
-                f"everybody who reaches {self.host} could read and change everything by {' and '.join(open_doors)}: "
-                "--password-file guards both doors (password_file), --host 127.0.0.1 lets only this machine in, "
-                "--insecure says that it is meant so (insecure)"
+                f"every user and program that reaches {self.host} could {what} everything by "
+                f"{' and '.join(open_doors)}: --password-file guards both doors (password_file), --insecure says that "
+                "it is meant so (insecure)"
             )
         if self.port == self.connect_port != 0:
             raise ArgumentError(f"port {self.port} cannot be that of both JDBC and Spark Connect")
         port = free_port(self.host, self.port, "port")
         connect_port = free_port(self.host, self.connect_port, "connect port")
-        return Doors(self.host, port, connect_port, self.password_file, self.insecure, self.settings)
+        return replace(self, port=port, connect_port=connect_port)
 
     def _check_settings(self, environment: Mapping[str, str]) -> None:
         for name in self.settings:
@@ -95,6 +106,10 @@ class Doors:
             if name in _SAID_OTHERWISE:
                 raise ArgumentError(
                     f"the setting {name} stands beside {_SAID_OTHERWISE[name]}, which says the same; leave it out"
+                )
+            if name in _READING and not self.allow_writes and self.settings[name].lower() != _READING[name]:
+                raise ArgumentError(
+                    f"the setting {name} would let sessions write, which --allow-writes says (allow_writes)"
                 )
         for name, said in _VARIABLES.items():
             if environment.get(name):
@@ -137,21 +152,18 @@ class Doors:
             "spark.connect.grpc.binding.port": str(self.connect_port),
         }
         given = {name: value for name, value in self.settings.items() if name.startswith("spark.")}
+        # The last one is the first that a call comes to.
+        interceptors = [given.pop(_INTERCEPTORS, "")]
         if self.password_file is not None:
-            before = given.pop(_INTERCEPTORS, "")
-            own[_INTERCEPTORS] = ",".join(filter(None, ["patternlake.ConnectPasswords", before]))
+            interceptors.insert(0, "patternlake.ConnectPasswords")
+        if not self.allow_writes:
+            interceptors.insert(0, "patternlake.ConnectReading")
+            own |= _READING
+        if any(interceptors):
+            own[_INTERCEPTORS] = ",".join(filter(None, interceptors))
         # Of all places that Hive's server has its settings from, this is the last one.
         hive = {f"spark.{name}": value for name, value in self.hive_settings.items()}
         return {**own, **hive, **given}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
-    try:
-        found = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
-    except OSError as error:
-        raise ArgumentError(f"{host!r} is no address of this machine ({error}); 127.0.0.1 would be right") from None
-    return all(ipaddress.ip_address(str(each).partition("%")[0]).is_loopback for each in found)
 
 
 def free_port(host: str, port: int, name: str) -> int:
@@ -193,7 +205,13 @@ def check_password_file(file: Path) -> None:
     if not entries:
         raise ArgumentError(f"the password file {file} has no line name:hash")
     for number, line in entries:
-        if not _LINE.fullmatch(line):
+        written = _LINE.fullmatch(line)
+        if not written:
             raise ArgumentError(
                 f"line {number} of the password file {file} is not name:hash with a hash as openssl passwd -6 writes it"
+            )
+        if written[1] and int(written[1]) > _MOST_ROUNDS:
+            raise ArgumentError(
+                f"line {number} of the password file {file} has a hash of {int(written[1]):,} rounds, which keep the "
+                f"server at work for a check; {_MOST_ROUNDS:,} at the most"
             )

@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 _CLASS_PATH = "spark.driver.extraClassPath"
 _DEFAULT_DATABASE = "spark.sql.catalog.spark_catalog.defaultDatabase"
+_BY_PATH = "table_changes_by_path"
 _RUNNING_ALREADY = ("PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")
 
 
@@ -51,6 +52,8 @@ class Server:
         java_classes.define(jvm, gateway)
         self._classes = jvm.patternlake
         self._set_properties()
+        if not doors.allow_writes:
+            self._refuse_writes()
         self._thrift = self._open_thrift()
         self._connect = self._open_connect()
 
@@ -62,17 +65,36 @@ class Server:
         if self.doors.password_file is not None:
             properties.setProperty(self._classes.PasswordFile.PROPERTY, str(self.doors.password_file.resolve()))
 
+    def _refuse_writes(self) -> None:
+        """Have each session that is made from here on refuse what is not reading."""
+        classes, catalyst = self._classes, self._jvm.org.apache.spark.sql.catalyst
+        extensions = self.spark._jsparkSession.extensions()
+        extensions.injectCheckRule(classes.ReadingRule())
+        # Delta's, which reads any table of files; analysed, it looks like a table of the catalogue.
+        name, info = catalyst.FunctionIdentifier(_BY_PATH), catalyst.expressions.ExpressionInfo(_BY_PATH, _BY_PATH)
+        extensions.injectTableFunction(self._jvm.scala.Tuple3(name, info, classes.RefusedFunction(_BY_PATH)))
+
     def _open_thrift(self) -> Any:
         jvm, session = self._jvm, self.spark._jsparkSession
         server = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
         started = server.startWithContext(session.sqlContext())
         self._sql, self._thrift_service = started.getServices().toArray()
-        operations = self._sql.getSessionManager().getOperationManager()
+        sessions = self._classes.ThriftSessions(self._sql.getSessionManager())
         context = self.spark.sparkContext._jsc.sc()
         companion = getattr(getattr(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2$"), "MODULE$")
         setter = getattr(companion, "eventManager_$eq")
-        setter(self._classes.ThriftQueries(context, operations, self._queries))
+        setter(self._classes.ThriftQueries(context, sessions, not self.doors.allow_writes, self._queries))
+        doorway = None
+        if self._through_sockets:
+            doorway = self._classes.Doorway.before(self._thrift_service)
+            self._classes.Doorway.knock(self.doors.host, self.doors.port)
+        self._watch = self._classes.Watch(doorway, sessions, self.doors.password_file is not None).begin()
         return started
+
+    @property
+    def _through_sockets(self) -> bool:
+        """Whether Hive's protocol goes through connections of its own; else through HTTP."""
+        return bool(self._thrift_service.getClass().getSimpleName() == "ThriftBinaryCLIService")
 
     def _open_connect(self) -> Any:
         context = self.spark.sparkContext._jsc.sc()
@@ -103,7 +125,7 @@ class Server:
         Clients that are connected by Hive's protocol may go on to ask, those of Spark Connect may not. Where Hive's
         protocol goes through HTTP, which makes connections for each call, that door stays open until `stop`.
         """
-        if self._thrift_service.getClass().getSimpleName() == "ThriftBinaryCLIService":
+        if self._through_sockets:
             self._classes.ShutDoor.shut(self._thrift_service)
         self._connect.server().shutdown()
 
@@ -131,6 +153,7 @@ class Server:
                 return
             self._stopped = True
         if self.alive:
+            self._watch.cancel()
             none = self._jvm.scala.Option.empty()
             self._connect.stop(none, none)
             self._thrift.stop()

@@ -353,6 +353,7 @@ def serve(
     connect_port: int = 15002,
     password_file: str | PathLike[str] | None = None,
     insecure: bool = False,
+    allow_writes: bool = False,
     settings: Mapping[str, str] | None = None,
     master: str = "local[*]",
 ) -> Server:
@@ -365,7 +366,7 @@ def serve(
     configuration
         The configuration's file, or the configuration; its database is the current one of every session.
     host
-        Address to listen at. One that others reach has to be guarded, or `insecure`.
+        Address to listen at.
     port
         Of Hive's protocol, which JDBC and ODBC drivers speak; 0: any that is free.
     connect_port
@@ -374,7 +375,10 @@ def serve(
         Lines ``name:hash``, the hash as ``openssl passwd -6`` writes it. Both doors ask for them then; it is read anew
         for each check.
     insecure
-        Listen at an address that others reach though nothing guards it.
+        Listen though nothing guards the doors. Without it, and without a password file, nothing listens.
+    allow_writes
+        Let sessions do all that Spark may: change tables, read and write files anywhere, run code of their own. Else
+        they read tables and views, and call functions.
     settings
         Further settings: Spark's (``spark.…``), and those of Hive's server (``hive.…``).
     master
@@ -391,8 +395,8 @@ def serve(
     patternlake.udfs.errors.ConfigurationError
         The file has problems, one line each.
     patternlake.udfs.errors.ArgumentError
-        A port is none, or taken; the address is not this machine's, or unguarded; a setting contradicts; the password
-        file cannot be read, or has a line that is none.
+        A port is none, or taken; the address is not this machine's; a door is unguarded; a setting contradicts; the
+        password file cannot be read, or has a line that is none.
     patternlake.udfs.errors.StateError
         Spark runs in this process already, or could not start.
     """
@@ -404,7 +408,7 @@ def serve(
 
     loaded = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
     passwords = None if password_file is None else Path(password_file)
-    doors = Doors(host, port, connect_port, passwords, insecure, settings or {})
+    doors = Doors(host, port, connect_port, passwords, insecure, settings or {}, allow_writes)
     return start(loaded.location, loaded.database, doors, master=master)
 
 

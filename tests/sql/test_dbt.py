@@ -68,7 +68,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(project: Path) -> Iterator[Served]:
-    with serving(project / "shop.yaml", folder=project) as found:
+    with serving(project / "shop.yaml", "--insecure", "--allow-writes", folder=project) as found:
         yield found
         assert found.end() == 0
 

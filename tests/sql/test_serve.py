@@ -77,7 +77,8 @@ def served(growing: Stream, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     conf, passwords = folder / "conf.yaml", folder / "passwords"
     conf.write_text(f"database: {DATABASE}\nlocation: {growing.lake.location}\n")
     passwords.write_text("".join(f"{user}:{HASH}\n" for user in ("ann", "ben", "cleo")))
-    with serving(conf, "--password-file", str(passwords), "--drain", "60", folder=folder) as found:
+    given = ("--password-file", str(passwords), "--allow-writes", "--drain", "60")
+    with serving(conf, *given, folder=folder) as found:
         yield found
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from patternlake.jobs.command_line import commands
 from patternlake.jobs.command_line.serving import settings_of
-from patternlake.sql_ext.serving.doors import Doors, check_password_file, is_loopback
+from patternlake.sql_ext.serving.doors import Doors, check_password_file
 from patternlake.udfs.errors import ArgumentError
 
 # openssl passwd -6 -salt saltsalt secret, and with -5 and -apr1
@@ -42,42 +42,39 @@ def refusal(environment: dict[str, str] | None = None, **given: Any) -> str:
 
 def test_this_machine_alone_is_let_in_unless_told_otherwise() -> None:
     assert Doors().host == "127.0.0.1"
-    doors = checked()
+    doors = checked(insecure=True)
     assert doors.hive_settings["hive.server2.thrift.bind.host"] == "127.0.0.1"
     assert doors.spark_settings["spark.connect.grpc.binding.address"] == "127.0.0.1"
     assert doors.spark_settings["spark.hive.server2.thrift.bind.host"] == "127.0.0.1"
 
 
 def test_port_0_is_any_that_is_free() -> None:
-    doors = checked()
+    doors = checked(insecure=True)
     assert doors.port > 0
     assert doors.connect_port > 0
     assert doors.port != doors.connect_port
 
 
-@pytest.mark.parametrize(("host", "loopback"), [("127.0.0.1", True), ("::1", True), ("0.0.0.0", False), ("::", False)])
-def test_an_address_is_of_this_machine_alone_or_not(host: str, loopback: bool) -> None:
-    assert is_loopback(host) is loopback
-
-
-def test_an_address_that_others_reach_is_refused_without_a_guard(passwords: Path) -> None:
-    assert refusal(host="0.0.0.0") == (
-        "everybody who reaches 0.0.0.0 could read and change everything by JDBC and Spark Connect: --password-file "
-        "guards both doors (password_file), --host 127.0.0.1 lets only this machine in, --insecure says that it is "
-        "meant so (insecure)"
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0"])
+def test_an_address_is_refused_without_a_guard_though_only_this_machine_reaches_it(host: str, passwords: Path) -> None:
+    assert refusal(host=host) == (
+        f"every user and program that reaches {host} could read everything by JDBC and Spark Connect: --password-file "
+        "guards both doors (password_file), --insecure says that it is meant so (insecure)"
     )
+    assert "could read and change everything by JDBC and" in refusal(host=host, allow_writes=True)
     assert checked(host="0.0.0.0", insecure=True).host == "0.0.0.0"
     assert checked(host="0.0.0.0", password_file=passwords).host == "0.0.0.0"
 
 
 def test_hives_own_guard_leaves_spark_connect_open() -> None:
     ldap = {"hive.server2.authentication": "LDAP"}
-    assert "by Spark Connect:" in refusal(host="0.0.0.0", settings=ldap)
-    assert "by JDBC:" in refusal(host="0.0.0.0", settings={"spark.connect.authenticate.token": "t"})
-    assert "by JDBC and" in refusal(host="0.0.0.0", settings={"hive.server2.authentication": "none"})
-    assert checked(host="0.0.0.0", settings={**ldap, "spark.connect.authenticate.token": "t"}).host == "0.0.0.0"
-    with_variable = Doors(host="0.0.0.0", port=0, connect_port=0, settings=ldap)
-    assert with_variable.checked({"SPARK_CONNECT_AUTHENTICATE_TOKEN": "t"}).host == "0.0.0.0"
+    assert "by Spark Connect:" in refusal(settings=ldap)
+    assert "by JDBC:" in refusal(settings={"spark.connect.authenticate.token": "t"})
+    assert "by JDBC and" in refusal(settings={"hive.server2.authentication": "none"})
+    both = Doors(port=0, connect_port=0, settings={**ldap, "spark.connect.authenticate.token": "t"})
+    assert both.checked({}).settings == both.settings
+    with_variable = Doors(port=0, connect_port=0, settings=ldap)
+    assert with_variable.checked({"SPARK_CONNECT_AUTHENTICATE_TOKEN": "t"}).settings == ldap
 
 
 def test_a_password_file_guards_both_doors(passwords: Path) -> None:
@@ -85,11 +82,30 @@ def test_a_password_file_guards_both_doors(passwords: Path) -> None:
     assert doors.hive_settings["hive.server2.authentication"] == "CUSTOM"
     assert doors.hive_settings["hive.server2.custom.authentication.class"] == "patternlake.PasswordFile"
     interceptors = doors.spark_settings["spark.connect.grpc.interceptor.classes"]
-    assert interceptors == "patternlake.ConnectPasswords,org.example.Own"
+    assert interceptors == "patternlake.ConnectReading,patternlake.ConnectPasswords,org.example.Own"
+
+
+def test_sessions_only_read_unless_they_may_write(passwords: Path) -> None:
+    reading = checked(password_file=passwords).spark_settings
+    assert reading["spark.sql.runSQLOnFiles"] == "false"
+    writing = checked(password_file=passwords, allow_writes=True).spark_settings
+    assert "spark.sql.runSQLOnFiles" not in writing
+    assert writing["spark.connect.grpc.interceptor.classes"] == "patternlake.ConnectPasswords"
+    assert "spark.connect.grpc.interceptor.classes" not in checked(insecure=True, allow_writes=True).spark_settings
+
+
+@pytest.mark.parametrize("name", ["spark.sql.runSQLOnFiles", "spark.sql.hive.thriftServer.singleSession"])
+def test_a_setting_that_would_let_sessions_write_is_refused_unless_they_may(name: str) -> None:
+    said = refusal(insecure=True, settings={name: "true"})
+    assert said == f"the setting {name} would let sessions write, which --allow-writes says (allow_writes)"
+    assert checked(insecure=True, settings={name: "TRUE"}, allow_writes=True).spark_settings[name] == "TRUE"
+    assert checked(insecure=True, settings={name: "false"}).spark_settings[name] == "false"
 
 
 def test_settings_reach_spark_and_hives_server() -> None:
-    doors = checked(settings={"hive.server2.transport.mode": "http", "spark.sql.shuffle.partitions": "4"})
+    doors = checked(
+        insecure=True, settings={"hive.server2.transport.mode": "http", "spark.sql.shuffle.partitions": "4"}
+    )
     assert doors.hive_settings["hive.server2.transport.mode"] == "http"
     assert doors.spark_settings["spark.hive.server2.transport.mode"] == "http"
     assert doors.spark_settings["spark.sql.shuffle.partitions"] == "4"
@@ -137,15 +153,15 @@ def test_a_port_that_is_taken_is_named() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        said = refusal(port=port)
+        said = refusal(port=port, insecure=True)
     assert said.startswith(f"cannot listen at 127.0.0.1, port {port}: Address already in use; another port, or 0")
 
 
 def test_what_is_no_port_or_address_is_named() -> None:
-    assert refusal(port=70000) == "70000 is no port; 1 to 65535, or 0 for any that is free"
-    assert refusal(connect_port=-1) == "-1 is no connect port; 1 to 65535, or 0 for any that is free"
-    assert "port 15002 cannot be that of both" in refusal(port=15002, connect_port=15002)
-    assert "'no.such.host.invalid' is no address of this machine" in refusal(host="no.such.host.invalid")
+    assert refusal(insecure=True, port=70000) == "70000 is no port; 1 to 65535, or 0 for any that is free"
+    assert refusal(insecure=True, connect_port=-1) == "-1 is no connect port; 1 to 65535, or 0 for any that is free"
+    assert "port 15002 cannot be that of both" in refusal(insecure=True, port=15002, connect_port=15002)
+    assert "cannot listen at no.such.host.invalid, port 0: " in refusal(insecure=True, host="no.such.host.invalid")
 
 
 @pytest.mark.parametrize("line", ["ann:secret", f"ann:{MD5}", "ann", f":{SHA512}", f"ann:{SHA512[:-60]}", "ann:$6$"])
@@ -157,6 +173,15 @@ def test_a_line_of_a_password_file_that_is_none_is_told_by_its_number_alone(line
     assert str(caught.value) == (
         f"line 2 of the password file {file} is not name:hash with a hash as openssl passwd -6 writes it"
     )
+
+
+def test_a_hash_that_takes_too_long_to_check_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "passwords"
+    file.write_text(f"ann:{SHA512.replace('saltsalt', 'rounds=1000000$saltsalt')}\n")
+    check_password_file(file)
+    file.write_text(f"ann:{SHA512.replace('saltsalt', 'rounds=1000001$saltsalt')}\n")
+    with pytest.raises(ArgumentError, match=r"line 1 of .* has a hash of 1,000,001 rounds.*; 1,000,000 at the most"):
+        check_password_file(file)
 
 
 def test_a_password_file_that_is_not_there_or_empty_is_named(tmp_path: Path) -> None:
@@ -176,7 +201,8 @@ def test_settings_are_written_key_value() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--host", "0.0.0.0"], "everybody who reaches 0.0.0.0 could read and change everything"),
+        (["--host", "0.0.0.0"], "every user and program that reaches 0.0.0.0 could read everything"),
+        ([], "every user and program that reaches 127.0.0.1 could read everything"),
         (["--set", "spark.a"], "'spark.a' is no setting; KEY=VALUE would be right"),
         (["--password-file", "nowhere"], "the password file nowhere cannot be read"),
     ],

@@ -5,21 +5,41 @@ import java.lang.reflect.Field;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.function.Consumer;
+import org.apache.hadoop.hive.ql.session.SessionState;
 import org.apache.hive.service.cli.operation.OperationManager;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.hive.thriftserver.SparkExecuteStatementOperation;
 import org.apache.spark.sql.hive.thriftserver.ui.HiveThriftServer2EventManager;
 
-/** Tells what becomes of each statement that comes through JDBC, in the statement's own thread. */
+/** Tells what becomes of each statement that comes through JDBC, in the statement's own thread; and has a look at the
+ *  settings of a session that begins. */
 public class ThriftQueries extends HiveThriftServer2EventManager {
     private static final String DOOR = "jdbc";
+    private final ThriftSessions sessions;
     private final OperationManager operations;
+    private final boolean reading;
     private final Consumer hearer;
 
-    public ThriftQueries(SparkContext context, OperationManager operations, Consumer hearer) {
+    /** `reading`: whether the server is only read. */
+    public ThriftQueries(SparkContext context, ThriftSessions sessions, boolean reading, Consumer hearer) {
         super(context);
-        this.operations = operations;
+        this.sessions = sessions;
+        this.operations = sessions.manager().getOperationManager();
+        this.reading = reading;
         this.hearer = hearer;
+    }
+
+    /** Settings that come with a session are no statement, which would be checked. */
+    public void onSessionCreated(String address, String id, String user) {
+        super.onSessionCreated(address, id, user);
+        if (this.reading) {
+            SessionState state = this.sessions.of(id).getSessionState();
+            String refused = Settings.refused(state.getOverriddenConfigurations().keySet());
+            refused = refused != null ? refused : Settings.refused(state.getHiveVariables().keySet());
+            if (refused != null) {
+                throw ReadingRule.error(refused);
+            }
+        }
     }
 
     public void onStatementStart(String id, String session, String statement, String group, String user) {
