@@ -103,6 +103,7 @@ def test_help_in_python_lists_the_options_of_every_door() -> None:
             "connect_port",
             "password_file",
             "insecure",
+            "allow_writes",
             "settings",
             "master",
         ),
