@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help check demo tour docs test test-processes test-tools test-all bench bench-large lint clean
+.PHONY: help check demo tour docs test test-processes test-tools test-lowest test-slow test-all bench bench-large lint clean
 
 help:
 	@echo "make demo            install into .venv, take real flights through the jobs, ask fourteen questions"
@@ -11,6 +11,8 @@ help:
 	@echo "make test            lint, types and the fast tests"
 	@echo "make test-processes  tests that start sessions and processes of their own, as users do"
 	@echo "make test-tools      slow tests with tools of others, which are installed: dbt, Airflow, MkDocs, Jupyter, Kafka, beeline"
+	@echo "make test-lowest     an import of everything and a small lake with the lowest versions that are promised"
+	@echo "make test-slow       the slow tests: many processes, kills and races, large data, thousands of random cases"
 	@echo "make test-all        all tests, the slow ones too"
 	@echo "make docs            the site of the pages, in build/site"
 	@echo "make bench           measurements, each beside its baseline"
@@ -72,6 +74,20 @@ TOOLS := tests/sql/test_alerts_to_kafka.py tests/sql/test_dbt.py tests/sql/test_
 
 test-tools: $(VENV)/.jars $(VENV)/.docs
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(TOOLS)
+
+# An environment of its own, with kernels of its own: numba keeps those of one version only.
+LOWEST := build/lowest
+
+$(LOWEST)/.installed: pyproject.toml $(VENV)/.installed
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable .
+	touch $@
+
+test-lowest: $(LOWEST)/.installed $(VENV)/.jars
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python tests/smoke.py
+
+test-slow: $(VENV)/.jars $(VENV)/.docs
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-all: lint $(VENV)/.jars $(VENV)/.docs
 	$(BIN)/python -m pytest

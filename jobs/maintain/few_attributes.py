@@ -18,6 +18,18 @@ from patternlake.udfs.language.predicate.columns import typed_column, value_type
 
 _MOMENTS = ("timestamp", "date")
 _NUMBERS = ("bigint", "double", *_MOMENTS)
+_SUMMARIES = pa.list_(
+    pa.struct(
+        {
+            "attribute": pa.string(),
+            "events": pa.int64(),
+            "known": pa.int64(),
+            "distinct": pa.int64(),
+            "quantiles": pa.list_(pa.float64()),
+        }
+    )
+)
+"""As `event_statistics` has them; Arrow, left to itself, would put the fields in the order of their names."""
 
 
 def counted(events: pa.Table, types: Mapping[str, str], steps: int) -> pa.Table:
@@ -44,7 +56,8 @@ def counted(events: pa.Table, types: Mapping[str, str], steps: int) -> pa.Table:
     for name, type_ in types.items():
         texts = pc.map_lookup(events["attributes"], name, "first")
         summaries.append(_summary(name, texts, type_, codes, len(names), steps))
-    return pa.table({"name": names, "attributes": [[one[place] for one in summaries] for place in range(len(names))]})
+    by_name = [[one[place] for one in summaries] for place in range(len(names))]
+    return pa.table({"name": names, "attributes": pa.array(by_name, _SUMMARIES)})
 
 
 def _summary(

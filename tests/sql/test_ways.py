@@ -1,0 +1,61 @@
+"""Every job and function has three ways, and all give the same: in the driver's process, in tasks, through Spark alone.
+
+Which one is taken follows from sizes and places; here each is forced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from sql.small_world import NAMES, QUESTIONS, World
+
+from patternlake.delta_tables import opening
+from patternlake.jobs import few
+from patternlake.jobs.ingest import bringing
+from patternlake.jobs.maintain import attribute_counts
+from patternlake.sql_ext.lake import DRIVER_BYTES, READER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WAYS = {
+    "driver": {},
+    "tasks": {DRIVER_BYTES: "0", READER: "direct"},
+    "spark": {DRIVER_BYTES: "0", READER: "spark"},
+}
+"""Each with the settings under which functions go it."""
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(spark, tmp_path_factory.mktemp("ways"))
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """One of the ways, which jobs go meanwhile."""
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param != "driver":
+            for module, name in (
+                (few, "FEW_EVENTS"),
+                (few, "FEW_BYTES"),
+                (bringing, "_FEW_BYTES"),
+                (attribute_counts, "_FEW_EVENTS"),
+            ):
+                assert hasattr(module, name)
+                patched.setattr(module, name, -1)
+        if request.param == "spark":
+            # As of an object store that only Spark can open: nothing is read or written without it.
+            patched.setattr(opening, "_on_disk", lambda registered, location: None)
+        yield request.param
+
+
+@pytest.mark.processes
+def test_jobs_write_and_functions_answer_the_same_on_every_way(world: World, way: str) -> None:
+    here = world.seen("driver", WAYS["driver"], maintained=True)
+    assert len(here["SELECT * FROM events"][1]) == len(NAMES)
+    assert [question for question in QUESTIONS if not here[question][1]] == []
+    there = world.seen(way, WAYS[way], maintained=True)
+    assert [question for question in QUESTIONS if there[question] != here[question]] == []
