@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.quoting import identifier
+from patternlake.jobs.text_columns import aligned
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,41 +21,6 @@ TABLE_ROWS = 1000
 
 _NESTED = ("array", "map", "struct", "variant")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-
-
-def aligned(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:
-    """Lay rows out in columns.
-
-    Parameters
-    ----------
-    header
-        Titles.
-    rows
-        One text per column; line breaks and tabs in it are shown as escapes.
-    right
-        Indices of the columns that are aligned right, as numbers are.
-
-    Yields
-    ------
-    str
-        One line each, without line break: titles, a rule, the rows.
-    """
-    from rich.cells import cell_len
-
-    lines = [[_on_one_line(text) for text in row] for row in (header, *rows)]
-    widths = [max(cell_len(line[index]) for line in lines) for index in range(len(header))]
-    to_right = set(right)
-
-    def laid(line: list[str]) -> str:
-        cells = []
-        for index, text in enumerate(line):
-            gap = " " * (widths[index] - cell_len(text))
-            cells.append(gap + text if index in to_right else text + gap)
-        return "  ".join(cells).rstrip()
-
-    yield laid(lines[0])
-    yield "  ".join("-" * width for width in widths)
-    yield from map(laid, lines[1:])
 
 
 def as_table(answer: DataFrame) -> tuple[list[str], bool]:
@@ -109,7 +75,3 @@ def _csv_line(values: Sequence[str]) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(values)
     return line.getvalue()
-
-
-def _on_one_line(text: str) -> str:
-    return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")

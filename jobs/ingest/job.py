@@ -25,6 +25,8 @@ from patternlake.jobs.configuration.streams import QUARANTINE_WARNING, StreamCon
 from patternlake.jobs.ingest.batch_counts import Total, warning
 from patternlake.jobs.ingest.bringing import bringing
 from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
+from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation
+from patternlake.jobs.ingest.evaluated_rows import settings as evaluation_settings
 from patternlake.jobs.ingest.judging import Judge
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
 from patternlake.jobs.ingest.rivals import rival, rivalry
@@ -32,8 +34,6 @@ from patternlake.jobs.ingest.unread_files import may_have_unread
 from patternlake.jobs.ingest.writing import write_by_tasks, write_here
 from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
 from patternlake.jobs.sources.errors import ChangedSourceError
-from patternlake.jobs.sources.evaluated_rows import EvaluatedRows, Evaluation
-from patternlake.jobs.sources.evaluated_rows import settings as evaluation_settings
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import SourceError, StateError

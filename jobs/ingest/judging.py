@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.tables.publications import Publication
-    from patternlake.jobs.sources.evaluated_rows import Evaluation
+    from patternlake.jobs.ingest.evaluated_rows import Evaluation
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patternlake.jobs.command_line.answers import aligned
+from patternlake.jobs.text_columns import aligned
 
 _WIDEST = 120
 """Longer texts of rows are cut: quarantine has all of them."""

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.sessions import own_session
 from patternlake.jobs.configuration.values import suggest
+from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation, settings
 from patternlake.jobs.ingest.ordering import ORDER
 from patternlake.jobs.sources.columns import EventColumns
-from patternlake.jobs.sources.evaluated_rows import EvaluatedRows, Evaluation, settings
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.starter.checked import Checked, Shown
 from patternlake.udfs.errors import ArgumentError

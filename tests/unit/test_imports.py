@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from patternlake.jobs import steps
+
 ROOT = Path(__file__).parents[2]
-JOBS = ("ingest", "sketch", "trends", "groups", "patterns", "predict", "evaluate", "maintain")
+JOBS = sorted(path.parent.name for path in (ROOT / "jobs").glob("*/job.py"))
+FOLDERS_OF_JOBS = sorted(path.parent.name for path in (ROOT / "jobs").glob("*/__init__.py"))
 ENGINES = ("sketch", "kleene", "trends", "groups", "machines")
 MAY_IMPORT = {
     "udfs": {"udfs"},
@@ -72,6 +75,25 @@ def test_no_job_imports_another(job: str) -> None:
         if ".".join(name.split(".")[:3]) in others
     }
     assert wrong == set()
+
+
+def test_every_job_that_runs_has_a_folder_of_its_name() -> None:
+    assert {*JOBS} == {*steps.JOBS}
+
+
+def test_no_two_folders_of_jobs_import_each_other() -> None:
+    known = {
+        folder: {
+            name.split(".")[2]
+            for path in files(f"jobs/{folder}")
+            for name in imported(path)
+            if name.startswith("patternlake.jobs.")
+        }
+        for folder in FOLDERS_OF_JOBS
+    }
+    assert [
+        (one, other) for one in known for other in known if one < other and other in known[one] and one in known[other]
+    ] == []
 
 
 def test_kernels_start_no_spark() -> None:

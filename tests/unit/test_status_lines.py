@@ -7,12 +7,13 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from patternlake.jobs.command_line import answers, status_lines
+from patternlake.jobs import text_columns
+from patternlake.jobs.command_line import status_lines
 from patternlake.jobs.status import ObjectStatus, dictionary_bytes
 
 
 def test_columns_are_aligned_by_their_width_on_screen() -> None:
-    assert list(answers.aligned(["name", "n"], [["東京", "7"], ["a\nb", "12"]], right=[1])) == [
+    assert list(text_columns.aligned(["name", "n"], [["東京", "7"], ["a\nb", "12"]], right=[1])) == [
         "name   n",
         "----  --",
         "東京   7",
