@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from patternlake.delta_tables.state_reader import Condition, StateReader, among, shown_at
 from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
-from patternlake.udfs.sketch.answer_error import CLAIMS, false_claims
 from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE, unpacked
+from patternlake.udfs.sketch.possible_claims import CLAIMS, possible_claims
 from patternlake.udfs.sketch.reads import SketchReads
 from patternlake.udfs.sketch.request import SketchRequest, parse_request
 from patternlake.udfs.sketch.segment_order import taking_part
@@ -41,10 +41,9 @@ _HIT_ROW = (
 )
 
 
-_OF_CLAIMS = ("segment", "level", "m", "k", "ones", "topmost", "pos_lo", "pos_hi", "time_lo", "time_hi")
-_CLAIMS_ROW = "segment BIGINT, expected DOUBLE, none DOUBLE"
-_COUNTED = pa.schema([("segment", pa.int64()), ("keys", pa.int64())])
-_COUNTED_ROW = "segment BIGINT, keys BIGINT"
+_CLAIMS_ROW = (
+    "name INT, key STRING, pos_lo BIGINT, pos_hi BIGINT, time_lo BIGINT, time_hi BIGINT, level INT, expected DOUBLE"
+)
 
 
 class Place(Protocol):
@@ -148,8 +147,8 @@ def nodes_below(
     return _mapped(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
 
 
-def claims_to_expect(lake: Place, reads: SketchReads) -> tuple[pa.Table, dict[int, int] | None]:
-    """How often the nodes that answer a call err.
+def claims_to_expect(lake: Place, reads: SketchReads) -> pa.Table:
+    """Where the nodes that answer a call might have erred; it reads the filters of all segments.
 
     Parameters
     ----------
@@ -160,19 +159,14 @@ def claims_to_expect(lake: Place, reads: SketchReads) -> tuple[pa.Table, dict[in
 
     Returns
     -------
-    (rows of `answer_error.CLAIMS`, how many keys each segment is asked for where every key is asked for)
+    Rows of `possible_claims.CLAIMS`.
     """
-    asked, mine = reads.request, shown_in(reads)
+    asked = reads.request
     every = range(-(-asked.events // asked.segment_events))
-    floors = [floor.level or 0 for floor in asked.floors]
     lowest = 0 if asked.uniform else asked.level
-    levels = among("level", range(lowest, max([asked.level, *floors]) + 1))
-    claims = _mapped(lake, [*mine, levels], _OF_CLAIMS, every, CLAIMS, _CLAIMS_ROW, _Claims(reads.text, None))
-    if not asked.every_key:
-        return claims, None
-    tops = [*mine, Condition("bucket", "=", TOP_BUCKET)]
-    keys = _mapped(lake, tops, ("segment", _KEYS), every, _COUNTED, _COUNTED_ROW, _counted)
-    return claims, dict(zip(keys["segment"].to_pylist(), keys["keys"].to_pylist(), strict=True))
+    levels = [*shown_in(reads), among("level", range(lowest, asked.height))]
+    columns = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
+    return _mapped(lake, levels, columns, every, CLAIMS, _CLAIMS_ROW, _Claims(reads.text, None), whole=True)
 
 
 def shown_in(reads: SketchReads) -> list[Condition]:
@@ -188,8 +182,13 @@ def _mapped(
     schema: pa.Schema,
     ddl: str,
     walk: Callable[[pa.Table], pa.Table],
+    *,
+    whole: bool = False,
 ) -> pa.Table:
-    """What a function gives for rows of the sketch's table, which lie in some segments, here or in Spark's tasks."""
+    """What a function gives for rows of the sketch's table, which lie in some segments, here or in Spark's tasks.
+
+    `whole`: it needs all rows of a segment together, that of the top as well, which lies in another file.
+    """
     touched = (*columns, *(condition.column for condition in where))
     if lake.small("sketch_nodes", where, touched):
         return walk(lake.reader.rows("sketch_nodes", columns, where))
@@ -203,7 +202,8 @@ def _mapped(
     apart = lake.apart()
     place = place_of(apart)
     if place is None:
-        found = apart.frame("sketch_nodes", where).select(*columns).mapInArrow(run, ddl).toArrow()
+        rows = apart.frame("sketch_nodes", where).select(*columns)
+        found = (rows.repartition("segment") if whole else rows).mapInArrow(run, ddl).toArrow()
     else:
         read = RowsRead("sketch_nodes", columns, tuple(where), "segment", _SEGMENTS_AT_ONCE, walk)
         found = rows_dealt(apart, place, read, segments, ddl).toArrow()
@@ -256,10 +256,10 @@ class _Nodes(_Walk):
 
 
 class _Claims(_Walk):
-    """From rows of nodes to the false claims to expect of them."""
+    """From the rows of whole segments to the claims that their nodes might have made."""
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        return false_claims(self.request, rows)
+        return possible_claims(self.request, rows)
 
 
 def _claims(request: SketchRequest, tops: pa.Table) -> NDArray[np.bool_]:
@@ -271,12 +271,6 @@ def _claims(request: SketchRequest, tops: pa.Table) -> NDArray[np.bool_]:
         words = pc.list_flatten(tops["names"].combine_chunks()).to_numpy()
         found[known] = unpacked(words.reshape(len(known), -1), names)
     return found
-
-
-def _counted(rows: pa.Table) -> pa.Table:
-    """How many keys each segment has, from top rows."""
-    counts = pc.list_value_length(rows[_KEYS]).fill_null(0).cast(pa.int64())
-    return pa.Table.from_arrays([rows["segment"], counts], schema=_COUNTED)
 
 
 def _node_rows(rows: pa.Table) -> pa.StructArray:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from patternlake.sql_ext import match_seq
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.sketch_descent import claims_to_expect, descend
+from patternlake.sql_ext.sketch_descent import claims_to_expect, nodes_below, tops_hit
 from patternlake.sql_ext.table_function import Answer, TableFunction
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.limits import MAX_MATCHES
@@ -34,13 +34,14 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     request = reads.request
     counts = snapshot.name_counts(reads.number, reads.ingest_base, reads.ingest_batch, MOST_NAMES)
     told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
-    hits = descend(lake, reads)
+    # Segments in which no match can end count as well: one more claim might end it there.
+    hits = nodes_below(lake, reads, tops_hit(lake, reads), every="top" in request.tiers())
     exactly = match_seq.exact_instead(lake, arguments, published, reads, hits, counts)
     rows: DataFrame | pa.Table
     if exactly is None:
         known = [row["name"] for row in counts]
         unseen = unseen_names(request.pattern.names, known, names_are_tokens=request.tokens_are_names)
-        rows = answer_error(request, hits, *claims_to_expect(lake, reads), {name for name, _ in unseen})
+        rows = answer_error(request, hits, claims_to_expect(lake, reads), {name for name, _ in unseen})
     else:
         rows = _of_exact(match_seq.exact_rows(lake, *exactly, counts))
     return Answer(rows, lasting=not told)

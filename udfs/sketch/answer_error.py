@@ -1,21 +1,19 @@
 """How wrong a whole answer of the sketch can be: false rows to expect, and the chance of any.
 
-Source: thesis 4.4.1 (4.2, 4.3: the chance that any of q filters errs), with the counted density of each filter in the
-place of an estimated one, and SPEC section 2.
+Source: thesis 4.3, 4.4.1, with the counted density of each filter in the place of an estimated one; SPEC section 2.
 
-A row is false if it rests on a false claim: a node whose filter has a name that the node does not hold. Before it is
-asked, each node of the answer errs for a name with (ones/m)^k; so of one name x false claims are to be expected at
-most, the sum of these, wherever the name really is. How many rows a false claim spoils is seen in the answer: of each
-name, those claims are taken for false that most rows rest on, x + 2√x of them. (They are about Poisson's; where a name
-has few claims, the x that there are on average would be too few of them on average.) Of a name that the stream never
-had every claim is false. Whether one that the stream has is in the part that is asked for is not known: there is one
-more false claim then, for an only one may be it.
+A row is false if it rests on a false claim: a node whose filter has a name that the node does not hold. Which nodes
+may have made one, and how often they do, `possible_claims` says. A node errs for a name whatever else the answer
+holds, so (Mecke's formula) the false rows are on average the sum, over all nodes that might have claimed a name and
+did not, of the odds that they claim it, times the rows that would then rest on them. Those rows are counted: some of
+these nodes, drawn by their odds, claim the name, and the pattern is matched again.
+
+That sum is right on average over seeds, also where an answer without the claim has no row. An answer's own false rows
+are no more than its rows, so where there may be no true claim of a name at all (`could_be_all_false`) all that rest on
+a claim of it are taken for false. Of a name that the stream never had they are.
 
 The bounds of single rows don't add up to this. A row's bound is that of the few filters that it rests on; how many
 others could have made a row is not in it.
-
-A departure: the filters above the answer's nodes, which deny most false claims before they are made, don't count. A
-filter and the one above it err together more often than apart, for they share hashes, and the bound has to hold.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from patternlake.udfs.limits import by_partition
 from patternlake.udfs.sketch.gathering import gathered
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.matching import node_rows, search
-from patternlake.udfs.sketch.kernels.probe import false_positive_rate
+from patternlake.udfs.sketch.one_more_claim import effect_of_one_more
 from patternlake.udfs.sketch.query import IntArray, SketchPattern
 from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.windows import Window
@@ -46,9 +44,14 @@ ROWS = pa.schema(
         ("truncated", pa.bool_()),
     ]
 )
-CLAIMS = pa.schema([("segment", pa.int64()), ("expected", pa.float64()), ("none", pa.float64())])
-"""Of some of a segment's nodes and any one name: the false claims to expect at most, and the logarithm of the chance
-that there is none."""
+_PLAUSIBLE = 0.1
+"""Claims that chance makes this often may all be false."""
+_NEVER = 1e-3
+"""A false claim that is made less often is not reckoned with as the only one."""
+_NO_LESS = 1.75
+"""What the sum is taken times: on average over a few hundred seeds no fewer rows are false either."""
+_SURER = 2.0
+"""The same of the chance that there is any: of the answer at hand it is known from a few nodes only."""
 
 
 @dataclass(frozen=True)
@@ -71,50 +74,7 @@ class Resting:
     truncated: bool
 
 
-def false_claims(request: SketchRequest, rows: pa.Table) -> pa.Table:
-    """The false claims to expect of the nodes that answer a question.
-
-    Parameters
-    ----------
-    request
-        The request.
-    rows
-        Of the table `sketch_nodes`: ``segment``, ``level``, ``m``, ``k``, ``ones``, ``topmost``, ``pos_lo``,
-        ``pos_hi``, ``time_lo``, ``time_hi``.
-
-    Returns
-    -------
-    Rows of `CLAIMS`, one for each row that has nodes of the answer.
-    """
-    found: list[tuple[int, float, float]] = []
-    lists = {name: rows[name].combine_chunks() for name in (*_LISTS, "topmost")}
-    plain = {name: rows[name].to_pylist() for name in ("segment", "level", "m", "k")}
-    for number in range(rows.num_rows):
-        segment, level, m, k = (plain[name][number] for name in ("segment", "level", "m", "k"))
-        wanted = max(request.level, request.floor(segment))
-        if level > wanted or (level < wanted and not request.uniform):
-            continue
-        of_row = {name: column[number].values.to_numpy(zero_copy_only=False) for name, column in lists.items()}
-        inside = request.window.of_intervals(*(of_row[name] for name in _LISTS[1:]))
-        if level < wanted:
-            inside &= of_row["topmost"]
-        one = false_positive_rate(of_row["ones"][inside], m, k)
-        with np.errstate(divide="ignore"):
-            none = np.log1p(-one) * request.expressions
-        if len(one):
-            found.append((segment, float(-np.expm1(none).sum()), float(none.sum())))
-    columns = list(zip(*found, strict=True)) if found else [(), (), ()]
-    return pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, CLAIMS, strict=True)], schema=CLAIMS
-    )
-
-
-_LISTS = ("ones", "pos_lo", "pos_hi", "time_lo", "time_hi")
-
-
-def answer_error(
-    request: SketchRequest, hits: pa.Array, claims: pa.Table, keys: dict[int, int] | None, unseen: Collection[str]
-) -> pa.Table:
+def answer_error(request: SketchRequest, hits: pa.Array, claims: pa.Table, unseen: Collection[str]) -> pa.Table:
     """The error of one approximate answer.
 
     Parameters
@@ -122,11 +82,9 @@ def answer_error(
     request
         The request.
     hits
-        Array of `gathering.HITS_TYPE`.
+        Array of `gathering.HITS_TYPE`, of all segments whose tops may hold a name.
     claims
-        Rows of `CLAIMS`, of every node that the question is put to.
-    keys
-        Where every key is asked for: how many of them each segment is asked for.
+        Rows of `possible_claims.CLAIMS`, of all segments.
     unseen
         Names that the stream never had.
 
@@ -139,69 +97,59 @@ def answer_error(
     ArgumentError
         A partition, or the answer where there is none, has more rows than asked for.
     """
-    segments = claims["segment"].to_pylist()
-    asked = np.array([1 if keys is None else keys.get(segment, 0) for segment in segments], np.float64)
-    expected = float(claims["expected"].to_numpy() @ asked)
-    # A filter that is full denies nothing: −∞ for each of no keys is nothing.
-    none = float(sum(each * times for each, times in zip(claims["none"].to_pylist(), asked, strict=True) if times))
-    resting = rests_on(request, hits)
-    part = request.one_key or request.window != Window()
-    false = [most_false(expected, in_part=part, unseen=name in unseen) for name in names_of(request.pattern)]
-    spoilt, chance = bounds(resting, false, none)
+    found, offsets, keys = gathered(request, hits)
+    resting = rests_on(request, found, offsets)
+    number, expected = (claims[name].to_numpy() for name in ("name", "expected"))
+    false_rows = likely = 0.0
+    for name, counts in zip(names_of(request.pattern), resting.by_claim, strict=True):
+        if len(counts) == 0:
+            continue
+        place = request.pattern.names.index(name)
+        chosen = number == place
+        most = float(expected[chosen].sum())
+        share, rows = (
+            effect_of_one_more(request, found, offsets, keys, place, claims.filter(pa.array(chosen)))
+            if most
+            else (0, 0)
+        )
+        # Of the whole stream a name that it had has a true claim, on which a row may rest or not.
+        elsewhere = int(found.present[:, place].sum()) > len(counts)
+        absent = request.one_key or request.window != Window() or elsewhere
+        if name in unseen or (absent and could_be_all_false(len(counts), most * share)):
+            false_rows, likely = false_rows + float(counts.sum()), math.inf
+        else:
+            false_rows, likely = false_rows + _NO_LESS * most * rows, likely + most * share
+    spoilt = min(false_rows, float(resting.rows))
+    # Any false row needs a false claim, and there is none more often than there are on average.
+    chance = min(-math.expm1(-_SURER * likely), 1.0 if likely == math.inf else _SURER * spoilt)
     truncated = resting.truncated or request.dropped is not None
-    values = [resting.rows, spoilt, chance, False, truncated]
+    values = [resting.rows, spoilt, chance if resting.rows else 0.0, False, truncated]
     return pa.Table.from_arrays(
         [pa.array([value], field.type) for value, field in zip(values, ROWS, strict=True)], schema=ROWS
     )
 
 
-def most_false(expected: float, *, in_part: bool, unseen: bool) -> float:
-    """How many claims of a name are taken for false.
+def could_be_all_false(claims: int, expected: float) -> bool:
+    """Whether chance makes as many claims as there are, where `expected` are on average and no true one is needed.
 
-    Parameters
-    ----------
-    expected
-        False claims to expect of one name.
-    in_part
-        Only a part of the stream is asked, in which the name may not be.
-    unseen
-        The stream never had the name.
+    Examples
+    --------
+    >>> could_be_all_false(1, 0.01), could_be_all_false(2, 0.01), could_be_all_false(18, 0.5)
+    (True, False, False)
     """
-    if unseen:
-        return math.inf
-    return expected + 2.0 * math.sqrt(expected) + (1.0 if in_part and expected else 0.0)
+    if expected < _NEVER:
+        return False
+    # One claim fewer, as what counts is how many they are on average, and n P(n) = x P(n - 1).
+    term = math.exp(-expected)
+    fewer = 0.0
+    for count in range(claims - 1):
+        fewer += term
+        term *= expected / (count + 1)
+    return 1.0 - fewer > _PLAUSIBLE
 
 
-def bounds(resting: Resting, false: Sequence[float], none: float) -> tuple[float, float]:
-    """False rows to expect, and the chance of any, both at most; none where there are no rows.
-
-    Parameters
-    ----------
-    resting
-        What the answer's rows rest on.
-    false
-        For each of its names, how many claims are taken for false.
-    none
-        Of any one name: the logarithm of the chance that no claim is false.
-    """
-    spoilt = sum(_greatest(counts, most) for counts, most in zip(resting.by_claim, false, strict=True))
-    certain = any(len(counts) and most == math.inf for counts, most in zip(resting.by_claim, false, strict=True))
-    chance = 1.0 if certain else -math.expm1(none * len(resting.by_claim))
-    return float(min(spoilt, resting.rows)), float(min(chance, 1.0)) if resting.rows else 0.0
-
-
-def _greatest(counts: IntArray, number: float) -> float:
-    """The sum of the greatest so many of some counts; of a part of one, that part."""
-    if number >= len(counts):
-        return float(counts.sum())
-    falling = np.sort(counts)[::-1]
-    whole = int(number)
-    return float(falling[:whole].sum() + (number - whole) * falling[whole])
-
-
-def rests_on(request: SketchRequest, hits: pa.Array) -> Resting:
-    """What the rows of one approximate answer rest on; parameters and errors as of `answer_error`."""
-    found, offsets, keys = gathered(request, hits)
+def rests_on(request: SketchRequest, found: Hits, offsets: IntArray) -> Resting:
+    """What the rows of one approximate answer rest on, given the nodes of each key; errors as of `answer_error`."""
 
     def run(first: int, last: int) -> tuple[int, list[IntArray], bool]:
         mine = found.take(np.arange(offsets[first], offsets[last]))
@@ -211,7 +159,7 @@ def rests_on(request: SketchRequest, hits: pa.Array) -> Resting:
         total, _, steps = search(rows, layout, request.policy, request.after_match, request.max_matches, cut)
         return len(steps), rows_by_claim(request.pattern, mine, steps), len(steps) < total
 
-    parts = list(by_partition(0, len(keys), run))
+    parts = list(by_partition(0, len(offsets) - 1, run))
     names = range(len(names_of(request.pattern)))
     by_claim = tuple(np.concatenate([part[1][name] for part in parts]) for name in names)
     return Resting(sum(part[0] for part in parts), by_claim, any(part[2] for part in parts))

@@ -23,12 +23,12 @@ TOP_TYPE = pa.struct([("hit", pa.bool_()), ("keys", pa.list_(pa.string())), ("na
 """Whether a segment may hold a name of the pattern, for which keys, where every key is asked for, else which names, as
 `gathering.packed` packs them; NULL: any."""
 
-_HASHES_AT_ONCE = 1 << 20
+HASHES_AT_ONCE = 1 << 20
 """Pairs of key and name whose hashes are held at once: 16 MiB for each token expression."""
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """What the filters are asked for: ``hashes[expression]`` is uint64[keys · names, 2], names of a key together."""
 
     keys: int
@@ -58,9 +58,9 @@ def top_hits(request: SketchRequest, rows: pa.StructArray) -> pa.Array:
     -------
     Array of `TOP_TYPE`. A segment without a top node (`uniform` left it out as too dense) is always a hit.
     """
-    asked = None if request.every_key else _plain(request)
-    reader = _Reader(rows)
-    tested = _has_names_only(request)
+    asked = None if request.every_key else asked_once(request)
+    reader = NodeRows(rows)
+    tested = has_names_only(request)
     return pa.array([_top_hit(request, reader.row(number), asked, tested) for number in range(len(rows))], TOP_TYPE)
 
 
@@ -84,11 +84,11 @@ def node_hits(
     -------
     Array of `HITS_TYPE`, NULL for a row without hits.
     """
-    asked = None if request.every_key else _plain(request)
+    asked = None if request.every_key else asked_once(request)
     levels = rows.field("level").to_numpy(zero_copy_only=False)
     copies = _copies(segments, levels)
     order = np.lexsort((-levels, copies, segments))
-    reader = _Reader(rows)
+    reader = NodeRows(rows)
     found: list[dict[str, Any] | None] = [None] * len(rows)
     cuts = np.flatnonzero(np.diff(segments[order]) | np.diff(copies[order])) + 1
     for mine in np.split(order, cuts) if len(order) else []:
@@ -128,19 +128,19 @@ def _walk(
     segment: int,
     mine: NDArray[np.int64],
     levels: NDArray[np.int32],
-    reader: _Reader,
+    reader: NodeRows,
     keys: pa.StringArray | None,
-    plain: _Asked | None,
+    plain: Asked | None,
     found: list[dict[str, Any] | None],
 ) -> None:
     """Walk the rows of one segment from the highest level down; what is found goes to its row's place in `found`."""
     wanted = max(request.level, request.floor(segment))
-    at_once = max(1, _HASHES_AT_ONCE // max(1, len(request.pattern.names)))
+    at_once = max(1, HASHES_AT_ONCE // max(1, len(request.pattern.names)))
     parts: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]]] = {}
     confirmed: dict[int, bool] = {}
     rows = {int(number): reader.row(int(number)) for number in mine}
     for begin in range(0, 1 if keys is None else len(keys), at_once):
-        asked = plain if keys is None else _keyed(request, keys.slice(begin, at_once))
+        asked = plain if keys is None else asked_of_keys(request, keys.slice(begin, at_once))
         assert asked is not None
         above: _Above | None = None
         chain = False
@@ -150,7 +150,7 @@ def _walk(
                 break
             if row["bits"] is None:
                 continue
-            inside = _inside(request, row)
+            inside = nodes_inside(request, row)
             if level < wanted:
                 inside &= row["topmost"]
             if above is not None and above.level != level + 1:
@@ -215,7 +215,7 @@ def _pairs(
     return key, node.astype(np.int64), allowed
 
 
-class _Reader:
+class NodeRows:
     """Rows of the tree as numpy views on the Arrow buffers."""
 
     def __init__(self, rows: pa.StructArray) -> None:
@@ -239,9 +239,9 @@ class _Reader:
         return row
 
 
-def _top_hit(request: SketchRequest, row: dict[str, Any], plain: _Asked | None, tested: bool) -> dict[str, Any]:
+def _top_hit(request: SketchRequest, row: dict[str, Any], plain: Asked | None, tested: bool) -> dict[str, Any]:
     keys = row["keys"] if request.every_key else None
-    inside = None if row["bits"] is None else np.flatnonzero(_inside(request, row))
+    inside = None if row["bits"] is None else np.flatnonzero(nodes_inside(request, row))
     if inside is not None and len(inside) == 0:
         return {"hit": False, "keys": None, "names": None}
     if inside is None or not request.pattern.names or not tested:
@@ -252,22 +252,22 @@ def _top_hit(request: SketchRequest, row: dict[str, Any], plain: _Asked | None, 
         names = packed(np.asarray(present.any(axis=0)).reshape(1, -1))[0]
         return {"hit": bool(present.any()), "keys": None, "names": names}
     found: list[str | None] = []
-    at_once = max(1, _HASHES_AT_ONCE // len(request.pattern.names))
+    at_once = max(1, HASHES_AT_ONCE // len(request.pattern.names))
     for begin in range(0, len(keys), at_once):
         part = keys.slice(begin, at_once)
-        asked = _keyed(request, part)
+        asked = asked_of_keys(request, part)
         present = asked.of(row, np.repeat(np.arange(len(part)), len(inside)), np.tile(inside, len(part)))
         hit = present.any(axis=1).reshape(len(part), len(inside)).any(axis=1)
         found += part.filter(pa.array(hit)).to_pylist()
     return {"hit": bool(found), "keys": found, "names": None}
 
 
-def _inside(request: SketchRequest, row: dict[str, Any]) -> NDArray[np.bool_]:
+def nodes_inside(request: SketchRequest, row: dict[str, Any]) -> NDArray[np.bool_]:
     """bool[c]: nodes that the question's bounds of position and time touch."""
     return request.window.of_intervals(row["pos_lo"], row["pos_hi"], row["time_lo"], row["time_hi"])
 
 
-def _has_names_only(request: SketchRequest) -> bool:
+def has_names_only(request: SketchRequest) -> bool:
     """Whether every operand asks for names, so that a segment without any of the pattern's can be left out.
 
     Negated names are looked for as well: a segment that holds nothing else may lie between two operands.
@@ -279,14 +279,14 @@ def _has_names_only(request: SketchRequest) -> bool:
     )
 
 
-def _plain(request: SketchRequest) -> _Asked:
+def asked_once(request: SketchRequest) -> Asked:
     """The names of a question that is not about every key; with the key, if it is about one."""
     by_name = request.hashes().reshape(len(request.pattern.names), request.expressions, 2)
     hashes = tuple(np.ascontiguousarray(by_name[:, expression]) for expression in range(request.expressions))
-    return _Asked(1, len(request.pattern.names), hashes)
+    return Asked(1, len(request.pattern.names), hashes)
 
 
-def _keyed(request: SketchRequest, keys: pa.StringArray) -> _Asked:
+def asked_of_keys(request: SketchRequest, keys: pa.StringArray) -> Asked:
     """The names of a question, for each of some keys."""
     names = request.pattern.names
     known = keys.drop_null()
@@ -298,4 +298,4 @@ def _keyed(request: SketchRequest, keys: pa.StringArray) -> _Asked:
     hashes = tuple(
         hash_keyed(known, texts, by_key, by_name, expression, request.seed) for expression in range(request.expressions)
     )
-    return _Asked(len(keys), len(names), hashes)
+    return Asked(len(keys), len(names), hashes)

@@ -1,0 +1,97 @@
+"""What one more claim of a name does to an answer: the pattern is matched again as if some nodes had made it.
+
+Source: SPEC section 2; no paper counts how many rows a false claim spoils. See `answer_error` for why these rows are
+counted, and not those of the claims that are there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.udfs.sketch.kernels.hits import Hits
+from patternlake.udfs.sketch.kernels.matching import node_rows, search
+from patternlake.udfs.sketch.query import IntArray
+from patternlake.udfs.sketch.request import SketchRequest
+
+_DRAWS = 32
+"""So many nodes of each name are tried."""
+_TOGETHER = 16
+"""Of so many claims of a name, one more is tried at a time: more of them together stand in each other's way."""
+
+
+def effect_of_one_more(
+    request: SketchRequest, hits: Hits, offsets: IntArray, keys: Sequence[str | None], name: int, claims: pa.Table
+) -> tuple[float, float]:
+    """How often any row rests on one more claim of a name, and how many do.
+
+    Both are averages over the nodes that might have made the claim, and no less than what so few draws leave open.
+
+    Parameters
+    ----------
+    request
+        The request.
+    hits, offsets, keys
+        What `gathering.gathered` gives.
+    name
+        The name's place in the pattern's.
+    claims
+        Rows of `possible_claims.CLAIMS` of this name.
+    """
+    rng = np.random.default_rng((request.seed, name, len(hits)))
+    weights = claims["expected"].to_numpy()
+    drawn = claims.take(rng.choice(len(weights), _DRAWS, p=weights / weights.sum()))
+    place_of = {key: place for place, key in enumerate(keys)} if request.every_key else {None: 0}
+    place = np.array([place_of.get(key, -1) for key in drawn["key"].to_pylist()], np.int64)
+    gained: list[int] = []
+    for key in np.unique(place).tolist():
+        # A key that no node claims any name of is asked for as well.
+        mine = hits.take(np.arange(offsets[key], offsets[key + 1]) if key >= 0 else np.zeros(0, np.int64))
+        more = drawn.filter(pa.array(place == key))
+        together = max(1, int(mine.present[:, name].sum()) // _TOGETHER)
+        for first in range(0, more.num_rows, together):
+            gained += rows_gained(request, mine, name, more.slice(first, together))
+    counts = np.array(gained, np.float64)
+    share, rows = (float(each.mean() + each.std() / math.sqrt(_DRAWS)) + 1.0 / _DRAWS for each in (counts > 0, counts))
+    return min(share, 1.0), rows
+
+
+def rows_gained(request: SketchRequest, hits: Hits, name: int, claims: pa.Table) -> list[int]:
+    """How many rows rest on each of some nodes if they claim a name in addition to what nodes of one key claim.
+
+    A row rests on the claim where it is all that makes the node one of its steps.
+    """
+    nodes, which = np.unique(claims["pos_lo"].to_numpy(), return_index=True)
+    before = _with_nodes(hits, claims.take(which[~np.isin(nodes, hits.pos_lo)]))
+    claiming = np.isin(before.pos_lo, nodes)
+    after = before.take(np.arange(len(before)))
+    after.present[claiming, name] = True
+    layout = request.pattern.layout(request.policy)
+    rows = node_rows(request.pattern, after, np.array([0, len(after)]))
+    _, _, steps = search(rows, layout, request.policy, request.after_match, request.max_matches, True)
+    rests = np.zeros((len(steps), len(nodes)), np.bool_)
+    for place, slot in enumerate(request.pattern.slots):
+        taken = steps[:, place]
+        choices = [request.pattern.names.index(choice.name) for choice in slot.alternatives]
+        row = np.flatnonzero(claiming[taken] & ~before.present[taken][:, choices].any(axis=1))
+        rests[row, np.searchsorted(nodes, before.pos_lo[taken[row]])] = True
+    of_node = rests.sum(axis=0)
+    return [int(of_node[at]) for at in np.searchsorted(nodes, claims["pos_lo"].to_numpy())]
+
+
+def _with_nodes(hits: Hits, claims: pa.Table) -> Hits:
+    """Nodes of one key with some more, which claim nothing, by position."""
+    nothing = np.zeros((claims.num_rows, hits.present.shape[1]))
+    every = Hits(
+        pos_lo=np.concatenate([hits.pos_lo, claims["pos_lo"].to_numpy()]),
+        pos_hi=np.concatenate([hits.pos_hi, claims["pos_hi"].to_numpy()]),
+        time_lo=np.concatenate([hits.time_lo, claims["time_lo"].to_numpy()]),
+        time_hi=np.concatenate([hits.time_hi, claims["time_hi"].to_numpy()]),
+        level=np.concatenate([hits.level, claims["level"].to_numpy().astype(np.int8)]),
+        present=np.concatenate([hits.present, nothing.astype(np.bool_)]),
+        fp=np.concatenate([hits.fp, nothing]),
+    )
+    return every.take(np.argsort(every.pos_lo, kind="stable"))

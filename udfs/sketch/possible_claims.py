@@ -1,0 +1,235 @@
+"""The false claims that a walk down the tree might have met: each name, wherever a node denied it.
+
+Source: thesis 4.3, 4.4.1; SPEC section 2 ("the bound follows the descent"). An answer's node claims a name falsely only
+if it errs itself and each node above it that does not hold the name errs, too. The walk says which nodes these may be.
+Where a node denies a name, neither it nor any node below it holds the name. Had it claimed the name, the nodes below
+would have been asked, and a claim of one of the answer's nodes would have been false.
+
+Let p be the chance that a node and all below it, down to one of the answer's nodes, err (`path_error`), and q that of
+the node alone. The node denies with 1 - q what it does not hold and never what it holds. So p / (1 - q), counted where
+it denies, is p on average wherever it does not hold the name, and nothing where it does: the sum over all denials is,
+on average over seeds, no less than the number of false claims, without knowing which claims are true. (It is more
+where a node errs and one below denies: then both count.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from patternlake.udfs.sketch.descent import (
+    HASHES_AT_ONCE,
+    Asked,
+    NodeRows,
+    asked_of_keys,
+    asked_once,
+    has_names_only,
+    nodes_inside,
+)
+from patternlake.udfs.sketch.kernels.probe import false_positive_rate
+from patternlake.udfs.sketch.path_error import chance_of_paths
+from patternlake.udfs.sketch.request import SketchRequest
+
+CLAIMS = pa.schema(
+    [
+        ("name", pa.int32()),
+        ("key", pa.string()),
+        ("pos_lo", pa.int64()),
+        ("pos_hi", pa.int64()),
+        ("time_lo", pa.int64()),
+        ("time_hi", pa.int64()),
+        ("level", pa.int32()),
+        ("expected", pa.float64()),
+    ]
+)
+"""Nodes that might have claimed a name of the pattern (its number) and hold none. `expected` of all rows of a name adds
+up to the false claims of it that are to be expected; each row stands for others of its segment as well."""
+
+_DRAWN = 8
+"""So many nodes stand for all of a segment, for each name."""
+_CLAIMED = -1
+"""The state of a node that, with all above it, claims a name; else it is the level of the node that denied first."""
+
+
+def possible_claims(request: SketchRequest, rows: pa.Table) -> pa.Table:
+    """Where the nodes that answer a question might have erred.
+
+    Parameters
+    ----------
+    request
+        The request.
+    rows
+        Of the table `sketch_nodes`: all levels of some segments from the lowest that is asked for upwards, with
+        ``segment``, ``level``, ``k``, ``node``, ``ones``, ``pos_lo``, ``pos_hi``, ``time_lo``, ``time_hi``,
+        ``topmost``, ``bits``, and ``keys`` where every key is asked for.
+
+    Returns
+    -------
+    Rows of `CLAIMS`.
+    """
+    segments, levels = (rows[name].to_numpy() for name in ("segment", "level"))
+    names = [name for name in rows.column_names if name != "segment"]
+    reader = NodeRows(pa.StructArray.from_arrays([rows[name].combine_chunks() for name in names], names=names))
+    order = np.lexsort((-levels, segments))
+    cuts = np.flatnonzero(np.diff(segments[order])) + 1
+    found = []
+    for mine in np.split(order, cuts) if len(order) else []:
+        every = [(int(levels[at]), reader.row(int(at))) for at in mine]
+        tree = [(level, row) for level, row in every if row["bits"] is not None]
+        walk = _possible_of_nodes if request.uniform else _possible_of_tree
+        for asked, keys in _questions(request, every):
+            found += list(walk(request, int(segments[mine[0]]), tree, asked, keys))
+    return pa.Table.from_pylist([row for part in found for row in part], schema=CLAIMS)
+
+
+_Tree = list[tuple[int, dict[str, Any]]]
+"""A segment's levels from the highest to the lowest, with their rows."""
+_Keys = list[str | None] | None
+"""The keys that are asked for, where every key is."""
+
+
+def _possible_of_nodes(
+    request: SketchRequest, segment: int, tree: _Tree, asked: Asked, keys: _Keys
+) -> Iterator[list[dict[str, Any]]]:
+    """Of `uniform`: all filters are of one size, so where a node errs those above it do, and the walk spares none."""
+    wanted = max(request.level, request.floor(segment))
+    for level, row in tree:
+        if level > wanted:
+            continue
+        inside = nodes_inside(request, row)
+        if level < wanted:
+            inside &= row["topmost"]
+        node = np.flatnonzero(inside)
+        claimed = _ask(asked, row, np.ones((asked.keys, len(node), asked.names), np.bool_), node)
+        weight = _odds(_rate(request, row, node))
+        yield _drawn(request, segment, level, row, node, ~claimed * weight[:, None], keys)
+
+
+def _possible_of_tree(
+    request: SketchRequest, segment: int, tree: _Tree, asked: Asked, keys: _Keys
+) -> Iterator[list[dict[str, Any]]]:
+    """Of `leveled`: a node is asked where the one above it claims the name."""
+    wanted = max(request.level, request.floor(segment))
+    tree = [(level, row) for level, row in tree if level >= wanted]
+    if not tree or tree[-1][0] != wanted:
+        return
+    row = tree[-1][1]
+    node = np.flatnonzero(nodes_inside(request, row))
+    if len(node) == 0:
+        return
+    rate = _rate(request, row, node)
+    state = _states(request, asked, tree)[:, node]
+    # The nodes of a level differ in how full they are; what is above them is taken as it is on average.
+    whole = _weights(request, tree)[state] * (rate / rate.mean())[:, None] if rate.any() else np.zeros(state.shape)
+    weight = np.where(state == wanted, _odds(rate)[:, None], whole)
+    yield _drawn(request, segment, wanted, row, node, np.where(state == _CLAIMED, 0.0, weight), keys)
+
+
+def _states(request: SketchRequest, asked: Asked, tree: _Tree) -> NDArray[np.int8]:
+    """int8[keys, nodes of the lowest level, names]: which level denied each name first, or `_CLAIMED`."""
+    top = request.height - 1
+    above: tuple[int, NDArray[np.int32], NDArray[np.int8]] | None = None
+    state = np.zeros((asked.keys, 0, asked.names), np.int8)
+    for level, row in tree:
+        count = len(row["node"])
+        state = np.full((asked.keys, count, asked.names), _CLAIMED, np.int8)
+        if above is not None and above[0] == level + 1:
+            parent = np.searchsorted(above[1], row["node"] // request.fanout)
+            state = above[2][:, parent]
+        inside = np.flatnonzero(nodes_inside(request, row))
+        claimed = _ask(asked, row, state[:, inside] == _CLAIMED, inside)
+        part = state[:, inside]
+        part[(part == _CLAIMED) & ~claimed] = level
+        state[:, inside] = part
+        if level == top and level > tree[-1][0]:
+            # A segment is walked, for all names, if its top may hold any of them.
+            missed = (state != _CLAIMED).all(axis=(1, 2)) & has_names_only(request)
+            state[:] = np.where(missed, top, _CLAIMED)[:, None, None]
+        above = level, row["node"], state
+    return state
+
+
+def _weights(request: SketchRequest, tree: _Tree) -> NDArray[np.float64]:
+    """float64[levels]: what one node of the answer counts where a node of each level denied first, on average."""
+    upwards = tree[::-1]
+    bits = [row["bits"].shape[1] * 8 for _, row in upwards]
+    hashes = [int(row["k"]) for _, row in upwards]
+    densities = [float(row["ones"].mean()) / size for (_, row), size in zip(upwards, bits, strict=True)]
+    chances = chance_of_paths(bits, hashes, densities)
+    found = np.zeros(request.height + 1)
+    lowest = _either(chances[0], request.expressions)
+    for number, (level, _) in enumerate(upwards):
+        own = _either(densities[number] ** hashes[number], request.expressions)
+        # Each level may claim another of the expressions' tokens.
+        path = min(lowest, float(chances[number]) * request.expressions ** (number + 1))
+        found[level] = path / (1.0 - own) if own < 1.0 else 0.0
+    return found
+
+
+def _either(rate: float, expressions: int) -> float:
+    """How often any of a name's tokens is claimed."""
+    return float(1.0 - (1.0 - rate) ** expressions)
+
+
+def _rate(request: SketchRequest, row: dict[str, Any], node: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64[nodes]: how often each one errs for a name."""
+    one = false_positive_rate(row["ones"][node], row["bits"].shape[1] * 8, row["k"])
+    return np.asarray(1.0 - (1.0 - one) ** request.expressions)
+
+
+def _odds(rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How often a node errs for each time that it denies; nothing where it never denies."""
+    return np.divide(rate, 1.0 - rate, out=np.zeros(len(rate)), where=rate < 1.0)
+
+
+def _questions(request: SketchRequest, tree: _Tree) -> Iterator[tuple[Asked, _Keys]]:
+    """What the filters of a segment are asked for, with the keys where every key is."""
+    if not request.every_key:
+        yield asked_once(request), None
+        return
+    keys: pa.StringArray = next(row["keys"] for level, row in tree if level == request.height - 1)
+    size = max(len(row["node"]) for _, row in tree) or 1
+    at_once = max(1, HASHES_AT_ONCE // (size * max(1, len(request.pattern.names))))
+    for begin in range(0, len(keys), at_once):
+        part = keys.slice(begin, at_once)
+        yield asked_of_keys(request, part), part.to_pylist()
+
+
+def _ask(asked: Asked, row: dict[str, Any], wanted: NDArray[np.bool_], node: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool[keys, nodes, names]: what some nodes of a row claim of what is wanted of them."""
+    key, place = np.nonzero(wanted.any(axis=2))
+    claimed = np.zeros(wanted.shape, np.bool_)
+    claimed[key, place] = asked.of(row, key, node[place])
+    return claimed & wanted
+
+
+def _drawn(
+    request: SketchRequest,
+    segment: int,
+    level: int,
+    row: dict[str, Any],
+    node: NDArray[np.int64],
+    weight: NDArray[np.float64],
+    keys: _Keys,
+) -> list[dict[str, Any]]:
+    """Some nodes for all, drawn by their weights (float64[keys, nodes, names]), of each name."""
+    found = []
+    rng = np.random.default_rng((request.seed, segment, level))
+    for name in range(weight.shape[2]):
+        mine = weight[:, :, name].ravel()
+        total = float(mine.sum())
+        if total <= 0.0:
+            continue
+        some = np.flatnonzero(mine)
+        chosen = some if len(some) <= _DRAWN else rng.choice(len(mine), _DRAWN, p=mine / total)
+        shares = mine[some] if len(some) <= _DRAWN else np.full(_DRAWN, total / _DRAWN)
+        for at, share in zip(chosen.tolist(), shares.tolist(), strict=True):
+            key, place = divmod(at, len(node))
+            of_node = {column: int(row[column][node[place]]) for column in ("pos_lo", "pos_hi", "time_lo", "time_hi")}
+            own = None if keys is None else keys[key]
+            found.append({"name": name, "key": own, "level": level, "expected": share, **of_node})
+    return found
