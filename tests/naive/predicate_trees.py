@@ -28,7 +28,7 @@ TYPES = {
 POOLS: dict[str, list[Any]] = {
     "double": [None, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.125, 2.675, 1e10, NAN, INF, -INF],
     "bigint": [None, 0, 1, -1, 2, 3, -3, 7, 15, 2**63 - 1, -(2**63)],
-    "string": [None, "", "a", "b", "A", "ab", "aab", "a%b", "1", "2.5", " 3 ", "true", "nan", "2013-01-01"],
+    "string": [None, "", "a", "b", "A", "ab", "aab", "a%b", "1", "2.5", " 3 ", "true", "nan", "2013-01-01", "a\0b"],
     "boolean": [None, True, False],
     "timestamp": [None, dt.datetime(2013, 1, 1), dt.datetime(2013, 1, 1, 0, 5), dt.datetime(1969, 12, 31, 23, 0, 0, 1)],
     "date": [None, dt.date(2013, 1, 1), dt.date(1969, 12, 31)],

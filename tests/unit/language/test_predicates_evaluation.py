@@ -187,6 +187,26 @@ def test_worked_answers(text: str, values: dict[str, Any], expected: bool | None
     assert truth_of(text, **values) is expected
 
 
+def test_texts_that_differ_behind_a_nul_are_distinct() -> None:
+    texts = [{"s": text} for text in ("a", "a\0", "a\0b", "a")]
+    for text, wanted in (
+        ("LENGTH(s) = 1", [True, False, False, True]),
+        ("s LIKE 'a'", [True, False, False, True]),
+        ("s LIKE '%b'", [False, False, True, False]),
+        ("UPPER(s) = 'A'", [True, False, False, True]),
+        ("SUBSTRING(s, 3) = 'b'", [False, False, True, False]),
+        ("s IN ('a', 'c')", [True, False, False, True]),
+        ("s = 'a\\0'", [False, True, False, False]),
+    ):
+        truth = evaluate(parse_predicate(text), resolver(texts))
+        assert np.broadcast_to(truth.true, 4).tolist() == wanted, text
+
+
+def test_both_zeros_are_written_as_what_they_are() -> None:
+    truth = evaluate(parse_predicate("CAST(x AS STRING) = '-0.0'"), resolver([{"x": 0.0}, {"x": -0.0}]))
+    assert truth.true.tolist() == [False, True]
+
+
 def test_a_predicate_without_columns_has_a_truth_of_no_dimension() -> None:
     truth = evaluate(parse_predicate("TRUE"), resolver([]))
     assert truth.true.shape == ()

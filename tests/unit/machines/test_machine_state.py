@@ -7,11 +7,25 @@ import pyarrow as pa
 import pytest
 from unit.machines.running_cases import asked
 
+from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.tables import compiled
 from patternlake.udfs.machines.state import InstanceRows
 
 JOINED = "p ; q DEFINE p AS name = 'a' AND x = $v, q AS name = 'b' AND x = $v"
+
+
+def test_equal_values_and_no_others_have_one_number() -> None:
+    codes = Codes()
+    texts = ["a", "a\0", "a\0b", "a", ""]
+    known = np.array([True] * 4 + [False])
+    assert codes.of(Column(np.array(texts, object), known)).tolist() == [0, 1, 2, 0, -1]
+    assert codes.of(Column(np.array(["a\0b", "c"], object), known[:2])).tolist() == [2, 4]
+    zero, minus_zero, nan, one, minus_nan = codes.of(
+        Column(np.array([0.0, -0.0, np.nan, 1.0, -np.nan]), np.ones(5, bool))
+    )
+    assert (zero, nan) == (minus_zero, minus_nan)
+    assert sorted([zero, nan, one]) == [5, 6, 7]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ _DTYPES: dict[str, Any] = {
     "interval": np.int64,
     "null": np.bool_,
 }
+_HEXADECIMAL = (b"x", b"X")
+_ODD = {"bigint": _HEXADECIMAL, "int": _HEXADECIMAL, "double": (b"-n", b"+n", b"-N", b"+N")}
+"""What stands in texts that Arrow reads as a type, and Spark does not or not always: ``0x1F``, ``-nan``."""
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\((\d{1,9})(?:,(-?\d{1,9}))?\))?\Z")
 
 
@@ -163,6 +166,8 @@ def _cast_canonical(array: Any, to: str, timezone: str) -> Values | None:
     arrow: Any = {"double": pa.float64(), "bigint": pa.int64(), "int": pa.int32(), "timestamp": pa.timestamp("us")}
     if to not in arrow or (to == "timestamp" and timezone != "UTC"):
         return None
+    if _holds(array, _ODD.get(to, ())):
+        return None
     try:
         cast = pc.cast(array, arrow[to])
     except pa.ArrowInvalid:
@@ -171,6 +176,35 @@ def _cast_canonical(array: Any, to: str, timezone: str) -> Values | None:
         cast = pc.cast(cast, pa.int64())
     filled = pc.fill_null(cast, pa.scalar(0, cast.type))
     return np.asarray(filled.to_numpy(zero_copy_only=False))
+
+
+def _holds(array: Any, odd: tuple[bytes, ...]) -> bool:
+    """Whether some bytes may stand in one of the texts: of a slice, those of the whole are looked at."""
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    texts_ = [data.to_pybytes() for chunk in chunks if odd and (data := chunk.buffers()[2]) is not None]
+    return any(part in text for text in texts_ for part in odd)
+
+
+def distinct_codes(values: Values) -> tuple[npt.NDArray[np.int64], Values]:
+    """Number the distinct values of an array, from 0 in the order of their first place.
+
+    Parameters
+    ----------
+    values
+        Any shape; objects are texts.
+
+    Returns
+    -------
+    (int64[n], values[k])
+        The number of each value, and the values. Doubles are told apart by their bits, so both zeros are distinct.
+    """
+    flat = values.ravel()
+    if flat.dtype == object:
+        # Not by pandas, whose table of texts ends each at its first NUL: 'a' and 'a\0b' were one.
+        encoded = pa.array(flat, pa.string()).dictionary_encode()
+        return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy(zero_copy_only=False)
+    codes, distinct = pd.factorize(flat.view(np.int64) if flat.dtype == np.float64 else flat)
+    return codes.astype(np.int64, copy=False), distinct.view(flat.dtype)
 
 
 def by_distinct(values: Values, function: Callable[[Any], Any], dtype: Any) -> tuple[Values, Flags]:
@@ -185,13 +219,7 @@ def by_distinct(values: Values, function: Callable[[Any], Any], dtype: Any) -> t
     dtype
         The numpy dtype of the results.
     """
-    flat = values.ravel()
-    if flat.dtype == np.float64:
-        # By their bits: -0.0 equals 0.0, but is another text.
-        codes, bits = pd.factorize(flat.view(np.int64), use_na_sentinel=False)
-        distinct = bits.view(np.float64)
-    else:
-        codes, distinct = pd.factorize(flat, use_na_sentinel=False)
+    codes, distinct = distinct_codes(values)
     results = [function(value) for value in distinct.tolist()]
     known = np.array([result is not None for result in results], dtype=np.bool_)
     filler: Any = "" if dtype is object else 0
@@ -210,6 +238,12 @@ def cast_text(column: Column, to: str, timezone: str = "UTC") -> Column:
     return Column(values, column.known & parsed, type_)
 
 
+def _read_float(text: str) -> float | None:
+    value = texts.read_double(text)
+    with np.errstate(over="ignore"):
+        return None if value is None else float(np.float32(value))
+
+
 def _reader(to: str, timezone: str = "UTC") -> Callable[[str], Any]:
     """The function from one text to one value of a canonical type, or to None."""
     if to in INTEGER_BITS:
@@ -220,7 +254,7 @@ def _reader(to: str, timezone: str = "UTC") -> Callable[[str], Any]:
     readers: dict[str, Callable[[str], Any]] = {
         "boolean": texts.read_boolean,
         "double": texts.read_double,
-        "float": lambda text: None if (value := texts.read_double(text)) is None else float(np.float32(value)),
+        "float": _read_float,
         "date": texts.read_date,
         "timestamp": lambda text: texts.read_timestamp(text, timezone),
     }

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 
-from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.columns import Column, distinct_codes
 from patternlake.udfs.language.predicate.event_columns import resolver
 from patternlake.udfs.language.predicate.predicates import evaluate
 from patternlake.udfs.machines.kernels.tables import IntArray
@@ -79,10 +78,8 @@ class Codes:
         if column.type == "double":
             # Equal as Spark compares: both zeros are one, and so are all NaNs.
             values = np.where(np.isnan(values), np.nan, values + 0.0)
-        places, distinct = pd.factorize(values)
-        numbers = np.array([self.number(str(value)) for value in distinct] + [NONE], np.int64)
-        if column.type == "double" and (places < 0).any():
-            numbers[-1] = self.number("nan")
+        places, distinct = distinct_codes(values)
+        numbers = np.array([self.number(str(value)) for value in distinct.tolist()], np.int64)
         return np.where(np.broadcast_to(column.known, places.shape), numbers[places], NONE)
 
     def number(self, text: str) -> int:

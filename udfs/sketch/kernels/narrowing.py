@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.columns import Column, distinct_codes
 from patternlake.udfs.language.predicate.expressions import Call, Expression, Field
 from patternlake.udfs.language.predicate.predicates import Reference, value_of
 from patternlake.udfs.sketch.conditions import Columns, Condition
 from patternlake.udfs.sketch.kernels.partials import ragged
 from patternlake.udfs.sketch.kernels.search import BoolArray
 from patternlake.udfs.sketch.query import IntArray
+from patternlake.udfs.sort_keys import order_keys
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _ORDERED = ("bigint", "double", "timestamp", "date")
@@ -60,10 +60,7 @@ class Candidates:
         if own.type != other.type:
             return
         n = len(own.values)
-        values = np.concatenate([own.values, other.values])
-        # Adding 0.0 makes one of the two zeros.
-        codes, _ = pd.factorize(values + 0.0 if own.type == "double" else values, use_na_sentinel=False)
-        codes = codes.astype(np.int64)
+        codes, _ = distinct_codes(np.concatenate(order_keys(own, other, ordered=False)))
         keys = codes[self.events] * (n + 1) + self.events
         order = np.argsort(keys, kind="stable")
         self.sorted, self.order = self.events[order], keys[order]
