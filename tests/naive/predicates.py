@@ -97,7 +97,7 @@ def compare(operator: str, left: Any, right: Any) -> bool | None:
         target = (
             "boolean"
             if isinstance(other, bool)
-            else "double"
+            else ("double" if isinstance(other, float) else "bigint")
             if is_number(other)
             else "timestamp"
             if isinstance(other, dt.datetime)

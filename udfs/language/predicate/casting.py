@@ -13,6 +13,7 @@ from patternlake.udfs.language.predicate.columns import Column, Values, by_disti
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
+_FIRST_DAY = -(2**63 // DAY)
 
 
 def cast(column: Column, to: str) -> Column:
@@ -27,12 +28,16 @@ def cast(column: Column, to: str) -> Column:
         return Column(values != 0, known, goal)
     if goal == "timestamp" and column.type in ("bigint", "double"):
         if column.type == "bigint":
-            return Column(values * SECOND, known, goal)
+            return Column(_micros(values), known, goal)
         return Column(whole(np.trunc(values * SECOND)), known & np.isfinite(values), goal)
-    if goal in ("date", "timestamp"):
-        return Column(values // DAY * DAY if goal == "date" else values, known, goal)
+    if goal == "date":
+        days = values // DAY
+        # The first day that microseconds reach begins before them.
+        return Column(days * DAY, known & (days >= _FIRST_DAY), goal)
+    if goal == "timestamp":
+        return Column(values, known, goal)
     if goal == "bigint":
-        return Column(_cast_to_integer(column, columns.INTEGER_BITS[to]), known, goal)
+        return _cast_to_integer(column, columns.INTEGER_BITS[to])
     doubles = (values / SECOND if column.type == "timestamp" else values).astype(np.float64)
     if to == "float":
         doubles = doubles.astype(np.float32).astype(np.float64)
@@ -45,17 +50,27 @@ def cast(column: Column, to: str) -> Column:
     return Column(doubles, known, goal)
 
 
-def _cast_to_integer(column: Column, bits: int) -> Values:
-    values = column.values
+def _micros(seconds: Values) -> Values:
+    """Seconds as microseconds; what does not fit is the nearest bound, as in Java."""
+    limits = np.iinfo(np.int64)
+    most = limits.max // SECOND
+    fits = (seconds >= -most) & (seconds <= most)
+    return np.where(fits, seconds * SECOND, np.where(seconds > 0, limits.max, limits.min))
+
+
+def _cast_to_integer(column: Column, bits: int) -> Column:
+    values, known = column.values, column.known
     if column.type == "timestamp":
         values = values // SECOND
+        # Unlike a number, a moment does not wrap.
+        known = known & (values >= -(2 ** (bits - 1))) & (values < 2 ** (bits - 1))
     elif column.type == "double":
         values = whole(np.trunc(values))
         if bits < 64:
             # Java narrows a double to 32 bits by its bounds, and from there by dropping bits.
             values = np.clip(values, -(2**31), 2**31 - 1)
     dtypes: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
-    return np.asarray(values).astype(dtypes[bits]).astype(np.int64)
+    return Column(np.asarray(values).astype(dtypes[bits]).astype(np.int64), known, "bigint")
 
 
 def _cast_to_string(column: Column) -> Column:

@@ -2,9 +2,9 @@
 
 Rules, where they are not obvious:
 
-- Comparing a string with a number, boolean, date or timestamp casts the string, and a text that does not cast is NULL
-  (Spark with ANSI mode off; for numbers the cast is always to DOUBLE, where Spark cuts ``'2.8'`` to 2 beside an INT).
-  A *constant* that does not cast is an error: it could never match.
+- Comparing a string with a number, boolean, date or timestamp casts the string to the other's type, and a text that
+  does not cast is NULL (Spark with ANSI mode off): beside an integer, ``'2.8'`` is 2. A *constant* that does not cast,
+  or would lose its fraction, is an error: it could never match.
 - Arithmetic and numeric functions refuse strings and booleans; CAST says what is meant. A duration is compared with a
   duration: ``t(b) - t(a) < 5`` is refused, ``< 5 MIN`` is meant. A boolean is not a number.
 - CASE, COALESCE, LEAST, GREATEST take parts of one type (integers beside doubles and dates beside timestamps are one);
@@ -137,7 +137,7 @@ def comparable(left: Typed, right: Typed, operator: str) -> tuple[Typed, Typed]:
     common = wider(left.type, right.type)
     if common is None and "string" in (left.type, right.type):
         other = right.type if left.type == "string" else left.type
-        common = "double" if other in NUMBERS else other if other != "interval" else None
+        common = other if other != "interval" else None
     if common is None:
         kinds = {left.type, right.type}
         hint = "; give the number a unit, as in 5 MIN" if "interval" in kinds and kinds & set(NUMBERS) else ""

@@ -7,17 +7,15 @@ CONCAT, ``CASE x WHEN y`` is ``CASE WHEN x = y``. Spans do not take part in equa
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from patternlake.udfs.language import durations
 from patternlake.udfs.language.predicate.references import Reference, quoted
+from patternlake.udfs.language.predicate.texts import write_date, write_timestamp
 from patternlake.udfs.language.query.tree import NOWHERE, Span
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
-EPOCH = datetime.datetime(1970, 1, 1)
-MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +233,7 @@ def literal_text(type_: str, value: int | float | str | bool | None) -> str:
         case "string", str():
             return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
         case (("timestamp" | "date"), int()):
-            moment = EPOCH + value * MICROSECOND
-            text = moment.isoformat(" ") if type_ == "timestamp" else moment.date().isoformat()
+            text = write_timestamp(value) if type_ == "timestamp" else write_date(value)
             return f"{type_.upper()} '{text}'"
         case "interval", int():
             return durations.write(value)

@@ -167,7 +167,7 @@ def _round(part: Typed, arguments: list[Column]) -> Result:
 def _rounded_integer(value: int, digits: int) -> int:
     step = 10**-digits
     size = (abs(value) + step // 2) // step * step
-    return (size if value >= 0 else -size) if size < 2**63 else 0
+    return ((size if value >= 0 else -size) + 2**63) % 2**64 - 2**63
 
 
 def round_half_up(values: Values, digits: int) -> Values:

@@ -22,7 +22,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE = re.compile(r"""\\(u[0-9a-fA-F]{4}|.)|''|\"\"""", re.DOTALL)
+_ESCAPE = re.compile(r"""\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[01][0-7]{2}|.)|''|\"\"""", re.DOTALL)
+_HALF = re.compile("[\ud800-\udfff]")
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
@@ -36,15 +37,19 @@ class Token:
 
 
 def unescaped(body: str, quote: str) -> str:
-    r"""The value of a string constant's inside, as Spark reads it: doubled quotes, ``\n``, ``\u0041``."""
+    r"""The value of a string constant's inside, as Spark reads it: doubled quotes, ``\n``, ``\u0041``, ``\101``."""
 
     def one(found: re.Match[str]) -> str:
         what = found[1]
         if what is None:
             return quote if found[0] == quote * 2 else found[0]
-        return chr(int(what[1:], 16)) if len(what) == 5 else _ESCAPED.get(what, what)
+        if what.isdigit() and len(what) == 3:
+            return chr(int(what, 8))
+        return chr(int(what[1:], 16)) if len(what) > 1 else _ESCAPED.get(what, what)
 
-    return _ESCAPE.sub(one, body)
+    # Two escapes may be the halves of one character; a half alone is none.
+    text = _ESCAPE.sub(one, body).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return _HALF.sub("?", text)
 
 
 def tokens(text: str, query_text: str, offset: int) -> list[Token]:
