@@ -6,6 +6,7 @@ import random
 import tracemalloc
 from math import comb
 
+import numpy as np
 import pytest
 from naive.kleene import Event, matches
 from naive.kleene_cases import TYPES, stream
@@ -14,10 +15,12 @@ from naive.kleene_random import TYPES as RANDOM_TYPES
 from naive.kleene_random import Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
+from patternlake.udfs.kleene.events import Events
 from patternlake.udfs.kleene.kernels import bindings, joins, linearized, ranges
 from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
 from patternlake.udfs.kleene.work import Work
+from patternlake.udfs.language.predicate.columns import Column
 
 
 def test_an_answer_shows_ends_times_and_bindings() -> None:
@@ -113,11 +116,76 @@ def test_answers_do_not_depend_on_how_much_is_held_at_once(seed: int, monkeypatc
     assert count_matches(made, events) == len(wanted), pattern.text
 
 
-def test_a_start_with_too_many_partial_matches_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linearized, "ROWS_AT_ONCE", 5)
+@pytest.mark.parametrize("plan", ["left", "right", "bushy", "inner"])
+def test_one_event_may_begin_more_partial_matches_than_are_held(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linearized, "ROWS_AT_ONCE", 1)
     events = events_of([stream("a1 b2 b3 b4 c5 c6 c7")], TYPES)
-    with pytest.raises(ArgumentError, match=r"event at position 1 alone begins more than 5 partial matches"):
-        match_events(compiled("a ; b ; c", TYPES), events)
+    pattern = compiled("a ; b ; c", TYPES)
+    tree = forced_plan(pattern, plan)
+    wanted = [(0, {"a": (1,), "b": (b,), "c": (c,)}) for b in (2, 3, 4) for c in (5, 6, 7)]
+    assert rows_of(match_events(pattern, events, plan=tree)) == wanted
+    assert count_matches(pattern, events, plan=tree) == 9
+
+
+def columns_of_letters(text: str) -> Events:
+    """An event per letter, a microsecond apart; x is its position."""
+    n = len(text)
+    positions = np.arange(1, n + 1)
+    known = np.ones(n, np.bool_)
+    return Events(
+        keys=np.zeros(n, np.int64),
+        times=positions,
+        positions=positions,
+        names=np.array([ord(letter) - ord("a") for letter in text]),
+        vocabulary=["a", "b", "c"],
+        columns={"x": Column(positions.astype(np.float64), known, "double")},
+    )
+
+
+def test_more_partial_matches_than_are_held_are_no_error() -> None:
+    """1,500 times 1,500 pairs, of which each a begins 1,500: all of them together are more than are held at once."""
+    events = columns_of_letters("a" * 1500 + "b" * 1500)
+    pattern = compiled("a ; b", TYPES)
+    assert linearized.ROWS_AT_ONCE < 1500 * 1500
+    with pytest.raises(ArgumentError, match="more than max_matches = 1,000,000"):
+        match_events(pattern, events)
+    found = match_events(pattern, events, max_matches=3, truncate=True)
+    assert rows_of(found) == [(0, {"a": (1,), "b": (b,)}) for b in (1501, 1502, 1503)]
+    assert found.truncated
+
+
+def test_conditions_are_judged_of_more_partial_matches_than_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """x is 1 to 60 of a, 61 to 120 of b, 121 to 179 of a c that counts."""
+    monkeypatch.setattr(linearized, "ROWS_AT_ONCE", 1000)
+    events = columns_of_letters("a" * 60 + "b" * 60 + "c" * 100)
+    pattern = compiled("a ; b ; c WHERE c.x = a.x + b.x AND c.x < 180", TYPES)
+    wanted = [{"a": (a,), "b": (b,), "c": (a + b,)} for a in range(1, 61) for b in range(61, 121) if 121 <= a + b < 180]
+    assert [row for _, row in rows_of(match_events(pattern, events))] == wanted
+    assert count_matches(pattern, events) == len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("a ; b", ["a 1, b 2", "a 1, b 5"]),
+        ("a ; b ; c", ["a 1, b 2, c 3", "a 1, b 2, c 6"]),
+        ("c & b & a", ["c 3, b 2, a 1", "c 6, b 2, a 1"]),
+        ("a ; b+ ; c", ["a 1, b 2, c 3", "a 1, b 2 5, c 6"]),
+        ("a+ ; c", ["a 1, c 3", "a 1 4, c 6"]),
+        ("a ; (c | b)", ["a 1, b 2", "a 1, c 3"]),
+        ("a ; b* ; (c | b)", ["a 1, b#2 2", "a 1, b 2, c 3"]),
+        ("a ; b ; c WHERE b.x - a.x > 9", ["a 1, b 11, c 12", "a 1, b 11, c 15"]),
+    ],
+)
+def test_the_first_rows_cost_what_they_are(text: str, rows: list[str]) -> None:
+    """Of 30,000 events there are billions of matches, and two are looked for."""
+    found = match_events(compiled(text, TYPES), columns_of_letters("abc" * 10_000), max_matches=2, truncate=True)
+    names = found.operands
+    shown = [
+        ", ".join(f"{name} {' '.join(map(str, row[name]))}" for name in names if name in row)
+        for _, row in rows_of(found)
+    ]
+    assert (shown, found.truncated) == (rows, True)
 
 
 def test_a_plan_with_large_inner_joins_gives_the_rows_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,9 @@ from naive.kleene_kernels import answered, compiled, events_of, rows_of
 from naive.kleene_random import KEYWORDS, TYPES, Pattern, random_events, random_plan
 
 from patternlake.udfs.errors import PredicateError
+from patternlake.udfs.kleene.kernels import joins, keeping, ranges
 from patternlake.udfs.kleene.kernels.matching import match_events
+from patternlake.udfs.kleene.plans.trees import forced_plan
 
 PLANS = ["left", "right", "bushy", "inner"]
 
@@ -57,12 +59,30 @@ def test_all_matches_are_those_of_the_oracle_whatever_the_plan(rng: random.Rando
 @given(SMALL)
 @example(random.Random(219))  # equal events under different operands
 def test_the_first_rows_are_those_of_the_oracle(rng: random.Random) -> None:
-    text = case(rng, scan=False, most=4).text
+    first_rows_are_those_of_the_oracle(rng)
+
+
+@pytest.mark.slow
+@settings(max_examples=4000)
+@given(SEEDED)
+def test_the_first_rows_are_those_of_the_oracle_in_thousands_of_cases(rng: random.Random) -> None:
+    first_rows_are_those_of_the_oracle(rng)
+
+
+def first_rows_are_those_of_the_oracle(rng: random.Random) -> None:
+    case_ = case(rng, scan=False, most=4)
+    text = case_.text
     streams = [random_events(rng, rng.randint(0, 9)) for _ in range(rng.choice([1, 2]))]
     wanted = [(key, row) for key, stream in enumerate(streams) for row in matches(text, stream, TYPES)]
     made = compiled(text, TYPES)
     events, most = events_of(streams, TYPES, made.names), rng.randint(1, 6)
-    found = match_events(made, events, max_matches=most, truncate=True)
+    with pytest.MonkeyPatch.context() as patch:
+        # So few partial matches are held that most questions are cut, and events one by one.
+        patch.setattr(keeping, "FEWEST_ROWS_AT_ONCE", rng.choice([1, 3, 4096]))
+        patch.setattr(joins, "FEWEST_PAIRS_AT_ONCE", rng.choice([1, 1 << 16]))
+        patch.setattr(ranges, "FIRST_EVENTS_AT_ONCE", rng.choice([2, 1 << 16]))
+        plan = forced_plan(made, rng.choice([*PLANS, random_plan(rng, case_.names)]))
+        found = match_events(made, events, plan=plan, max_matches=most, truncate=True)
     assert (rows_of(found), found.truncated) == (wanted[:most], most < len(wanted)), text
 
 

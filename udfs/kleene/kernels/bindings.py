@@ -26,7 +26,8 @@ def too_long() -> TooManyMatchesError:
     """The error for rows that bind too many events."""
     return TooManyMatchesError(
         f"the matches bind more than {MOST_BOUND:,} events together; narrow the pattern with WITHIN, PARTITION BY or "
-        "conditions, or the question with from_time and to_time"
+        "conditions, or the question with from_time and to_time, or ask for fewer rows with a smaller max_matches and "
+        "truncate => true"
     )
 
 

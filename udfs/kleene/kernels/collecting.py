@@ -37,12 +37,15 @@ class Limits:
         Which ones: the first in the order of the answer, or any.
     events
         So many events, at most, bound by them together; more are an error.
+    rows
+        Of so many partial matches, about, the first ways are looked for at once.
     """
 
     ways: int
     enough: bool
     first: bool
     events: int
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -342,11 +345,7 @@ def _chains(joiner: Joiner, table: Table, lists: Mapping[int, tuple[IntArray, In
         for condition in joiner.layout.chains:
             if condition.chain != slot:
                 continue
-            made = joiner.compared.get(id(condition))
-            if id(condition) not in joiner.compared:
-                alone = condition.slots == {slot}
-                made = comparison(condition.predicate, _is_later, joiner.stream) if alone else None
-                joiner.compared[id(condition)] = made
+            made = chain_comparison(joiner, condition)
             if made is None:
                 rest.append(condition)
             else:
@@ -374,6 +373,15 @@ def _chains(joiner: Joiner, table: Table, lists: Mapping[int, tuple[IntArray, In
         pair_offsets=pair_offsets,
         pairs=np.concatenate([np.zeros(0, np.bool_), *pairs]),
     )
+
+
+def chain_comparison(joiner: Joiner, condition: SlotCondition) -> Comparison | None:
+    """A condition between neighbours as a comparison of two values; None where all pairs of events must be judged."""
+    if id(condition) not in joiner.compared:
+        alone = condition.slots == {condition.chain}
+        made = comparison(condition.predicate, _is_later, joiner.stream) if alone else None
+        joiner.compared[id(condition)] = made
+    return joiner.compared[id(condition)]
 
 
 def _is_later(reference: Reference) -> bool:

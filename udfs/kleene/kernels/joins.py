@@ -28,8 +28,21 @@ PAIRS_AT_ONCE = 1 << 21
 """So many pairs are judged at once."""
 
 
+FEWEST_PAIRS_AT_ONCE = 1 << 16
+"""So many are judged at once where few rows are asked for."""
+
+
 class TooManyRowsError(Exception):
-    """A join gives more rows than may be held at once; the range of first events must be cut."""
+    """A join gives more rows than may be held at once: fewer events must be joined.
+
+    Attributes
+    ----------
+    share
+        About this share of the left rows gives as many as may be held.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
 
 
 class Joiner:
@@ -43,6 +56,10 @@ class Joiner:
         Only rows whose first event lies in this range are wanted.
     most_rows
         A table has so many rows at most.
+    held
+        By slot of kind ``one`` the range of events that it is held to; others take any.
+    members
+        By slot of kind ``one`` the events that it may take, where some are known to be in no match.
     compared
         Comparisons of this linearization that were made before, by the ``id`` of their condition; filled as they are
         needed.
@@ -59,6 +76,8 @@ class Joiner:
         most_rows: int,
         compared: dict[int, Comparison | None] | None = None,
         work: Work | None = None,
+        held: Mapping[int, tuple[int, int]] | None = None,
+        members: Mapping[int, IntArray] | None = None,
     ) -> None:
         self.stream = stream
         self.layout = layout
@@ -67,15 +86,30 @@ class Joiner:
         self.most_rows = most_rows
         self.compared = {} if compared is None else compared
         self.work = work
+        self.held = {} if held is None else held
+        self.members = {} if members is None else members
+        ones = layout.of_kind("one")
+        self.beginnings = frozenset(
+            slot for slot in ones if not any((other, slot) in layout.before for other in ones if other != slot)
+        )
 
     def leaf(self, slot: int) -> Table:
         """The events of one slot."""
         if self.layout.slots[slot].kind != "one":
             return Table(waiting=(slot,), rowless=True)
-        members = self.stream.members[self.layout.slots[slot].operand]
-        first, last = np.searchsorted(members, [self.begin, self.limit])
-        events = members[first:last]
+        events = self.events_of(slot)
         return Table({slot: events}, self.stream.part[events], events, events)
+
+    def events_of(self, slot: int) -> IntArray:
+        """The events that a slot of kind ``one`` may take here; an only beginning takes one of the first events."""
+        members = self.members.get(slot)
+        if members is None:
+            members = self.stream.members[self.layout.slots[slot].operand]
+        low, high = self.begin, self.end if self.beginnings == {slot} else self.limit
+        if slot in self.held:
+            low, high = max(low, self.held[slot][0]), min(high, self.held[slot][1])
+        first, last = np.searchsorted(members, [low, high])
+        return members[first:last]
 
     def base(self, waiting: tuple[int, ...]) -> Table:
         """One row per part that begins in the range, for a linearization without plain operands."""
@@ -121,6 +155,8 @@ class Joiner:
         if left.rowless or right.rowless or right.waiting or len(right.columns) != 1 or not left.columns:
             return None
         (last,) = right.columns
+        if last in self.held:
+            return None
         behind_all = all((slot, last) in before for slot in range(len(layout.slots)) if slot != last)
         if not behind_all or not layout.apart or layout.linearization.gaps or layout.pairs or self.ready(left, right):
             return None
@@ -153,12 +189,19 @@ class Joiner:
         for keys in equal.values():
             group_left, group_right = _grouped(group_left, group_right, *keys)
         low, high = self.bounds(left, right)
-        # A group and a first event as one number: rows of one group lie together, in order.
-        size = np.int64(len(self.stream) + 1)
-        order = np.lexsort((right.low, group_right))
-        places = (group_right * size + right.low)[order]
-        first = np.searchsorted(places, group_left * size + low)
-        last = np.searchsorted(places, group_left * size + np.maximum(high, low))
+        if equal:
+            # A group and a first event as one number: rows of one group lie together, in order.
+            size = np.int64(len(self.stream) + 1)
+            order = np.lexsort((right.low, group_right))
+            places = (group_right * size + right.low)[order]
+            first = np.searchsorted(places, group_left * size + low)
+            last = np.searchsorted(places, group_left * size + np.maximum(high, low))
+        else:
+            # Events of one part have neighbouring numbers, and the bounds lie inside the part. Leaves are in order.
+            rises = bool((right.low[1:] >= right.low[:-1]).all())
+            order = np.arange(len(right)) if rises else np.argsort(right.low, kind="stable")
+            places = right.low if rises else right.low[order]
+            first, last = np.searchsorted(places, low), np.searchsorted(places, np.maximum(high, low))
         if self.work is not None and equal:
             events = np.sort(right.low)
             pairs = int((np.searchsorted(events, np.maximum(high, low)) - np.searchsorted(events, low)).sum())
@@ -169,13 +212,15 @@ class Joiner:
                     self.note(part, pairs, round(pairs * share))
         tables: list[Table] = []
         total = 0
-        for begin, end in _shares(last - first):
+        at_once = min(PAIRS_AT_ONCE, max(FEWEST_PAIRS_AT_ONCE, 4 * self.most_rows))
+        for begin, end in _shares(last - first, at_once):
             rows, at = expanded(first[begin:end], last[begin:end])
             rows += begin
             table = self.fitting(left, right, rows, order[at], conditions, waiting, equal)
             total += len(table)
             if total > self.most_rows:
-                raise TooManyRowsError
+                done = int((last - first)[:end].sum()) / max(1, int((last - first).sum()))
+                raise TooManyRowsError(done * self.most_rows / total)
             tables.append(table)
         return stacked(tables, tuple(sorted((*left.columns, *right.columns))), waiting)
 
@@ -188,6 +233,9 @@ class Joiner:
                 low = np.maximum(low, events + 1)
             if all((other, slot) in before for other in right.columns):
                 high = np.minimum(high, events)
+        if self.beginnings <= left.columns.keys() | right.columns.keys():
+            # The first event of a pair is settled, and is one of those that are wanted.
+            high = np.where(left.low >= self.end, np.minimum(high, self.end), high)
         return low, high
 
     def ready(self, left: Table, right: Table) -> list[SlotCondition]:
@@ -307,7 +355,7 @@ class Joiner:
         ]
         counts: list[IntArray] = []
         found: list[IntArray] = []
-        for begin, end in _shares(last - first):
+        for begin, end in _shares(last - first, PAIRS_AT_ONCE):
             rows, at = expanded(first[begin:end], last[begin:end])
             rows += begin
             events = members[at]
@@ -335,11 +383,11 @@ class Joiner:
         return table.take(counts >= needed)
 
 
-def _shares(counts: IntArray) -> list[tuple[int, int]]:
-    """Ranges of rows with about `PAIRS_AT_ONCE` pairs each."""
+def _shares(counts: IntArray, at_once: int) -> list[tuple[int, int]]:
+    """Ranges of rows with about `at_once` pairs each."""
     if not len(counts):
         return []
-    share = (np.cumsum(counts) - counts) // PAIRS_AT_ONCE
+    share = (np.cumsum(counts) - counts) // at_once
     cuts = [0, *(np.flatnonzero(share[1:] != share[:-1]) + 1).tolist(), len(counts)]
     return list(pairwise(cuts))
 

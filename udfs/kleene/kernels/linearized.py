@@ -1,38 +1,58 @@
 """One linearization of a pattern on a range of first events: partial matches, what they collect, rows, or their number.
 
-Source: SPEC section 3 and Behravesh et al. (FAEM). A range that gives too many partial matches is cut in two.
+Source: SPEC section 3 and Behravesh et al. (FAEM). A range that gives too many partial matches is cut into pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from time import perf_counter
+from typing import TypeVar
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, Stream
+from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
 from patternlake.udfs.kleene.kernels import aggregates, bindings, combining
 from patternlake.udfs.kleene.kernels.bindings import Rows
-from patternlake.udfs.kleene.kernels.collecting import EVENTS_AT_ONCE, Collected, Limits, collected, counted
+from patternlake.udfs.kleene.kernels.collecting import (
+    EVENTS_AT_ONCE,
+    Collected,
+    Limits,
+    chain_comparison,
+    collected,
+    counted,
+)
 from patternlake.udfs.kleene.kernels.comparisons import Comparison
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
 from patternlake.udfs.kleene.kernels.joins import Joiner, TooManyRowsError
+from patternlake.udfs.kleene.kernels.pieces import (
+    Piece,
+    RowOrder,
+    leading_slots,
+    orders_of,
+    possible_events,
+    row_order,
+    slot_order,
+)
 from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, layout_of
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import COLLECTED, Work
-from patternlake.udfs.limits import TooManyMatchesError
+
+Joined = TypeVar("Joined")
 
 SMALL_RANGE = 1 << 10
 """First events of a range that is joined from its first operand on where the plan gives too many."""
+MOST_ORDERS = 24
+"""Orders of plain operands that are looked at one by one where the first rows are wanted."""
 MOST_COUNTED = 1 << 40
 """Rows that can be counted where they must be listed for it: more than fit anywhere."""
 ROWS_AT_ONCE = 1 << 21
-"""Partial matches that a join may give before the range is cut."""
-EVERY = Limits(MOST_COUNTED, enough=False, first=False, events=MOST_COUNTED)
+"""Partial matches that a join may give before its piece is cut."""
+EVERY = Limits(MOST_COUNTED, enough=False, first=False, events=MOST_COUNTED, rows=MOST_COUNTED)
 """Of all matches none is left out."""
 
 
@@ -46,7 +66,13 @@ class PlannedLinearization:
     plan: Plan
     picks: Mapping[int, int]
     begins: BoolArray | None
+    order: RowOrder
     compared: dict[int, Comparison | None] = field(default_factory=dict)
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """Its operands, in an order that their events allow."""
+        return tuple(dict.fromkeys(self.layout.slots[slot].operand for slot in slot_order(self.layout)))
 
     @property
     def filtered(self) -> bool:
@@ -55,54 +81,93 @@ class PlannedLinearization:
 
 
 def planned_linearizations(
-    pattern: KleenePattern, plan: Plan | None, begins: BoolArray | None
+    pattern: KleenePattern, stream: Stream, plan: Plan | None, begins: BoolArray | None, *, first: bool = False
 ) -> list[PlannedLinearization]:
-    """The linearizations of a pattern, each with what a plan leaves of its operands; without a plan left-deep."""
+    """The linearizations of a pattern, each with what a plan leaves of its operands; without a plan left-deep.
+
+    Parameters
+    ----------
+    pattern, stream
+        What is matched.
+    plan, begins
+        As of `matching.match_events`.
+    first
+        Whether the first rows are wanted. Then each order of plain operands is a linearization of its own, up to
+        `MOST_ORDERS`: of one order it is known where its first rows are.
+    """
     tree = left_deep(pattern.positive) if plan is None else plan
     found = []
     for number, linearization in enumerate(pattern.linearizations):
-        layout = layout_of(pattern, linearization)
+        given = layout_of(pattern, linearization)
         own = restricted(tree, frozenset(linearization.operands))
         assert own is not None
-        picks = {slot: layout.slots[slot].count for slot in layout.of_kind("pick")}
-        found.append(PlannedLinearization(number, pattern, layout, own, picks, begins))
+        for layout in orders_of(given, MOST_ORDERS) if first else [given]:
+            picks = {slot: layout.slots[slot].count for slot in layout.of_kind("pick")}
+            order = row_order(pattern, layout, windowed=stream.windowed) if first else RowOrder()
+            found.append(PlannedLinearization(number, pattern, layout, own, picks, begins, order))
     return found
 
 
 def matches_of(
-    linearization: PlannedLinearization, stream: Stream, begin: int, end: int, work: Work | None, limits: Limits
+    linearization: PlannedLinearization,
+    stream: Stream,
+    begin: int,
+    end: int,
+    work: Work | None,
+    limits: Limits,
+    enough: Callable[[], bool] = lambda: False,
+    beyond: Callable[[tuple[int, ...]], bool] = lambda lower: False,
 ) -> Iterator[Collected]:
-    """The matches of a linearization whose first plain event (without such: first event) lies in a range."""
-    counts = Work()
-    told = None if work is None else counts
-    joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared, told)
-    counting = None if work is None else _Counting(linearization, stream, counts)
-    try:
-        table = _joined(linearization.plan, joiner, counting)
-    except TooManyRowsError:
-        for part, low, high in _cut(linearization, stream, begin, end):
-            yield from matches_of(part, stream, low, high, work, limits)
-        return
-    if work is not None:
+    """The matches of a linearization whose first plain event (without such: first event) lies in a range.
+
+    Parameters
+    ----------
+    linearization, stream, begin, end, work, limits
+        As above.
+    enough
+        Whether those so far hold as many rows as are asked for; then no later ones are looked for.
+    beyond
+        Whether no rows are asked for that begin with a partition and positions, or with later ones.
+    """
+
+    def join(joiner: Joiner, plan: Plan) -> Table:
+        if work is None:
+            return _joined(plan, joiner)
+        # What is done of a piece that is cut is done again.
+        joiner.work = counts = Work()
+        table = _joined(plan, joiner, _Counting(linearization, stream, counts))
         work.take(counts)
-    if table.rowless:
-        table = joiner.base(table.waiting)
-    else:
-        table = table.take(_in_range(joiner, table))
-    for low, high in _shares(joiner, table):
-        begun = perf_counter()
-        for some in collected(joiner, table.take(slice(low, high)), limits):
-            found = some
-            if linearization.begins is not None:
-                found = some.take(linearization.begins[stream.source[some.first()]])
-            if work is not None:
-                work.add(COLLECTED, len(found), perf_counter() - begun)
-            if linearization.layout.linearization.gaps:
-                found = found.take(free_of_negated(joiner, found, work))
-            if linearization.pattern.aggregate_conditions:
-                found = found.take(aggregates.holding(linearization.pattern, stream, linearization.layout, found, work))
-            yield found
+        return table
+
+    order = linearization.order
+    for piece, joiner, joined in _Pieces(linearization, stream, begin, end, limits.rows, beyond).joined(join):
+        table = joined
+        if table.rowless:
+            table = joiner.base(table.waiting)
+        else:
+            table = table.take(_in_range(joiner, table))
+        if order.whole:
+            columns = [table.columns[slot] for slot in slot_order(linearization.layout) if slot in table.columns]
+            table = table.take(np.lexsort(columns[::-1]))
+        for low, high in _shares(joiner, table):
             begun = perf_counter()
+            for some in collected(joiner, table.take(slice(low, high)), limits):
+                found = some
+                if linearization.begins is not None:
+                    found = some.take(linearization.begins[stream.source[some.first()]])
+                if work is not None:
+                    work.add(COLLECTED, len(found), perf_counter() - begun)
+                if linearization.layout.linearization.gaps:
+                    found = found.take(free_of_negated(joiner, found, work))
+                if linearization.pattern.aggregate_conditions:
+                    held = aggregates.holding(linearization.pattern, stream, linearization.layout, found, work)
+                    found = found.take(held)
+                yield found
+                begun = perf_counter()
+            if order.whole and enough():
+                return
+        if piece.closed and enough():
+            return
 
 
 def combined(
@@ -131,50 +196,113 @@ def combined(
             begin, size, held = number + 1, 0, 0
 
 
-def _cut(
-    linearization: PlannedLinearization, stream: Stream, begin: int, end: int
-) -> list[tuple[PlannedLinearization, int, int]]:
-    """How to go on where a range gives too many partial matches.
+@dataclass
+class _Pieces:
+    """The pieces of a range, in order; each is joined, or cut, before the next one is taken.
 
-    Joins from the first operand on are as small as their range; those of another tree need not be. So a small range is
-    joined in that way, whatever the plan.
+    Attributes
+    ----------
+    rows
+        Partial matches that a join may give; more with each piece that is joined, as few of them may be matches.
+    beyond
+        As of `matches_of`.
     """
-    first = left_deep(linearization.layout.linearization.operands)
-    if linearization.plan != first and end - begin <= SMALL_RANGE:
-        return [(replace(linearization, plan=first), begin, end)]
-    if end - begin == 1:
-        raise TooManyMatchesError(
-            f"event at position {_position(stream, begin)} alone begins more than {ROWS_AT_ONCE:,} partial matches; "
-            "narrow the pattern with WITHIN, PARTITION BY or conditions"
-        )
-    middle = (begin + end) // 2
-    return [(linearization, begin, middle), (linearization, middle, end)]
+
+    linearization: PlannedLinearization
+    stream: Stream
+    begin: int
+    end: int
+    rows: int
+    beyond: Callable[[tuple[int, ...]], bool] = lambda lower: False
+
+    def __post_init__(self) -> None:
+        self.rows = min(self.rows, ROWS_AT_ONCE)
+        layout = self.linearization.layout
+        self.waiting = [
+            (Piece(self.begin, self.end, closed=self.linearization.order.by_first), self.linearization.plan)
+        ]
+        self.slots = tuple(slot for slot in slot_order(layout) if layout.slots[slot].kind == "one")
+        self.leading = leading_slots(layout)
+        self.members: dict[int, IntArray] | None = None
+
+    def joined(self, join: Callable[[Joiner, Plan], Joined]) -> Iterator[tuple[Piece, Joiner, Joined]]:
+        """Each piece with what joins it, and with what it is joined to; `join` may raise `TooManyRowsError`."""
+        while self.waiting:
+            piece, plan = self.waiting.pop()
+            joiner = Joiner(
+                self.stream,
+                self.linearization.layout,
+                piece.begin,
+                piece.end,
+                self.rows,
+                self.linearization.compared,
+                held=piece.held,
+                members=self.members,
+            )
+            lower = piece.lower_bound(joiner, self.leading)
+            if lower is not None and self.beyond(lower):
+                continue
+            if piece.step is not None and piece.size(joiner, self.slots) > piece.step:
+                self.put_back(piece, plan, joiner, piece.step)
+                continue
+            try:
+                made = join(joiner, plan)
+            except TooManyRowsError as error:
+                self.cut(piece, plan, joiner, error.share)
+                continue
+            yield piece, joiner, made
+            self.rows = min(2 * self.rows, ROWS_AT_ONCE)
+
+    def put_back(self, piece: Piece, plan: Plan, joiner: Joiner, step: int) -> None:
+        """Take a piece in two instead."""
+        head, tail = piece.cut(joiner, self.slots, self.linearization.order, step)
+        self.waiting += [(tail, plan), (head, plan)]
+
+    def cut(self, piece: Piece, plan: Plan, joiner: Joiner, share: float) -> None:
+        """Go on where a piece gives too many partial matches; about a share of it would not.
+
+        Joins from the first slot on are as small as their piece; those of another tree need not be. So a small range is
+        joined in that way, whatever the plan.
+        """
+        size = piece.size(joiner, self.slots)
+        step = min(max(1, int(size * share)), max(1, size // 2))
+        first = left_deep(self.linearization.operands)
+        if plan != first and (piece.held or step < SMALL_RANGE):
+            self.members = possible_events(self.stream, self.linearization.layout)
+            self.waiting.append((piece, first))
+            return
+        if self.members is None and plan == first:
+            self.members = possible_events(self.stream, self.linearization.layout)
+        self.put_back(piece, plan, joiner, step)
 
 
 def counted_in(linearization: PlannedLinearization, stream: Stream, begin: int, end: int) -> int:
     """How many rows a linearization has whose first event lies in a range."""
     if linearization.pattern.aggregate_conditions:
-        listed = matches_of(linearization, stream, begin, end, None, EVERY)
-        return sum(combining.total_of(found, linearization.picks) for found in listed)
-    joiner = Joiner(stream, linearization.layout, begin, end, ROWS_AT_ONCE, linearization.compared)
-    try:
-        if isinstance(linearization.plan, Join):
-            left, right = (
-                _joined(linearization.plan.left, joiner),
-                _joined(linearization.plan.right, joiner),
-            )
-            total = joiner.counted(left.take(_in_range(joiner, left)), right)
-            if total is not None:
-                return total
-            table = joiner.join(left, right)
-        else:
-            table = _joined(linearization.plan, joiner)
-    except TooManyRowsError:
-        return sum(counted_in(part, stream, low, high) for part, low, high in _cut(linearization, stream, begin, end))
-    if not table.rowless:
-        found = counted(joiner, table.take(_in_range(joiner, table)))
-        if found is not None:
-            return found
+        return _listed_in(linearization, stream, begin, end)
+    total = 0
+    for _, _, found in _Pieces(linearization, stream, begin, end, ROWS_AT_ONCE).joined(_counted_by):
+        if found is None:
+            return _listed_in(linearization, stream, begin, end)
+        total += found
+    return total
+
+
+def _counted_by(joiner: Joiner, plan: Plan) -> int | None:
+    """How many rows a joiner gives along a plan; None where they must be listed for it, as those of any other piece."""
+    if isinstance(plan, Join):
+        left, right = _joined(plan.left, joiner), _joined(plan.right, joiner)
+        total = joiner.counted(left.take(_in_range(joiner, left)), right)
+        if total is not None:
+            return total
+        table = joiner.join(left, right)
+    else:
+        table = _joined(plan, joiner)
+    return None if table.rowless else counted(joiner, table.take(_in_range(joiner, table)))
+
+
+def _listed_in(linearization: PlannedLinearization, stream: Stream, begin: int, end: int) -> int:
+    """The same, by listing all matches but the combinations of picks."""
     listed = matches_of(linearization, stream, begin, end, None, EVERY)
     return sum(combining.total_of(found, linearization.picks) for found in listed)
 
@@ -184,16 +312,13 @@ def _in_range(joiner: Joiner, table: Table) -> BoolArray:
     return (table.low >= joiner.begin) & (table.low < joiner.end)
 
 
-def _position(stream: Stream, event: int) -> int:
-    return int(stream.columns.events.positions[stream.source[event]])
-
-
 def _shares(joiner: Joiner, table: Table) -> Iterator[tuple[int, int]]:
     """Runs of rows around which about `ROWS_AT_ONCE` events, or pairs of them, are collected at once."""
     if not len(table):
         return
     counts = np.ones(len(table), np.int64)
-    squared = bool(joiner.layout.chains or joiner.layout.pairs)
+    chains = joiner.layout.chains
+    squared = bool(joiner.layout.pairs) or any(chain_comparison(joiner, part) is None for part in chains)
     for slot in (*joiner.layout.of_kind("group"), *joiner.layout.of_kind("pick")):
         first, last = joiner.range_of(table, slot)
         size = last - first

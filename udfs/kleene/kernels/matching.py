@@ -3,7 +3,7 @@
 Source: SPEC section 3 and Behravesh et al. (FAEM). For each linearization of the pattern partial matches of the plain
 operands are joined along the plan's tree; then ``+``, ``*`` and ``[n]`` take their events; negated events are tested;
 last come the combinations of ``[n]``. Work goes through ranges of first events, so that what is held at once does not
-grow with the stream: a range that gives too many partial matches is cut in two.
+grow with the stream: a range that gives too many partial matches is cut into pieces.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from patternlake.udfs.kleene.kernels.linearized import (
     matches_of,
     planned_linearizations,
 )
+from patternlake.udfs.kleene.kernels.pieces import precedes
 from patternlake.udfs.kleene.kernels.ranges import first_event_ranges, positions_rise, whole_parts
 from patternlake.udfs.kleene.kernels.scanning import per_start
 from patternlake.udfs.kleene.plans.replanning import Replanning
@@ -90,7 +91,8 @@ def match_events(
     ------
     ArgumentError
         An argument has no such value; events are not in order; there are more than `max_matches` rows (the message says
-        how many so far); one first event alone begins too many partial matches to hold.
+        how many so far); they bind more than `bindings.MOST_BOUND` events together; ``+`` and ``*`` operands can be
+        filled in too many ways around one partial match.
     """
     check_arguments(policy, after_match, max_matches)
     stream = stream_of(pattern, events)
@@ -126,7 +128,7 @@ def observed(
     work, begun = Work(), perf_counter()
     stream = stream_of(pattern, events)
     _note_classes(pattern, stream, len(events), work)
-    linearizations = planned_linearizations(pattern, plan, begins)
+    linearizations = planned_linearizations(pattern, stream, plan, begins)
     work.add(MATCHES, _total(pattern, events, stream, linearizations, work), 0.0)
     work.add(MATCHES, 0, perf_counter() - begun)
     return work
@@ -188,7 +190,7 @@ def count_matches(pattern: KleenePattern, events: Events, *, plan: Plan | None =
     Where ``*`` stands beside ``|`` or ``&``, orders of the pattern may share rows; the rows are listed to be counted.
     """
     stream = stream_of(pattern, events)
-    linearizations = planned_linearizations(pattern, plan, None)
+    linearizations = planned_linearizations(pattern, stream, plan, None)
     if _may_repeat(pattern):
         return _total(pattern, events, stream, linearizations, None)
     return sum(
@@ -214,37 +216,47 @@ def _every(
     replanning: Replanning | None,
 ) -> None:
     """skip_till_any."""
-    linearizations = planned_linearizations(pattern, plan, begins)
-    if _may_repeat(pattern):
+    first = keeper.truncate
+    linearizations = planned_linearizations(pattern, stream, plan, begins, first=first)
+    if _may_repeat(pattern) and not first:
         for rows in _listed_ranges(stream, linearizations, work, keeper):
             keeper.add(rows)
         return
     in_order = positions_rise(stream)
-    rising = _rising(pattern, stream, linearizations)
+    sure = precedes(stream) if first else None
+    counts = [0] * len(linearizations)
     course = None if replanning is None or plan is None else Course(pattern, stream, plan, replanning)
     for begin, end in first_event_ranges(stream) if course is None else course.ranges():
         own = work if course is None else course.work
-        for linearization in linearizations:
-            for found in matches_of(linearization, stream, begin, end, own, keeper.limits(linearization, in_order)):
+        for number, linearization in enumerate(linearizations):
+
+            def enough(number: int = number) -> bool:
+                return first and counts[number] > keeper.most
+
+            # Its rows come in order: later ones are behind as many as are asked for.
+            if linearization.order.by_first and enough():
+                continue
+            limits = keeper.limits(linearization, in_order)
+            for found in matches_of(linearization, stream, begin, end, own, limits, enough, keeper.beyond):
                 keeper.count(combining.total_of(found, linearization.picks))
+                if sure is not None and found.ones:
+                    before = np.logical_and.reduce([sure[events] for events in found.ones.values()])
+                    counts[number] += combining.total_of(found.take(before), linearization.picks)
                 for rows in combined(linearization, stream, found, keeper.limit):
                     keeper.keep(rows)
         done = end == len(stream) or stream.key[stream.part[end]] != stream.key[stream.part[end - 1]]
         # What comes later is behind everything that is kept.
-        if keeper.total > keeper.most and (rising or done):
+        if first and keeper.full and (done or (in_order and _rising(linearizations))):
             break
         if course is not None and end < len(stream) and course.turned(end):
-            linearizations = planned_linearizations(pattern, course.plan, begins)
+            linearizations = planned_linearizations(pattern, stream, course.plan, begins, first=first)
     if course is not None and work is not None:
         work.take(course.whole)
 
 
-def _rising(pattern: KleenePattern, stream: Stream, linearizations: list[PlannedLinearization]) -> bool:
-    """Whether matches of later first events always come later in the answer."""
-    plain = all(linearization.layout.slots[0].kind == "one" for linearization in linearizations)
-    keys, positions = stream.key[stream.part], stream.columns.events.positions[stream.source]
-    rises = (keys[1:] != keys[:-1]) | (positions[1:] > positions[:-1])
-    return plain and not pattern.along and bool(rises.all())
+def _rising(linearizations: list[PlannedLinearization]) -> bool:
+    """Whether matches of later first plain events always come later in the answer, also beside other linearizations."""
+    return all(one.order.by_first and one.layout.slots[0].kind == "one" for one in linearizations)
 
 
 def _listed_ranges(
