@@ -6,6 +6,8 @@ stands beside; matches are counted and let go.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cache
@@ -61,13 +63,18 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             "plan": line.text,
             "cost": line.cost,
             "rows": line.rows,
-            "actual_rows": None if line.done is None else float(line.done.rows),
+            "actual_rows": None if line.done is None else _double(line.done.rows),
             "actual_seconds": None if line.done is None else line.done.seconds,
         }
         for number, line in enumerate(lines, start=1)
     ]
     # What `maintain` tells of attributes changes costs, and so does what runs observe; neither is a publication.
     return Answer(pa.Table.from_pylist(rows, _ROWS), lasting=False)
+
+
+def _double(count: int) -> float:
+    """A count, which may have any number of digits; infinity where no double holds it."""
+    return float(count) if count <= sys.float_info.max else math.inf
 
 
 def _work(lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen | None) -> Work:

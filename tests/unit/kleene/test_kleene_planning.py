@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import pytest
@@ -12,6 +13,7 @@ from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import explained, planned
 from patternlake.udfs.kleene.plans.trees import Join, Plan, forced_plan, operands_in, plan_text, restricted
+from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.language.query.names import quoted
 
 FOUR = "G ; M ; D ; I WITHIN 5000 EVENTS"
@@ -156,3 +158,30 @@ def test_explanations_show_tree_predicates_and_alternatives() -> None:
 def test_statistics_that_cannot_be_are_refused(value: float) -> None:
     with pytest.raises(ArgumentError, match="'A' is"):
         Statistics({"A": value})
+
+
+def sixty_four_steps(events: float, rare: int) -> tuple[KleenePattern, Statistics]:
+    """Steps that are equally frequent, but for one of which there are few events."""
+    names = [f"n{number}" for number in range(64)]
+    counts = {name: 2.0 if number == rare else events / 64 for number, name in enumerate(names)}
+    return compiled(" ; ".join(names), TYPES), Statistics(counts, events=events)
+
+
+def test_sixty_four_steps_are_planned_from_the_rarest_on() -> None:
+    pattern, statistics = sixty_four_steps(1e6, rare=0)
+    choice = planned(pattern, statistics)
+    assert choice.plan == forced_plan(pattern, "left")
+    expected = 64 * math.log(1e6) - math.lgamma(64) + 63 * math.log(1 / 64) + math.log(2 / 1e6)
+    assert choice.rows == pytest.approx(math.exp(expected))
+
+
+def test_more_rows_than_a_double_holds_are_planned_alike() -> None:
+    """10^16 events of 64 steps have some 10^820 partial matches."""
+    for rare, shape in ((0, "left"), (63, "right")):
+        pattern, statistics = sixty_four_steps(1e16, rare)
+        choice = planned(pattern, statistics)
+        assert choice.plan == forced_plan(pattern, shape)
+        assert (choice.rows, choice.cost) == (math.inf, math.inf)
+        lines = explained(pattern, choice)
+        assert all(line.rows is not None and line.rows > 0 for line in lines)
+        assert next(line.rows for line in lines if line.text.strip() == f"n{rare}") == 2

@@ -4,20 +4,28 @@ Source: Behravesh et al., "Order of joins" and "Population of events in kleene":
 lower joins give, and that a repeated operand groups its events instead of multiplying rows. The paper gives no formula.
 Here events of a class are taken to lie evenly: with n events, W of them in a window and shares p of the classes,
 k plain operands in one order have ``n · p1 ⋯ pk · W^(k-1) / (k-1)!`` partial matches; conditions multiply by their
-selectivities; a repeated operand keeps those rows in whose reach enough of its events are expected.
+selectivities; a repeated operand keeps those rows in whose reach enough of its events are expected. Sixty operands of a
+million events have more partial matches than a double can hold, so all is computed in logarithms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import KleenePattern, Operand
 from patternlake.udfs.language.predicate.expressions import Call
 from patternlake.udfs.language.predicate.predicates import Predicate, names_admitted
+
+Logs = NDArray[np.float64]
+"""Natural logarithms; those of nothing are minus infinity."""
 
 GUESSED = {"=": 0.1, "<>": 0.9, "<": 1 / 3, "<=": 1 / 3, ">": 1 / 3, ">=": 1 / 3}
 """Selectivity of a comparison that nothing is known about; 0.5 for any other condition."""
@@ -88,7 +96,18 @@ class Model:
             float(statistics.classes.get(number, self._count(operand)))
             for number, operand in enumerate(pattern.operands)
         ]
-        self.known_rows: dict[tuple[Linearization, frozenset[int]], float] = {}
+        self.known_rows: dict[tuple[int, frozenset[int]], float] = {}
+        self.repeated = frozenset(number for number, operand in enumerate(pattern.operands) if operand.repeated)
+        self.shares = [_log(size) - _log(self.total) for size in self.classes]
+        self.unordered = [
+            [stage for stage in line.stages if any(pair not in line.before for pair in pairwise(stage))]
+            for line in pattern.linearizations
+        ]
+        self.selectivities = [
+            (condition, self.selectivity(condition.predicate))
+            for condition in pattern.conditions
+            if condition.negated is None
+        ]
 
     def _events_in_window(self, per_key: float) -> float:
         within = self.pattern.within
@@ -123,88 +142,116 @@ class Model:
         root = predicate.root
         return GUESSED.get(root.operator, 0.5) if isinstance(root, Call) else 0.5
 
-    def rows(self, linearization: Linearization, operands: frozenset[int]) -> float:
-        """Expected partial matches of some operands of a linearization; of repeated ones alone their events."""
-        if (linearization, operands) not in self.known_rows:
-            self.known_rows[linearization, operands] = self._rows(linearization, operands)
-        return self.known_rows[linearization, operands]
+    def rows(self, line: int, operands: frozenset[int]) -> float:
+        """Logarithm of the expected partial matches of some operands of a linearization, by its number; of repeated
+        ones alone of their events.
+        """
+        if (line, operands) not in self.known_rows:
+            self.known_rows[line, operands] = self._rows(line, operands)
+        return self.known_rows[line, operands]
 
-    def _rows(self, linearization: Linearization, operands: frozenset[int]) -> float:
-        taken = [self.pattern.operands[number] for number in sorted(operands)]
-        if all(operand.repeated for operand in taken):
-            return sum(self.classes[number] for number in operands)
-        plain = [number for number in operands if not self.pattern.operands[number].repeated]
+    def _rows(self, line: int, operands: frozenset[int]) -> float:
+        plain = operands - self.repeated
+        if not plain:
+            return _log(sum(self.classes[number] for number in operands))
         size = len(plain)
-        result = self.total * self.window ** (size - 1) / math.factorial(size - 1)
-        for number in plain:
-            result *= self.classes[number] / self.total
-        result *= self._orders(linearization, frozenset(plain))
-        for name in self.pattern.along:
-            result *= self.statistics.selectivities.get(f"[{name}]", GUESSED["="]) ** (size - 1)
-        for condition in self.pattern.conditions:
-            if condition.negated is None and set(condition.operands) <= set(plain):
-                result *= self.selectivity(condition.predicate)
-        for number in operands - set(plain):
-            result *= self._enough(number, operands, size)
+        result = _log(self.total) + (size - 1) * _log(self.window) - math.lgamma(size)
+        result += sum(map(self.shares.__getitem__, plain))
+        linearization = self.pattern.linearizations[line]
+        result += sum(_extensions(stage, plain, linearization) for stage in self.unordered[line])
+        for name in self.pattern.along if size > 1 else ():
+            result += (size - 1) * _log(self.statistics.selectivities.get(f"[{name}]", GUESSED["="]))
+        for condition, share in self.selectivities:
+            if plain.issuperset(condition.operands):
+                result += _log(share)
+        for number in operands - plain:
+            result += _log(self._enough(number, operands, size))
         return result
 
     def _enough(self, number: int, operands: frozenset[int], plain: int) -> float:
         """Probability that a repeated operand finds enough events around a row."""
         expected = self.classes[number] / self.total * self.window / (plain + 1)
-        for condition in self.pattern.conditions:
+        for condition, share in self.selectivities:
             own = set(condition.operands)
-            if condition.negated is None and condition.before is None and number in own and own <= operands:
-                expected *= self.selectivity(condition.predicate)
+            if condition.before is None and number in own and own <= operands:
+                expected *= share
         few, term = 0.0, math.exp(-min(expected, 700.0))
         for count in range(min(self.pattern.needed[number], 1000)):
             few += term
             term *= expected / (count + 1)
         return max(0.0, 1.0 - few)
 
-    def _orders(self, linearization: Linearization, plain: frozenset[int]) -> float:
-        """In how many orders some plain operands may come."""
-        result = 1.0
-        for stage in linearization.stages:
-            own = [number for number in stage if number in plain]
-            result *= _extensions(tuple(own), linearization)
-        return result
+    def equalities(self, operands: Iterable[int]) -> Iterator[tuple[frozenset[int], float]]:
+        """Operands of each equality among some operands, and the logarithm of its selectivity."""
+        inside = frozenset(operands)
+        for condition, share in self.selectivities:
+            root = condition.predicate.root
+            if isinstance(root, Call) and root.operator == "=" and inside.issuperset(condition.operands):
+                yield frozenset(condition.operands), _log(share)
 
-    def work(self, linearization: Linearization, left: frozenset[int], right: frozenset[int]) -> float:
-        """Expected work of joining two sides: rows looked up, candidates looked at, rows given."""
-        first, second = self.rows(linearization, left), self.rows(linearization, right)
-        repeated = [all(self.pattern.operands[number].repeated for number in side) for side in (left, right)]
-        if all(repeated):
-            return 1.0
-        if any(repeated):
-            rows, others = (second, first) if repeated[0] else (first, second)
-            work = rows * (1.0 + math.log2(others + 1.0))
-            return work if repeated[0] else work * KLEENE_RIGHT
-        plain = sum(not self.pattern.operands[number].repeated for number in left)
-        looked_at = first * second / self.total * self.window / max(1, plain)
-        for condition in self.pattern.conditions:
-            own = set(condition.operands)
-            equal = isinstance(condition.predicate.root, Call) and condition.predicate.root.operator == "="
-            if equal and own <= left | right and own & left and own & right and condition.negated is None:
-                looked_at *= self.selectivity(condition.predicate)
-        both = first + second
-        return both * math.log2(both + 2.0) + looked_at + self.rows(linearization, left | right)
+    def work(self, left: Side, right: Side, both: Logs, equal: Logs) -> Logs:
+        """Logarithm of the expected work of joining two sides, neither of them empty: rows looked up, candidates looked
+        at, rows given.
+
+        Parameters
+        ----------
+        left, right
+            The sides; of several joins at once where they hold arrays.
+        both
+            Logarithm of the rows of the join.
+        equal
+            Logarithm of the selectivity of all equalities between the sides.
+        """
+        rows = np.logaddexp(left.rows, right.rows)
+        looked_at = left.rows + right.rows - _log(self.total) + _log(self.window) - np.log(np.maximum(1, left.plain))
+        plain = np.logaddexp(np.logaddexp(rows + _log2_of_sum(rows, 2.0), looked_at + equal), both)
+        found = np.where(
+            right.plain == 0, left.rows + _log2_of_sum(right.rows, 1.0, 1.0) + math.log(KLEENE_RIGHT), plain
+        )
+        found = np.where(left.plain == 0, right.rows + _log2_of_sum(left.rows, 1.0, 1.0), found)
+        return np.asarray(np.where((left.plain == 0) & (right.plain == 0), 0.0, found), np.float64)
 
 
-def _extensions(operands: tuple[int, ...], linearization: Linearization) -> float:
-    """How many orders of some operands a linearization allows; an upper bound for many of them."""
-    if len(operands) > 10 and not any((a, b) in linearization.before for a in operands for b in operands):
-        return float(math.factorial(len(operands)))
+@dataclass(frozen=True)
+class Side:
+    """A side of a join, or of several.
+
+    Attributes
+    ----------
+    rows
+        Logarithm of its rows.
+    plain
+        How many plain operands it has.
+    """
+
+    rows: Logs
+    plain: NDArray[np.int64]
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
+
+
+def _log2_of_sum(logs: Logs, more: float, beside: float = 0.0) -> Logs:
+    """Logarithm of ``beside + log2(exp(logs) + more)``."""
+    return np.asarray(np.log(beside + np.logaddexp(logs, math.log(more)) / math.log(2)), np.float64)
+
+
+def _extensions(stage: Sequence[int], plain: frozenset[int], linearization: Linearization) -> float:
+    """Logarithm of the number of orders that a linearization allows for some operands of a stage; of many an upper
+    bound.
+    """
+    operands, before = [number for number in stage if number in plain], linearization.before
     if len(operands) > 10:
-        return 1.0
+        unordered = not any((a, b) in before for a in operands for b in operands)
+        return math.lgamma(len(operands) + 1) if unordered else 0.0
     ways = {frozenset[int](): 1}
     for _ in operands:
         longer: dict[frozenset[int], int] = {}
         for placed, count in ways.items():
             for number in operands:
-                if number not in placed and all(
-                    (b, number) not in linearization.before or b in placed for b in operands
-                ):
+                if number not in placed and all((b, number) not in before or b in placed for b in operands):
                     more = placed | {number}
                     longer[more] = longer.get(more, 0) + count
         ways = longer
-    return float(sum(ways.values()))
+    return math.log(sum(ways.values()))

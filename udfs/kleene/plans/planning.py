@@ -7,12 +7,21 @@ cheap trees that with repeated operands on the left of their joins wins.
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 
-from patternlake.udfs.kleene.plans.costs import Model, Statistics
+import numpy as np
+from numpy.typing import NDArray
+
+from patternlake.udfs.kleene.plans.costs import Logs, Model, Side, Statistics
 from patternlake.udfs.kleene.plans.trees import NAMED, Join, Plan, named_plan, operands_in, plan_text, restricted
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import COLLECTED, MATCHES, Done, Key, Work, absence, aggregate
+
+IntArray = NDArray[np.int64]
+
+LARGEST = math.log(sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +130,15 @@ def planned(pattern: KleenePattern, statistics: Statistics, forced: Plan | None 
     for name in NAMED:
         others.setdefault(named_plan(name, pattern.positive), name)
     alternatives = [
-        Alternative(name, plan, costs.rows(plan), costs.cost(plan)) for plan, name in others.items() if plan != chosen
+        (costs.cost(plan), Alternative(name, plan, shown(costs.rows(plan)), shown(costs.cost(plan))))
+        for plan, name in others.items()
+        if plan != chosen
     ]
     return Planned(
         plan=chosen,
         name="cheapest" if forced is None else "forced",
         nodes=tuple(costs.nodes(chosen, 0)),
-        alternatives=tuple(sorted(alternatives, key=lambda other: other.cost)),
+        alternatives=tuple(other for _, other in sorted(alternatives, key=lambda one: one[0])),
     )
 
 
@@ -218,62 +229,131 @@ def _node_text(pattern: KleenePattern, plan: Plan) -> str:
 
 
 class _Costs:
-    """Costs of trees, and the cheapest."""
+    """Costs of trees, and the cheapest; in natural logarithms."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.linearizations = model.pattern.linearizations
-        self.known: dict[tuple[frozenset[int], frozenset[int]], float] = {}
+        self.lines = [frozenset(linearization.operands) for linearization in model.pattern.linearizations]
+        self.plain = frozenset(model.pattern.positive) - model.repeated
+        self.known: dict[Plan, float] = {}
 
     def rows(self, plan: Plan) -> float:
         """Expected rows of a node, over all linearizations."""
-        return self.rows_of(frozenset(operands_in(plan)))
-
-    def rows_of(self, operands: frozenset[int]) -> float:
-        parts = [(linearization, operands & set(linearization.operands)) for linearization in self.linearizations]
-        return sum(self.model.rows(linearization, inside) for linearization, inside in parts if inside)
+        operands = frozenset(operands_in(plan))
+        parts = [(number, operands & line) for number, line in enumerate(self.lines)]
+        return float(np.logaddexp.reduce([self.model.rows(number, inside) for number, inside in parts if inside]))
 
     def work(self, left: frozenset[int], right: frozenset[int]) -> float:
         """Expected work of one join, over all linearizations."""
-        if (left, right) not in self.known:
-            total = 0.0
-            for linearization in self.linearizations:
-                one, other = left & set(linearization.operands), right & set(linearization.operands)
-                if one and other:
-                    total += self.model.work(linearization, one, other)
-            self.known[left, right] = total
-        return self.known[left, right]
+        total = -math.inf
+        for number, line in enumerate(self.lines):
+            one, other = left & line, right & line
+            if one and other:
+                equal = sum(share for own, share in self.model.equalities(one | other) if own & one and own & other)
+                both = np.array(self.model.rows(number, one | other))
+                work = self.model.work(self._side(number, one), self._side(number, other), both, np.array(equal))
+                total = np.logaddexp(total, float(work))
+        return float(total)
+
+    def _side(self, number: int, operands: frozenset[int]) -> Side:
+        return Side(np.array(self.model.rows(number, operands)), np.array(len(operands & self.plain)))
 
     def cost(self, plan: Plan) -> float:
         """Expected work of a tree."""
         if isinstance(plan, int):
-            return self.model.classes[plan]
-        own = self.work(frozenset(operands_in(plan.left)), frozenset(operands_in(plan.right)))
-        return self.cost(plan.left) + self.cost(plan.right) + own
+            return self._leaf(plan)
+        if plan not in self.known:
+            own = self.work(frozenset(operands_in(plan.left)), frozenset(operands_in(plan.right)))
+            self.known[plan] = float(np.logaddexp(np.logaddexp(self.cost(plan.left), self.cost(plan.right)), own))
+        return self.known[plan]
+
+    def _leaf(self, operand: int) -> float:
+        size = self.model.classes[operand]
+        return math.log(size) if size > 0 else -math.inf
 
     def nodes(self, plan: Plan, depth: int) -> list[Node]:
         """The nodes of a tree, each before those below it."""
-        own = Node(plan, depth, self.rows(plan), self.cost(plan))
+        own = Node(plan, depth, shown(self.rows(plan)), shown(self.cost(plan)))
         if isinstance(plan, int):
             return [own]
         return [own, *self.nodes(plan.left, depth + 1), *self.nodes(plan.right, depth + 1)]
 
     def cheapest(self, operands: tuple[int, ...]) -> Plan:
-        """The cheapest tree over operands in this order."""
+        """The cheapest tree over operands in this order; of equally cheap ones that with the first cut.
+
+        Trees of one length are looked at together: row i of an array is the tree that begins at operand i, column j its
+        cut behind j + 1 operands.
+        """
         size = len(operands)
-        best: dict[tuple[int, int], tuple[float, Plan]] = {}
+        lines = [_Line(self.model, number, line, operands, self.plain) for number, line in enumerate(self.lines)]
+        best = np.full((size + 1, size + 1), -np.inf)
+        cuts = np.zeros((size + 1, size + 1), np.int64)
         for at, operand in enumerate(operands):
-            best[at, at + 1] = (self.model.classes[operand], operand)
+            best[at, at + 1] = self._leaf(operand)
         for length in range(2, size + 1):
-            for begin in range(size - length + 1):
-                end = begin + length
-                found: tuple[float, Plan] | None = None
-                for cut in range(begin + 1, end):
-                    (left_cost, left), (right_cost, right) = best[begin, cut], best[cut, end]
-                    own = self.work(frozenset(operands[begin:cut]), frozenset(operands[cut:end]))
-                    cost = left_cost + right_cost + own
-                    if found is None or cost < found[0]:
-                        found = (cost, Join(left, right))
-                assert found is not None
-                best[begin, end] = found
-        return best[0, size][1]
+            begin = np.arange(size - length + 1)[:, None]
+            cut, end = begin + np.arange(1, length), begin + length
+            own = np.logaddexp.reduce([line.work(begin, cut, end) for line in lines])
+            cost = np.logaddexp(np.logaddexp(best[begin, cut], best[cut, end]), own)
+            least = cost.min(axis=1, keepdims=True)
+            # What differs by less is equal, but for rounding.
+            first = (cost <= least + 1e-12).argmax(axis=1)
+            rows = begin[:, 0]
+            best[rows, rows + length] = least[:, 0]
+            cuts[rows, rows + length] = rows + 1 + first
+
+        def tree(begin: int, end: int) -> Plan:
+            if end - begin == 1:
+                return operands[begin]
+            cut = int(cuts[begin, end])
+            return Join(tree(begin, cut), tree(cut, end))
+
+        return tree(0, size)
+
+
+class _Line:
+    """The work of joins of neighbouring operands in one linearization, of many at once.
+
+    Attributes
+    ----------
+    rows
+        float64[n + 1, n + 1]: logarithm of the rows of operands i to j (exclusive) of the text, as far as the
+        linearization has them.
+    plain, there
+        int64[n + 1]: how many of the first i operands are plain, and how many the linearization has.
+    """
+
+    def __init__(
+        self, model: Model, number: int, line: frozenset[int], operands: tuple[int, ...], plain: frozenset[int]
+    ) -> None:
+        self.model = model
+        size = len(operands)
+        inside = np.array([operand in line for operand in operands])
+        self.there = np.append(0, np.cumsum(inside))
+        self.plain = np.append(0, np.cumsum([operand in line & plain for operand in operands]))
+        self.rows = np.full((size + 1, size + 1), -np.inf)
+        for begin in range(size):
+            for end in range(begin + 1, size + 1):
+                if self.there[end] > self.there[begin]:
+                    self.rows[begin, end] = model.rows(number, line.intersection(operands[begin:end]))
+        place = {operand: at for at, operand in enumerate(operands)}
+        self.equal = [
+            (min(map(place.__getitem__, own)), max(map(place.__getitem__, own)), share)
+            for own, share in model.equalities(line)
+        ]
+
+    def work(self, begin: IntArray, cut: IntArray, end: IntArray) -> Logs:
+        """Of joins of `begin` to `cut` with `cut` to `end`; nothing where the linearization has nothing on a side."""
+        equal = np.zeros(cut.shape)
+        for low, high, share in self.equal:
+            equal = equal + np.where((begin <= low) & (low < cut) & (cut <= high) & (high < end), share, 0.0)
+        left = Side(self.rows[begin, cut], self.plain[cut] - self.plain[begin])
+        right = Side(self.rows[cut, end], self.plain[end] - self.plain[cut])
+        found = self.model.work(left, right, self.rows[begin, end], equal)
+        nothing = (self.there[cut] == self.there[begin]) | (self.there[end] == self.there[cut])
+        return np.where(nothing, -np.inf, found)
+
+
+def shown(log: float) -> float:
+    """A cost, or rows, by their natural logarithm, without what is rounding; infinity where no double holds them."""
+    return float(f"{math.exp(log):.12g}") if log < LARGEST else math.inf
