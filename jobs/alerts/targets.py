@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage
 from itertools import islice
+from threading import Thread
 from typing import IO, TYPE_CHECKING, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -18,15 +20,21 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.jobs.alerts.attempts import Attempt, FollowedHttp, FollowedHttps
 from patternlake.jobs.configuration.alerts import KAFKA, WEBHOOK, AlertConfiguration
 from patternlake.jobs.sources.errors import innermost
 from patternlake.udfs.errors import ConfigurationError
+from patternlake.udfs.shown_text import one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LONGEST = 300
 """Characters that are kept of what a receiver says."""
+_LAST_WORDS = 8192
+"""Bytes that are kept of what a command says on standard error."""
+_LINGERING = 0.5
+"""Seconds for which the last words of a command that has failed are waited for, if a child of it goes on."""
 _NO_SOURCE = ("DATA_SOURCE_NOT_FOUND", "MISSING_DATA_SOURCE")
 _NO_KAFKA = "Failed to find data source: kafka"
 
@@ -79,7 +87,7 @@ class Webhook:
     url
         Where to.
     timeout
-        Seconds for one of them.
+        Seconds for one of them, from its beginning until it is known whether it was taken.
     at_once
         How many are under way at the most.
     """
@@ -88,7 +96,7 @@ class Webhook:
         self._url, self._timeout, self._at_once = url, timeout, at_once
         # At its end a portion waits for its last letters: it is long enough that this does not count.
         self.portion = max(50, 8 * at_once)
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        self._opener = urllib.request.build_opener(_NoRedirect, FollowedHttp, FollowedHttps)
 
     @property
     def shown(self) -> str:
@@ -107,25 +115,49 @@ class Webhook:
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="patternlake-webhook") as pool:
             while True:
                 free = max(0, min(self._at_once, room()) - len(under_way))
-                under_way.extend(pool.submit(self._post, letter) for letter in islice(waiting, free))
+                under_way.extend(pool.submit(self._attempt, letter) for letter in islice(waiting, free))
                 if not under_way:
                     return
                 yield under_way.popleft().result()
+
+    def _attempt(self, letter: Letter) -> str | None:
+        return Attempt(lambda: self._post(letter)).outcome(self._timeout)
 
     def _post(self, letter: Letter) -> str | None:
         headers = {"Content-Type": "application/json", "Idempotency-Key": letter.alert_id}
         request = urllib.request.Request(self._url, letter.body.encode(), headers, method="POST")
         try:
-            with self._opener.open(request, timeout=self._timeout) as response:
-                response.read(_LONGEST)
+            # The time that one step may take only lets a thread end that was given up; it is not to come first. What
+            # follows the status says nothing, however long it goes on.
+            with self._opener.open(request, timeout=2 * self._timeout):
+                return None
         except HTTPError as error:
             with error:
-                return f"HTTP {error.code} {error.reason}"
+                return _text(f"HTTP {error.code} {error.reason}")
         except URLError as error:
             return _text(error.reason)
         except (OSError, HTTPException) as error:
             return _text(error)
-        return None
+
+
+class _LastWords(Thread):
+    """Reads what a command says on standard error to its end, and keeps the last of it."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        super().__init__(name="patternlake-command-stderr", daemon=True)
+        self._pipe = pipe
+        self._kept = b""
+
+    def run(self) -> None:
+        """Read; a child that the command leaves behind may go on to write, for as long as it likes."""
+        with self._pipe:
+            while said := self._pipe.read1(_LAST_WORDS):  # type: ignore[attr-defined]
+                self._kept = (self._kept + said)[-_LAST_WORDS:]
+
+    @property
+    def line(self) -> str:
+        """The last line of what was said so far."""
+        return (self._kept.decode(errors="replace").strip().splitlines() or [""])[-1]
 
 
 class Command:
@@ -147,24 +179,32 @@ class Command:
         yield from (failure for _ in letters)
 
     def _run(self, lines: str) -> str | None:
+        # Files and pipes may be held by children that the command leaves behind: it alone is waited for.
+        with tempfile.TemporaryFile() as given:
+            given.write(lines.encode())
+            given.seek(0)
+            try:
+                # Standard output has the job's summaries.
+                process = subprocess.Popen(
+                    self._command, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                )
+            except OSError as error:
+                return _text(error)
+        assert process.stderr is not None
+        last_words = _LastWords(process.stderr)
+        last_words.start()
         try:
-            # Standard output has the job's summaries.
-            ended = subprocess.run(
-                self._command,
-                input=lines.encode(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                timeout=self._timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"the command did not end within {self._timeout:g} s"
-        except OSError as error:
-            return _text(error)
-        if not ended.returncode:
+            code = process.wait(self._timeout)
+        except BaseException as error:
+            process.kill()
+            process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return f"the command did not end within {self._timeout:g} s"
+            raise
+        if not code:
             return None
-        said = ended.stderr.decode(errors="replace").strip().splitlines()
-        return f"exit code {ended.returncode}{': ' + said[-1] if said else ''}"[:_LONGEST]
+        last_words.join(_LINGERING)
+        return _text(f"exit code {code}{': ' * bool(last_words.line)}{last_words.line}")
 
 
 class Kafka:
@@ -223,6 +263,5 @@ def target_of(configuration: AlertConfiguration, spark: SparkSession) -> Target:
 
 
 def _text(error: object) -> str:
-    """What an error says, on one line."""
-    said = " ".join(str(error).split()) or type(error).__name__
-    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+    """What an error says, on one line; what cannot be printed is an escape."""
+    return one_line(str(error), _LONGEST) or type(error).__name__

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
 import sys
 import threading
+import tracemalloc
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -65,6 +70,60 @@ def test_a_webhook_that_answers_too_late_is_a_failure(receiver: Receiver) -> Non
     (first,) = sent(Webhook(receiver.url, 0.2, 1), LETTERS[:1])
     over.set()
     assert "timed out" in (first or "")
+
+
+@contextmanager
+def saying(*parts: bytes, pause: float) -> Iterator[str]:
+    """The address of a receiver that says these, one after another, the last one again and again."""
+    over = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            for part in parts:
+                connection.sendall(part)
+            while not over.wait(pause):
+                connection.sendall(parts[-1])
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=answer, args=server.accept()[:1], daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        finally:
+            over.set()
+            server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        (b"HTTP/1.1 2", b"0"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n",),
+    ],
+)
+def test_a_webhook_that_answers_byte_by_byte_does_not_hold_an_attempt_longer(parts: tuple[bytes, ...]) -> None:
+    """The pause between the bytes is far below the time-out; without a bound, this would not end."""
+    with saying(*parts, pause=0.05) as url:
+        assert sent(Webhook(url, 0.5, 2)) == ["timed out after 0.5 s"] * 2
+
+
+def test_a_webhook_has_taken_an_alert_once_it_says_so_however_long_it_goes_on() -> None:
+    with saying(b"HTTP/1.1 200 OK\r\n\r\n", b"x", pause=0.05) as url:
+        assert sent(Webhook(url, 20, 1)) == [None, None]
+
+
+def test_what_a_webhook_says_is_shown_on_one_short_line_without_commands_to_a_terminal() -> None:
+    with saying(b"HTTP/1.1 500 \x1b[2J\x9b" + b"x" * 1000 + b"\r\n\r\n", pause=60) as url:
+        first, _ = sent(Webhook(url, 20, 1))
+    begin = r"HTTP 500 \x1b[2J\x9b"
+    assert first == begin + "x" * (299 - len(begin)) + "…"
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
@@ -131,6 +190,44 @@ def test_a_command_gets_a_line_of_json_for_each_alert(tmp_path: Path) -> None:
 )
 def test_a_command_that_fails_has_taken_nothing(program: str, timeout: float, said: str) -> None:
     assert sent(Command([sys.executable, "-c", program], timeout)) == [said, said]
+
+
+def test_a_command_that_leaves_a_child_behind_has_taken_all_when_it_ends(tmp_path: Path) -> None:
+    """The child holds standard input and standard error; it is not waited for, and goes on."""
+    child = "import time; time.sleep(60)"
+    pids = tmp_path / "pids"
+    program = (
+        f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', {child!r}]); "
+        f"open({str(pids)!r}, 'a').write(f'{{child.pid}} ')"
+    )
+    assert sent(Command([sys.executable, "-c", program], 30)) == [None, None]
+    assert sent(Command([sys.executable, "-c", f"{program}; sys.exit('no such team')"], 30))[0] == (
+        "exit code 1: no such team"
+    )
+    for pid in pids.read_text().split():
+        os.kill(int(pid), signal.SIGKILL)  # fails where it is there no more
+
+
+def test_a_command_need_not_read_what_it_gets() -> None:
+    letters = [Letter(str(number), "x" * 100_000) for number in range(20)]
+    assert sent(Command([sys.executable, "-c", "pass"], 60), letters) == [None] * 20
+
+
+def test_of_what_a_command_says_the_end_alone_is_kept() -> None:
+    """It says 64 MB; without a bound, all of it would be held."""
+    program = "import sys; [sys.stderr.write('x' * 2**20) for _ in range(64)]; sys.exit('\\nno such team')"
+    tracemalloc.start()
+    assert sent(Command([sys.executable, "-c", program], 120))[0] == "exit code 1: no such team"
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**22
+
+
+def test_what_a_command_says_is_shown_on_one_short_line_without_commands_to_a_terminal() -> None:
+    program = r"import sys; sys.exit('a\x1b[2J\tb\u202e' + 'x' * 1000)"
+    first, _ = sent(Command([sys.executable, "-X", "utf8", "-c", program], 60))
+    begin = r"exit code 1: a\x1b[2J b\u202e"
+    assert first == begin + "x" * (299 - len(begin)) + "…"
 
 
 def test_a_command_that_is_not_there_is_a_failure_that_names_it() -> None:
