@@ -1,7 +1,7 @@
 """Requests that are given up when their time is over.
 
-A time-out of urllib's is that of each step: a receiver that sends a byte now and then would hold a request for as long as
-it likes.
+A time-out of urllib's is that of each step: a receiver that sends a byte now and then would hold a request for as long
+as it likes.
 """
 
 from __future__ import annotations
