@@ -42,13 +42,23 @@ BESIDE = {
 }
 CALLS = {
     "match_seq, rare names": "SELECT * FROM match_seq('flights', 'diverted ; ''cancelled:ORD'' WITHIN 1 HOUR')",
-    "match_seq, every key, verified": (
-        "SELECT * FROM match_seq('flights', 'very_late ; very_late ; cancelled PARTITION BY tailnum WITHIN 1 DAY', "
-        "verify => true)"
+    "match_seq, rare names, the sketch alone": (
+        "SELECT * FROM match_seq('flights', 'diverted ; ''cancelled:ORD'' WITHIN 1 HOUR', verify => false)"
+    ),
+    "match_seq, every key": (
+        "SELECT * FROM match_seq('flights', 'very_late ; very_late ; cancelled PARTITION BY tailnum WITHIN 1 DAY')"
     ),
     "match_exists": "SELECT match_exists('flights', 'diverted ; ''cancelled:ORD'' WITHIN 1 HOUR')",
+    "match_exists, the sketch alone": (
+        "SELECT match_exists('flights', 'diverted ; ''cancelled:ORD'' WITHIN 1 HOUR', verify => false)"
+    ),
     "match_exists, 2,000 keys": (
         "SELECT count_if(match_exists('flights', 'very_late ; very_late ; very_late WITHIN 1 DAY', key => key)) "
+        "FROM (SELECT key FROM patternlake.events WHERE stream = 'flights' GROUP BY key LIMIT 2000)"
+    ),
+    "match_exists, 2,000 keys, the sketch alone": (
+        "SELECT count_if(match_exists('flights', 'very_late ; very_late ; very_late WITHIN 1 DAY', key => key, "
+        "verify => false)) "
         "FROM (SELECT key FROM patternlake.events WHERE stream = 'flights' GROUP BY key LIMIT 2000)"
     ),
     "match_pattern": ("SELECT * FROM match_pattern('flights', 'diverted ; cancelled PARTITION BY dest WITHIN 1 HOUR')"),

@@ -100,8 +100,8 @@ class Question:
         bounds = self.bounds(events)
         if bounds is not None:
             arguments += [f"from_position => {bounds[0]}", f"to_position => {bounds[1]}"]
-        if verify:
-            arguments.append("verify => true")
+        if not verify:
+            arguments.append("verify => false")
         columns = ", ".join(f"steps[{slot}].from_position AS p{slot + 1}" for slot in range(self.slots))
         return f"SELECT {columns} FROM match_seq({', '.join(arguments)})"
 

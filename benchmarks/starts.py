@@ -43,7 +43,7 @@ streams:
 sketches:
   clicks: {keyed: true}
 """
-QUESTION = "SELECT * FROM match_seq('clicks', 'cart ; !pay ; leave PARTITION BY user WITHIN 1 HOUR', verify => true)"
+QUESTION = "SELECT * FROM match_seq('clicks', 'cart ; !pay ; leave PARTITION BY user WITHIN 1 HOUR')"
 SESSION = """import patternlake
 patternlake.session(location=None, database=None)"""
 COMMAND = [sys.executable, "-m", "patternlake.jobs.command_line"]

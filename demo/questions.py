@@ -81,8 +81,8 @@ class Question:
         arguments = ["'flights'", "'" + self.pattern.replace("'", "''") + "'"]
         if self.key is not None:
             arguments.append(f"key => '{self.key}'")
-        if verify:
-            arguments.append("verify => true")
+        if not verify:
+            arguments.append("verify => false")
         if as_of is not None:
             arguments.append(f"as_of => TIMESTAMP '{as_of}'")
         return f"match_seq({', '.join(arguments)})"
@@ -157,7 +157,7 @@ GROUP BY key ORDER BY very_late DESC, tailnum LIMIT 10
     def exact(self) -> str:
         """The query for the number of exact matches of each key."""
         pattern = f"{self.sequence} PARTITION BY tailnum {self.window}"
-        call = f"match_seq('flights', '{pattern}', verify => true)"
+        call = f"match_seq('flights', '{pattern}')"
         return f"SELECT key AS tailnum, count(*) AS matches FROM {call} GROUP BY key"
 
 

@@ -30,8 +30,6 @@ DEFAULT_DRIVER_BYTES = 64 << 20
 
 READER = "spark.patternlake.reader"
 """``auto`` (default): state is read directly where possible, else through Spark; ``direct`` or ``spark`` forces it."""
-EXACT_WHEN_FEW = "spark.patternlake.exactWhenFew"
-"""Whether a question to the sketch is answered from events where these are few."""
 MAX_TREND_EVENTS = "spark.patternlake.maxTrendEvents"
 """Up to so many events the graph of a trend query that is given as a text is built of."""
 REPLAN_FACTOR = "spark.patternlake.replanFactor"
@@ -39,7 +37,7 @@ REPLAN_FACTOR = "spark.patternlake.replanFactor"
 DEFAULT_REPLAN_FACTOR = 10.0
 LEARN = "spark.patternlake.learn"
 """Whether runs of exact patterns tell what they observe of conditions, and plans are chosen by it."""
-_SETTINGS = (DRIVER_BYTES, EXACT_WHEN_FEW, READER, MAX_TREND_EVENTS)
+_SETTINGS = (DRIVER_BYTES, READER, MAX_TREND_EVENTS)
 """What an answer, or whether there is one, depends on."""
 
 
@@ -97,11 +95,6 @@ class Lake:
     def ways(self) -> tuple[str | None, ...]:
         """The settings that say how a question is answered."""
         return tuple(self.spark.conf.get(name, None) for name in _SETTINGS)
-
-    @property
-    def exact_when_few(self) -> bool:
-        """Whether questions of few events are answered exactly, unasked."""
-        return str(self.spark.conf.get(EXACT_WHEN_FEW, "true")).strip().lower() != "false"
 
     @property
     def max_trend_events(self) -> int:

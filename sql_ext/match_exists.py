@@ -1,7 +1,7 @@
 """The function `match_exists`: whether a sequence occurs, for one stream or for each row of a table.
 
 A call whose arguments are constants is answered while its query is planned. Where some are columns, a Python function
-answers the rows of a table: it reads the sketch for itself, and asks for all keys of some rows at once.
+answers the rows of a table: it reads the sketch and the events for itself, for all keys of some rows at once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 from patternlake.delta_tables.snapshots import Publications
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.delta_tables.worker_reader import Location, reader_at
+from patternlake.sql_ext import exact_existence
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import said
 from patternlake.sql_ext.reading_tasks import place_of
@@ -24,7 +25,7 @@ from patternlake.sql_ext.sketch_existence import anywhere
 from patternlake.sql_ext.table_function import Parameter, ScalarFunction
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.record_batches import rows_in_micros
-from patternlake.udfs.sketch.reads import check_request
+from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import exists
 
 if TYPE_CHECKING:
@@ -35,23 +36,32 @@ ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
 
 
 def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
-    publications = lake.snapshot(arguments["as_of"]).publications.of_job("sketch")
-    return _occurs(lake, publications, arguments)
+    snapshot = lake.snapshot(arguments["as_of"])
+    publications = snapshot.publications.of_job("sketch")
+    if arguments["verify"]:
+        return exact_existence.occurs(lake, snapshot, _reads(publications, exact_existence.as_sequences(arguments)))
+    return anywhere(lake, _reads(publications, arguments))
+
+
+def _reads(publications: Publications, arguments: Mapping[str, Any]) -> SketchReads:
+    published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
+    return check_request(arguments, published.as_mapping(), publications.names("sketch"))
 
 
 def _occurs(place: Place, publications: Publications, arguments: Mapping[str, Any]) -> bool | None:
-    """Whether the pattern of one call occurs."""
-    published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
-    reads = check_request(arguments, published.as_mapping(), publications.names("sketch"))
-    return anywhere(place, reads)
+    """Whether the pattern of one call occurs, in a task."""
+    if arguments["verify"]:
+        return exact_existence.occurs_here(place, _reads(publications, exact_existence.as_sequences(arguments)))
+    return anywhere(place, _reads(publications, arguments))
 
 
 def _occurs_by_key(
     place: Place, publications: Publications, arguments: Mapping[str, Any], keys: Sequence[str]
 ) -> dict[str, bool | None]:
     """The same for each of several keys, in one walk through the sketch."""
-    published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
-    reads = check_request({**arguments, "key": keys[0]}, published.as_mapping(), publications.names("sketch"))
+    if arguments["verify"]:
+        return {**exact_existence.occurs_by_key(place, publications, arguments, keys)}
+    reads = _reads(publications, {**arguments, "key": keys[0]})
     every = replace(reads.request, key=None, one_key=False, every_key=True)
     found = exists(every, descend(place, reads, every, keys=keys))
     return {key: found.of.get(key, found.others) for key in keys}
@@ -138,7 +148,7 @@ def _per_row(lake: Lake, constants: Mapping[str, Any]) -> RowAnswers:
     place = place_of(lake)
     if place is None:
         raise ArgumentError(
-            "match_exists with a column as an argument reads the sketch in Spark's tasks, which can't open "
+            "match_exists with a column as an argument reads the lake in Spark's tasks, which can't open "
             f"{lake.database.location} without Spark; give constants, or join with match_seq(… PARTITION BY …)"
         )
     return RowAnswers(place, lake.snapshot(None).publications.of_job("sketch"), constants)
@@ -156,6 +166,7 @@ FUNCTION = ScalarFunction(
         Parameter("from_time", "TIMESTAMP", None),
         Parameter("to_time", "TIMESTAMP", None),
         Parameter("as_of", "TIMESTAMP", None),
+        Parameter("verify", "BOOLEAN", True),
     ),
     type="BOOLEAN",
     comment="Whether a sequence occurs in a stream",
@@ -176,6 +187,7 @@ def match_exists(
     from_time: datetime | str | None = None,
     to_time: datetime | str | None = None,
     as_of: datetime | str | None = None,
+    verify: bool = True,
 ) -> bool | None:
     """Say whether a sequence occurs in a stream; for each row of a table, call it in SQL.
 
@@ -195,11 +207,14 @@ def match_exists(
         Bounds of the events, both included; moments without a zone are in the session's.
     as_of
         Moment whose state answers.
+    verify
+        Look at the events, so that the answer is that of a full scan. False: ask the sketch alone.
 
     Returns
     -------
     bool or None
-        False is certain. True may be false where filters err. None: only aged, coarse or dropped ranges could hold it.
+        Of the sketch alone, False is certain but for matches inside one leaf, and True may be false where filters err.
+        None: only aged, coarse or dropped ranges could hold it.
 
     Raises
     ------
@@ -208,7 +223,7 @@ def match_exists(
     """
     given = {
         "stream": stream, "pattern": pattern, "policy": policy, "key": key, "from_position": from_position,
-        "to_position": to_position, "from_time": from_time, "to_time": to_time, "as_of": as_of,
+        "to_position": to_position, "from_time": from_time, "to_time": to_time, "as_of": as_of, "verify": verify,
     }  # fmt: skip
     answer: bool | None = said(FUNCTION, spark, given)
     return answer

@@ -1,13 +1,9 @@
-"""The function `sketch_error`: how wrong the answer can be that `match_seq` gives without verify."""
+"""The function `sketch_error`: how wrong the answer can be that `match_seq` gives with ``verify => false``."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from patternlake.sql_ext import match_seq
 from patternlake.sql_ext.lake import Lake
@@ -16,7 +12,7 @@ from patternlake.sql_ext.sketch_descent import claims_to_expect, nodes_below, to
 from patternlake.sql_ext.table_function import Answer, TableFunction
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.limits import MAX_MATCHES
-from patternlake.udfs.sketch.answer_error import ROWS, answer_error
+from patternlake.udfs.sketch.answer_error import answer_error
 from patternlake.udfs.sketch.reads import check_request
 from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names
 
@@ -36,32 +32,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
     # Segments in which no match can end count as well: one more claim might end it there.
     hits = nodes_below(lake, reads, tops_hit(lake, reads), every="top" in request.tiers())
-    exactly = match_seq.exact_instead(lake, arguments, published, reads, hits, counts)
-    rows: DataFrame | pa.Table
-    if exactly is None:
-        known = [row["name"] for row in counts]
-        unseen = unseen_names(request.pattern.names, known, names_are_tokens=request.tokens_are_names)
-        rows = answer_error(request, hits, claims_to_expect(lake, reads), {name for name, _ in unseen})
-    else:
-        rows = _of_exact(match_seq.exact_rows(lake, *exactly, counts))
+    known = [row["name"] for row in counts]
+    unseen = unseen_names(request.pattern.names, known, names_are_tokens=request.tokens_are_names)
+    rows = answer_error(request, hits, claims_to_expect(lake, reads), {name for name, _ in unseen})
     return Answer(rows, lasting=not told)
-
-
-def _of_exact(rows: DataFrame | pa.Table) -> DataFrame | pa.Table:
-    """The error of an exact answer: none."""
-    if isinstance(rows, pa.Table):
-        cut = bool(pc.any(rows["truncated"]).as_py())
-        columns = [[rows.num_rows], [0.0], [0.0], [True], [cut]]
-        return pa.Table.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(columns, ROWS, strict=True)], schema=ROWS
-        )
-    return rows.agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.lit(0.0).alias("expected_false"),
-        F.lit(0.0).alias("any_false_bound"),
-        F.lit(True).alias("exact"),
-        F.coalesce(F.bool_or("truncated"), F.lit(False)).alias("truncated"),
-    )
 
 
 FUNCTION = TableFunction(
@@ -71,7 +45,6 @@ FUNCTION = TableFunction(
         "rows": "BIGINT",
         "expected_false": "DOUBLE",
         "any_false_bound": "DOUBLE",
-        "exact": "BOOLEAN",
         "truncated": "BOOLEAN",
     },
     comment="How wrong the sketch's answer can be",
@@ -125,7 +98,7 @@ def sketch_error(
     Returns
     -------
     DataFrame
-        One row: ``rows BIGINT, expected_false DOUBLE, any_false_bound DOUBLE, exact BOOLEAN, truncated BOOLEAN``.
+        One row: ``rows BIGINT, expected_false DOUBLE, any_false_bound DOUBLE, truncated BOOLEAN``.
 
     Raises
     ------

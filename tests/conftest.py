@@ -53,8 +53,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.warehouse.dir": str(warehouse),
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
-            # Streams of tests are small, and what most of them ask about is the sketch.
-            "spark.patternlake.exactWhenFew": "false",
         },
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -15,7 +15,7 @@ WELCOME = "Statements end with a semicolon; help, exit or Ctrl-D, Ctrl-C drops w
 HELP = """\
 SQL, each statement ended by a semicolon; it may take several lines.
   SHOW TABLES;                            the views to read
-  SELECT * FROM match_seq('stream', 'A ; B', verify => true);
+  SELECT * FROM match_seq('stream', 'A ; B');
   exit                                    or quit, or Ctrl-D"""
 _LEAVING = ("exit", "quit")
 _HISTORY_LINES = 1000

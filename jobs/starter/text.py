@@ -67,7 +67,7 @@ class Starter:
         key = " PARTITION BY key" if self.guesses.keys else ""
         pattern = f"{first} ; {second}{key} WITHIN 1 DAY".replace("'", "''")
         stream = self.source.name.replace("'", "''")
-        return f"SELECT key, first_time, last_time FROM match_seq('{stream}', '{pattern}', verify => true) LIMIT 10"
+        return f"SELECT key, first_time, last_time FROM match_seq('{stream}', '{pattern}') LIMIT 10"
 
 
 def commands(starter: Starter) -> list[str]:

@@ -153,10 +153,12 @@ class Stream:
         )
 
     def seq(self, pattern: str, **arguments: Any) -> str:
-        return call("match_seq", self.name, pattern, **arguments)
+        """A call of match_seq: of the sketch alone, unless `verify` is given."""
+        return call("match_seq", self.name, pattern, **{"verify": False, **arguments})
 
     def exists(self, pattern: str, **arguments: Any) -> str:
-        return call("match_exists", self.name, pattern, **arguments)
+        """A call of match_exists: of the sketch alone, unless `verify` is given."""
+        return call("match_exists", self.name, pattern, **{"verify": False, **arguments})
 
 
 def _without_zone(value: Any) -> Any:

@@ -186,12 +186,10 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         patternlake.run(spark, str(configuration), job=job)
     for job in ("ingest", "predict"):
         patternlake.run(spark, str(configuration), job=job, object="tight")
-    before, setting = spark.catalog.currentDatabase(), spark.conf.get("spark.patternlake.exactWhenFew")
+    before = spark.catalog.currentDatabase()
     patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
     spark.catalog.setCurrentDatabase(DATABASE)
-    spark.conf.unset("spark.patternlake.exactWhenFew")
     yield spark
-    spark.conf.set("spark.patternlake.exactWhenFew", setting)
     spark.catalog.setCurrentDatabase(before)
 
 

@@ -12,6 +12,8 @@ from sql.sketch_lake import (
     E,
     SketchLake,
     Stream,
+    by_tasks,
+    call,
     leaf_intervals,
     moment,
     naive_events,
@@ -142,13 +144,77 @@ def test_as_of_an_earlier_batch(lake: SketchLake) -> None:
             )
     per_row = lake.rows(
         "SELECT "
-        + ", ".join(f"match_exists('keyed', p, as_of => {value_text(at)})" for at in stream.moments)
+        + ", ".join(f"match_exists('keyed', p, as_of => {value_text(at)}, verify => false)" for at in stream.moments)
         + " FROM VALUES "
         + ", ".join(f"('{name} ; F')" for name in "ABCDEF")
         + " AS t(p)"
     )
     assert lake.said(calls) == expected
     assert [said for row in per_row for said in row] == expected
+
+
+# --- exactly --------------------------------------------------------------------------------------------------------
+
+
+def test_a_sequence_inside_one_leaf_exists(lake: SketchLake) -> None:
+    """Of the sketch alone, one leaf never serves two operands."""
+    sketch = {"events_per_leaf": 4, "keyed": True}
+    made = [E(n * 10, name, key) for n, (name, key) in enumerate(zip("ABBA", "klkl", strict=True))]
+    stream = lake.stream("inside", made, sketch=sketch, key="who")
+    by_user = "SELECT match_exists('inside', 'A ; B', key => u{}) AS said FROM VALUES ('k'), ('l') AS t(u) ORDER BY u"
+    assert lake.said([call("match_exists", "inside", "A ; B"), stream.exists("A ; B")]) == [True, False]
+    assert [row["said"] for row in lake.rows(by_user.format(""))] == [True, False]
+    assert [row["said"] for row in lake.rows(by_user.format(", verify => false"))] == [False, False]
+
+
+@pytest.mark.parametrize("policy", ["skip_till_next", "skip_till_any", "strict"])
+def test_existence_is_that_of_a_full_scan(lake: SketchLake, policy: str) -> None:
+    stream = keyed(lake)
+    events = stream.events()
+    rng = random.Random(policy)
+    calls: list[str] = []
+    expected: list[bool] = []
+    patterns = [random_pattern(rng, names="ABCDEF", window=False) for _ in range(4)]
+    by_key: dict[tuple[str, str | None], bool] = {}
+    for pattern in patterns:
+        text = pattern.text()
+        for key in ("k1", "k2", None):
+            rows = naive_events(events, key=key, of_key=True)
+            by_key[text, key] = bool(naive.match(pattern, rows, policy=policy, after_match="next", exclusive=True))
+        whole = bool(naive.match(pattern, naive_events(events), policy=policy, after_match="next", exclusive=True))
+        calls += [stream.exists(text, policy=policy, verify=True)]
+        calls += [stream.exists(text, policy=policy, verify=True, key=key) for key in ("k1", "k2", "nobody")]
+        calls += [stream.exists(f"{text} PARTITION BY who", policy=policy, verify=True)]
+        of_keys = [by_key[text, key] for key in ("k1", "k2", None)]
+        expected += [whole, *of_keys[:2], False, any(of_keys)]
+    assert lake.said(calls) == expected
+    assert {True, False} == set(expected)
+    texts = ", ".join(f"({value_text(pattern.text())})" for pattern in patterns)
+    rows = lake.rows(
+        f"SELECT p, k, match_exists('keyed', p, '{policy}', key => k) AS said "
+        f"FROM VALUES {texts} AS t(p) CROSS JOIN VALUES ('k1'), ('k2'), ('nobody') AS u(k)"
+    )
+    assert {(row["p"], row["k"]): row["said"] for row in rows} == {
+        (pattern.text(), key): by_key.get((pattern.text(), key), False)
+        for pattern in patterns
+        for key in ("k1", "k2", "nobody")
+    }
+
+
+def test_conditions_count(lake: SketchLake) -> None:
+    made = [E(n * 1000, name, None, {"x": x}) for n, (name, x) in enumerate([("A", 5), ("B", 3), ("A", 1), ("B", 2)])]
+    stream = lake.stream("conditions of existence", made, attributes={"x": "int"})
+    said = {"A ; B WHERE A.x < B.x": True, "A ; B WHERE A.x > B.x + 3": False, "A ; B WHERE A.x > B.x + 1": True}
+    assert lake.said([stream.exists(pattern, verify=True) for pattern in said]) == list(said.values())
+    assert "leave out verify => false" in lake.errors([stream.exists("A ; B WHERE A.x < B.x")])[0]
+
+
+def test_more_events_than_one_process_may_read_are_left_to_tasks(lake: SketchLake) -> None:
+    stream = keyed(lake)
+    calls = [stream.exists(text, verify=True) for text in ("A ; B ; C", "Z ; A", "A ; B PARTITION BY who")]
+    here = lake.said(calls)
+    with by_tasks(lake.spark):
+        assert lake.said(calls) == here == [True, False, True]
 
 
 def test_rows_that_limits_have_cut_are_each_answered(lake: SketchLake) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from sql.sketch_lake import (
     E,
     SketchLake,
     Stream,
+    call,
     first_positions,
     leaf_intervals,
     moment,
@@ -380,9 +381,9 @@ def test_what_is_promised_is_there_even_if_filters_err(lake: SketchLake, count: 
         bounded = {"from_position": positions[0], "to_position": positions[1]}
         calls.append(stream.seq(pattern.text(), **given, **bounded))
         wanted.append({tuple((p - 1) // 3 for p in row) for row in true if apart(row, 3)})
-    for call, answer, promised in zip(calls, lake.ask(calls), wanted, strict=True):
+    for text, answer, promised in zip(calls, lake.ask(calls), wanted, strict=True):
         found = {tuple((step["from_position"] - 1) // 3 for step in row["steps"]) for row in answer}
-        assert promised <= found, call
+        assert promised <= found, text
         assert all(0 < row["fp_bound"] < 1 for row in answer)
     assert any(wanted)
 
@@ -424,16 +425,7 @@ def test_a_limit_is_at_least_one(lake: SketchLake, text: str, verify: bool) -> N
     assert lake.errors(calls) == [f"max_matches must be 1 or more, not {limit}" for limit in (0, -1)]
 
 
-# --- few events -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def exact_when_few(lake: SketchLake) -> Iterator[None]:
-    """As sessions are, unless they say otherwise."""
-    before = lake.spark.conf.get("spark.patternlake.exactWhenFew")
-    lake.spark.conf.unset("spark.patternlake.exactWhenFew")
-    yield
-    lake.spark.conf.set("spark.patternlake.exactWhenFew", before)
+# --- the default ----------------------------------------------------------------------------------------------------
 
 
 def visits(lake: SketchLake) -> Stream:
@@ -445,39 +437,44 @@ def visits(lake: SketchLake) -> Stream:
     return lake.stream("visits", made, sketch={"events_per_leaf": 4, "keyed": True, "fpq": 1e-5}, key="who")
 
 
-@pytest.mark.usefixtures("exact_when_few")
-def test_a_question_of_few_events_is_answered_exactly(lake: SketchLake) -> None:
-    stream = visits(lake)
-    rare, frequent = lake.ask([stream.seq("odd ; rare"), stream.seq("plain ; plain")])
+def test_an_answer_is_exact_unless_the_sketch_alone_is_asked(lake: SketchLake) -> None:
+    visits(lake)
+    exact, sketch = lake.ask([call("match_seq", "visits", "odd ; rare", **one) for one in ({}, {"verify": False})])
     # One leaf holds the first odd and the first rare event: the sketch can't tell which came first.
-    assert [first_positions(row) for row in rare] == [(2, 3), (10, 21)]
-    assert all(row["exact"] and row["fp_bound"] == 0 for row in rare)
-    assert frequent
-    assert not any(row["exact"] for row in frequent)
+    assert [first_positions(row) for row in exact] == [(2, 3), (10, 21)]
+    assert all(row["exact"] and row["fp_bound"] == 0 for row in exact)
+    assert [first_positions(row) for row in sketch] == [(1, 9), (9, 21)]
+    assert not any(row["exact"] for row in sketch)
 
 
-@pytest.mark.usefixtures("exact_when_few")
-def test_a_question_of_keys_is_answered_exactly(lake: SketchLake) -> None:
+@pytest.mark.parametrize(
+    "question", [{"pattern": "plain ; plain PARTITION BY key"}, {"pattern": "plain ; odd", "key": "v2"}]
+)
+def test_questions_of_keys_are_exact_too(lake: SketchLake, question: dict[str, Any]) -> None:
     stream = visits(lake)
-    asked: list[dict[str, Any]] = [
-        {"pattern": "plain ; plain PARTITION BY key"},
-        {"pattern": "plain ; plain", "key": "v1"},
-        {"pattern": "plain ; odd", "key": "v2"},
+    plain, verified = lake.ask([call("match_seq", "visits", **question), stream.seq(**question, verify=True)])
+    assert plain
+    assert plain == verified
+
+
+def test_keys_need_no_keyed_sketch_but_for_the_sketch_alone(lake: SketchLake) -> None:
+    made = [E(number * 1000, name, "ab"[number % 2]) for number, name in enumerate("AABBAB")]
+    stream = lake.stream("unkeyed", made, sketch={"events_per_leaf": 2}, key="who")
+    assert lake.spans(
+        [stream.seq("A ; B", key="a", verify=True), stream.seq("A ; B PARTITION BY who", verify=True)]
+    ) == [
+        [(1, 3)],
+        [(1, 3), (2, 4)],
     ]
-    unasked = lake.ask([stream.seq(**one) for one in asked])
-    assert unasked == lake.ask([stream.seq(**one, verify=True) for one in asked])
-    assert all(rows and all(row["exact"] for row in rows) for rows in unasked)
+    (error,) = lake.errors([stream.seq("A ; B", key="a")])
+    assert "key => 'a' with verify => false: the sketch of 'unkeyed' is not keyed" in error
 
 
-@pytest.mark.usefixtures("exact_when_few")
-def test_levels_and_a_session_that_says_so_are_answered_by_the_sketch(lake: SketchLake) -> None:
-    stream = visits(lake)
-    (by_level,) = lake.ask([stream.seq("odd ; rare", level=1)])
-    lake.spark.conf.set("spark.patternlake.exactWhenFew", "false")
-    (by_session,) = lake.ask([stream.seq("odd ; rare")])
-    assert [first_positions(row) for row in by_session] == [(1, 9), (9, 21)]
-    assert by_level
-    assert not any(row["exact"] for row in [*by_level, *by_session])
+def test_a_level_is_asked_of_the_sketch_alone(lake: SketchLake) -> None:
+    (error,) = lake.errors([call("match_seq", "visits", "odd ; rare", level=1)])
+    assert "level 1: an exact answer is about events; ask the sketch alone with verify => false" in error
+    (rows,) = lake.ask([visits(lake).seq("odd ; rare", level=1)])
+    assert [row["level"] for row in rows] == [1] * len(rows) != []
 
 
 # --- moments --------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ MATCH_SEQ = [
     ("from_time", "TIMESTAMP", "NULL"),
     ("to_time", "TIMESTAMP", "NULL"),
     ("level", "INT", "0"),
-    ("verify", "BOOLEAN", "false"),
+    ("verify", "BOOLEAN", "true"),
     ("params", "MAP<STRING, STRING>", "NULL"),
     ("max_matches", "BIGINT", "1000000"),
     ("truncate", "BOOLEAN", "false"),
@@ -53,6 +53,7 @@ MATCH_EXISTS = [
     ("from_time", "TIMESTAMP", "NULL"),
     ("to_time", "TIMESTAMP", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
+    ("verify", "BOOLEAN", "true"),
 ]
 SKETCH_ERROR = [each for each in MATCH_SEQ if each[0] not in ("verify", "params")]
 MATCH_PATTERN = [
@@ -180,7 +181,6 @@ RETURNS = {
         ("rows", "bigint"),
         ("expected_false", "double"),
         ("any_false_bound", "double"),
-        ("exact", "boolean"),
         ("truncated", "boolean"),
     ],
     "match_pattern('worked', 'A ; B')": [

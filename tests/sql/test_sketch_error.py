@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sql.sketch_lake import E, SketchLake, Stream, by_tasks, call, shared
 
-from patternlake.sql_ext.lake import EXACT_WHEN_FEW
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -50,26 +48,11 @@ def test_the_error_of_an_answer_is_about_its_rows_and_no_less_than_their_false_o
                 for row in rows
             )
             told = errors_of(lake, stream, pattern, **given)
-            assert (told["rows"], told["exact"], told["truncated"]) == (len(rows), False, False)
+            assert (told["rows"], told["truncated"]) == (len(rows), False)
             assert 0 <= told["expected_false"] <= len(rows)
             assert (told["any_false_bound"] > 0) == (len(rows) > 0)
             expected, wrong = expected + told["expected_false"], wrong + false_rows
     assert 0 < wrong <= expected
-
-
-def test_an_answer_on_events_has_no_error(lake: SketchLake) -> None:
-    stream = noisy(lake)
-    before = lake.spark.conf.get(EXACT_WHEN_FEW)
-    lake.spark.conf.unset(EXACT_WHEN_FEW)
-    try:
-        told = errors_of(lake, stream, "n7 ; n30")
-        (rows,) = lake.ask([stream.seq("n7 ; n30")])
-    finally:
-        lake.spark.conf.set(EXACT_WHEN_FEW, str(before))
-    assert all(row["exact"] for row in rows)
-    assert told.asDict() == {
-        "rows": len(rows), "expected_false": 0.0, "any_false_bound": 0.0, "exact": True, "truncated": False
-    }  # fmt: skip
 
 
 def test_one_key_or_every_key_by_tasks_as_well(lake: SketchLake) -> None:

@@ -213,7 +213,7 @@ def test_what_is_told_ends_with_what_to_run() -> None:
         "patternlake check --conf c.yaml",
         "patternlake run all --conf c.yaml",
         "patternlake sql --conf c.yaml \"SELECT key, first_time, last_time FROM match_seq('clicks', "
-        "'pay ; ''Not Paid'' PARTITION BY key WITHIN 1 DAY', verify => true) LIMIT 10\"",
+        "'pay ; ''Not Paid'' PARTITION BY key WITHIN 1 DAY') LIMIT 10\"",
     ]
 
 

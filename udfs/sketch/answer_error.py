@@ -40,7 +40,6 @@ ROWS = pa.schema(
         ("rows", pa.int64()),
         ("expected_false", pa.float64()),
         ("any_false_bound", pa.float64()),
-        ("exact", pa.bool_()),
         ("truncated", pa.bool_()),
     ]
 )
@@ -123,7 +122,7 @@ def answer_error(request: SketchRequest, hits: pa.Array, claims: pa.Table, unsee
     # Any false row needs a false claim, and there is none more often than there are on average.
     chance = min(-math.expm1(-_SURER * likely), 1.0 if likely == math.inf else _SURER * spoilt)
     truncated = resting.truncated or request.dropped is not None
-    values = [resting.rows, spoilt, chance if resting.rows else 0.0, False, truncated]
+    values = [resting.rows, spoilt, chance if resting.rows else 0.0, truncated]
     return pa.Table.from_arrays(
         [pa.array([value], field.type) for value, field in zip(values, ROWS, strict=True)], schema=ROWS
     )

@@ -57,8 +57,9 @@ class SketchRequest:
         The key asked for; whether one is; whether each key is asked for itself.
     window
         Inclusive bounds of positions and times.
-    uniform, height, fanout, segment_events, expressions, tokens_are_names, seed, events
-        Of the sketch; `tokens_are_names`: an event has its name as its only token; `events`: how many it knows.
+    keyed, uniform, height, fanout, segment_events, expressions, tokens_are_names, seed, events
+        Of the sketch; `keyed`: it can be asked for one key; `tokens_are_names`: an event has its name as its only
+        token; `events`: how many it knows.
     floors
         What ageing has removed, oldest segments first.
     """
@@ -77,6 +78,7 @@ class SketchRequest:
     verify: bool
     max_matches: int
     truncate: bool
+    keyed: bool
     uniform: bool
     height: int
     fanout: int
@@ -119,11 +121,6 @@ class SketchRequest:
     def leaf_events(self) -> int:
         """Events of one leaf."""
         return max(1, self.segment_events // self.fanout ** (self.height - 1))
-
-    @property
-    def nodes(self) -> int:
-        """About how many nodes the whole tree has."""
-        return -(-self.events // self.leaf_events) * self.fanout // (self.fanout - 1)
 
     def tiers(self) -> list[str]:
         """Which parts of the node table hold the nodes that answer."""
@@ -210,6 +207,7 @@ def parse_request(text: str) -> SketchRequest:
         verify=verify,
         max_matches=max_matches,
         truncate=given(arguments, "truncate", False),
+        keyed=configuration["keyed"],
         uniform=configuration["structure"] == "uniform",
         height=height,
         fanout=configuration["fanout"],
@@ -234,8 +232,8 @@ def _refuse_dropped(request: SketchRequest) -> None:
     low, high = request.dropped
     raise ArgumentError(
         f"ageing has dropped the sketch of positions {low:,} to {high:,} of {request.stream!r}, and the question "
-        f"reaches into them; ask from_position => {high + 1}, verify => true (exact, on the events), or truncate => "
-        "true (the rows of what is left, flagged)"
+        f"reaches into them; ask from_position => {high + 1}, leave out verify => false (exact, on the events), or "
+        "truncate => true (the rows of what is left, flagged)"
     )
 
 
@@ -245,7 +243,10 @@ def _check_level(stream: str, level: int, height: int, verify: bool) -> None:
             f"level {level}: the sketch of {stream!r} has the levels 0 (leaves) to {height - 1} (whole segments)"
         )
     if verify and level:
-        raise ArgumentError(f"level {level} with verify => true: an exact answer is about events; leave the level out")
+        raise ArgumentError(
+            f"level {level}: an exact answer is about events; ask the sketch alone with verify => false, or leave the "
+            "level out"
+        )
 
 
 def _check_keys(
@@ -270,14 +271,15 @@ def _check_keys(
     asked = f"key => {arguments['key']!r}" if one_key else f"PARTITION BY {pattern.partition[0]}"
     if stream["key"] is None:
         raise ArgumentError(f"{asked}: the stream {arguments['stream']!r} has no key; configure `key` for it")
-    if not configuration["keyed"]:
+    if not configuration["keyed"] and not verify:
         raise ArgumentError(
-            f"{asked}: the sketch of {arguments['stream']!r} is not keyed; configure `keyed: true` for it, and rebuild"
+            f"{asked} with verify => false: the sketch of {arguments['stream']!r} is not keyed; leave verify out, or "
+            "configure `keyed: true` for it, and rebuild"
         )
     if pattern.counted and not verify:
         assert pattern.within is not None
         raise PatternError(
-            "WITHIN … EVENTS counts the events of a key here, and leaves don't: ask with verify => true",
+            "WITHIN … EVENTS counts the events of a key here, and leaves don't: leave out verify => false",
             arguments["pattern"],
             pattern.within.span.start,
             pattern.within.span.end,

@@ -34,8 +34,6 @@ ROWS = pa.schema(
         ("truncated", pa.bool_()),
     ]
 )
-_FEW_EVENTS = 500_000
-"""So many are matched in about the time that planning takes."""
 _FAR = 1 << 61
 """Microseconds from the epoch that no event is away; differences of two such still fit."""
 
@@ -103,23 +101,10 @@ def candidates(request: SketchRequest, hits: pa.Array) -> Candidates:
     return Candidates(None if wanted.every_event else tuple(names), tuple(blocks))
 
 
-def costs_no_more(request: SketchRequest, hits: pa.Array, events: int) -> bool:
-    """Whether an exact answer reads no more events than the sketch has nodes to ask, for each key that it is asked for.
-
-    Parameters
-    ----------
-    request
-        Compiled with verify.
-    hits
-        Array of `gathering.HITS_TYPE`.
-    events
-        About how many events, of any key, carry names of the pattern where a match can be.
-    """
-    found, _, keys = gathered(request, hits)
-    if request.one_key:
-        # Of one key no count is kept; each node that may hold it has an event or so.
-        events = min(events, len(found))
-    return events <= min(request.nodes * max(1, len(keys)), _FEW_EVENTS)
+def blocks_touched(request: SketchRequest, hits: pa.Array) -> list[int]:
+    """The blocks, ascending, of the nodes that may hold a name of a question; given an array of `HITS_TYPE`."""
+    found, _, _ = gathered(request, hits)
+    return _touched(np.unique(np.column_stack([found.pos_lo, found.pos_hi]), axis=0)) if len(found) else []
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,12 @@
 
 {% macro match_exists(
     stream, pattern, policy=none, key=none, from_position=none, to_position=none, from_time=none, to_time=none,
-    as_of=none, key_column=none
+    as_of=none, verify=none, key_column=none
 ) -%}
   {{- patternlake.call('match_exists', {
     'stream': stream, 'pattern': pattern, 'policy': policy, 'key': key, 'from_position': from_position,
-    'to_position': to_position, 'from_time': from_time, 'to_time': to_time, 'as_of': as_of
+    'to_position': to_position, 'from_time': from_time, 'to_time': to_time, 'as_of': as_of,
+    'verify': verify
   }, {'key': key_column}) -}}
 {%- endmacro %}
 

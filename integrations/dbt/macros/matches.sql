@@ -6,9 +6,6 @@
     ) -%}
   {%- endif -%}
   {%- set given = {'stream': stream, 'pattern': pattern} -%}
-  {%- if function == 'match_seq' -%}
-    {%- do given.update({'verify': true}) -%}
-  {%- endif -%}
   {%- do given.update(arguments or {}) -%}
   SELECT * FROM {{ patternlake.call(function, given) }}
 {%- endmacro %}

@@ -62,7 +62,7 @@ REFUSED = [
         "A ; B @(t2 - t1 < 5 MIN)",
         7,
         f"{SKETCH} does not take '@' (a condition on times); "
-        "with verify => true, WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
+        "WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
     ),
     ("sketch", "A ; B WITHIN 5 MIN SLIDE 1 MIN", 20, f"{SKETCH} does not take SLIDE; leave it out"),
     ("sketch", "!A ; B", 1, f"'!' (not) stands first; {NEVER_BEFORE}"),
@@ -207,8 +207,8 @@ def test_a_sketch_takes_define_and_where_only_verified() -> None:
     check(parse("A ; B WHERE A.x < B.x"), "sketch", verify=True)
     with pytest.raises(UnsupportedOperatorError) as caught:
         check(parse("A ; B WHERE A.x < B.x"), "sketch", verify=False)
-    assert caught.value.message == f"{SKETCH} takes WHERE only with verify => true"
-    with pytest.raises(UnsupportedOperatorError, match="takes DEFINE only with verify => true"):
+    assert caught.value.message == f"{SKETCH} takes WHERE of events alone: leave out verify => false"
+    with pytest.raises(UnsupportedOperatorError, match="takes DEFINE of events alone"):
         check(parse("A ; B DEFINE A AS x > 1"), "sketch", verify=False)
 
 

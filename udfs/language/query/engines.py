@@ -116,7 +116,7 @@ def _operators(query: Query, engine: Engine, verify: bool) -> Iterator[Refusal]:
             message = f"{engine.title} does not take {operator.value}"
             yield place, f"{message}; {hint}" if hint else message
         elif operator in engine.verified and not verify:
-            yield place, f"{engine.title} takes {operator.value} only with verify => true"
+            yield place, f"{engine.title} takes {operator.value} of events alone: leave out verify => false"
 
 
 def _nesting(node: Node, engine: Engine) -> Iterator[Refusal]:
@@ -256,7 +256,7 @@ ENGINES: dict[str, Engine] = {
                 Operator.STAR: _COUNTED_SKETCH,
                 Operator.OPTIONAL: _COUNTED_SKETCH,
                 Operator.RANGE: _COUNTED_SKETCH,
-                Operator.TIMES: "with verify => true, WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
+                Operator.TIMES: "WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
             },
             verified=frozenset({Operator.DEFINE, Operator.WHERE}),
         ),

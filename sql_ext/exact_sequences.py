@@ -1,0 +1,184 @@
+"""Exact answers about sequences: the events that can matter are read back, and the pattern is matched on them.
+
+The sketch says which events can matter, where that takes fewer bytes than to read them all. What is small is matched in
+the driver's process, the rest by Spark's tasks: by key, or in one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.state_reader import Condition, StateReader, among
+from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
+from patternlake.sql_ext.sketch_descent import Place, descend, shown_in
+from patternlake.sql_ext.table_function import explicit
+from patternlake.udfs.blocks import BLOCK_BITS
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.language.predicate.scopes import BUILT_IN
+from patternlake.udfs.limits import WHOLE_EVENTS
+from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.sketch.reads import SketchReads
+from patternlake.udfs.sketch.request import SketchRequest, parse_request
+from patternlake.udfs.sketch.result import Candidates, candidates, everywhere
+from patternlake.udfs.sketch.task import match_exactly
+from patternlake.udfs.sketch.windows import Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TASK_EVENTS = 100_000
+"""Events of one portion of an exact answer of every key, about; the events of a key are never divided."""
+MOST_PORTIONS = 1000
+_BLOCKS_AT_ONCE = 64
+"""Whose events of one key a task holds."""
+_ALWAYS = ("position", "time", "name")
+COLUMNS = {
+    "match_no": "BIGINT",
+    "key": "STRING",
+    "first_position": "BIGINT",
+    "last_position": "BIGINT",
+    "first_time": "TIMESTAMP",
+    "last_time": "TIMESTAMP",
+    "steps": "ARRAY<STRUCT<operand: STRING, from_position: BIGINT, to_position: BIGINT>>",
+    "level": "INT",
+    "exact": "BOOLEAN",
+    "fp_bound": "DOUBLE",
+    "truncated": "BOOLEAN",
+}
+"""Of the rows of `match_seq`, by name: their Spark types."""
+_SCHEMA = explicit(", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))
+
+
+def events_that_matter(place: Place, reads: SketchReads) -> Candidates:
+    """What an exact answer reads back: what the sketch names, or everything where that takes fewer bytes.
+
+    Parameters
+    ----------
+    place
+        Where the sketch and the events are.
+    reads
+        A call with verify.
+    """
+    request, wanted = reads.request, everywhere(reads.request)
+    if request.every_key or (request.one_key and not request.keyed) or _cheaper_than_the_sketch(place, reads, wanted):
+        return wanted
+    return candidates(request, descend(place, reads))
+
+
+def matched_here(reader: StateReader, reads: SketchReads, wanted: Candidates) -> pa.Table | None:
+    """The answer from the events that matter, in this process; None where these are more than it may hold at once."""
+    request = reads.request
+    rows = reader.rows("events", columns_read(request), conditions(reads, wanted))
+    if is_undivided(request) and rows.num_rows > WHOLE_EVENTS:
+        return None
+    return pa.concat_tables(match_exactly(request, columns_of(rows)))
+
+
+def conditions(reads: SketchReads, wanted: Candidates, request: SketchRequest | None = None) -> list[Condition]:
+    """Those on the events that an exact answer reads; of another request than the call's own, if one is given."""
+    request = reads.request if request is None else request
+    names = wanted.names if request.tokens_are_names else None
+    where = event_rows.of_stream(reads.number, reads.ingest_base, reads.ingest_batch, names=names)
+    where.append(among("block", wanted.blocks))
+    if request.one_key:
+        where.append(Condition("key", "=", request.key))
+    return where
+
+
+def exact_rows(
+    lake: Lake, reads: SketchReads, wanted: Candidates, counts: list[dict[str, Any]]
+) -> DataFrame | pa.Table:
+    """The answer from the events that can matter, as rows of `match_seq`."""
+    request, where = reads.request, conditions(reads, wanted)
+    columns = columns_read(request)
+    about = _about(request, wanted, counts)
+    if about <= WHOLE_EVENTS and lake.small("events", where, _touched(columns, where)):
+        answer = matched_here(lake.reader, reads, wanted)
+        if answer is not None:
+            return answer
+    if is_undivided(request) and about > WHOLE_EVENTS:
+        raise too_many_events(about)
+    rows = _frame(lake, request, columns, where, wanted)
+    if wanted.names is not None and not request.tokens_are_names:
+        rows = rows.where(F.arrays_overlap("tokens", F.array(*map(F.lit, wanted.names))))
+    portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if request.every_key else 1
+    portion = F.pmod(F.hash("key"), F.lit(portions)) if request.every_key else F.lit(0)
+    text = reads.text
+
+    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+        yield from match_exactly(parse_request(text), columns)
+
+    return tasks.dealt(rows.withColumn(tasks.PORTION, portion.cast("int")), portions, task, _SCHEMA)
+
+
+def is_undivided(request: SketchRequest) -> bool:
+    """Whether nothing divides the events of a question, so that one task has to hold those that matter."""
+    return not request.every_key and not request.one_key
+
+
+def too_many_events(count: int) -> ArgumentError:
+    """The error of a question whose events one task cannot hold."""
+    return ArgumentError(
+        f"about {count:,} events carry names of the pattern in the parts that can hold a match, and without "
+        f"PARTITION BY one task would hold them all, {WHOLE_EVENTS:,} at most; partition the pattern, narrow the "
+        "question with key, from_position, to_position, from_time or to_time, or ask the sketch alone with "
+        "verify => false"
+    )
+
+
+def _frame(
+    lake: Lake, request: SketchRequest, columns: tuple[str, ...], where: list[Condition], wanted: Candidates
+) -> DataFrame:
+    """Columns of the events that satisfy conditions, for Spark's tasks."""
+    place = place_of(lake)
+    if place is None or not request.one_key or not wanted.blocks:
+        return lake.frame("events", where).select(*columns)
+    # Of one key few rows are left of many files: what Spark takes over from its own scan would be the most of it.
+    types = {column.name: column.type for column in TABLES["events"].columns}
+    read = RowsRead("events", columns, tuple(where), "block", _BLOCKS_AT_ONCE, _unchanged)
+    schema = explicit(", ".join(f"{name} {types[name]}" for name in columns))
+    return rows_dealt(lake, place, read, wanted.blocks, schema)
+
+
+def _unchanged(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates) -> bool:
+    """Whether to read every event takes fewer bytes than to ask the sketch which of them can matter."""
+    if reads.request.one_key or reads.request.window != Window():
+        return False
+    where = conditions(reads, wanted)
+    columns = _touched(columns_read(reads.request), where)
+    return lake.small("events", where, columns) and (
+        lake.reader.size("events", where, columns) <= lake.reader.size("sketch_nodes", shown_in(reads))
+    )
+
+
+def _touched(columns: Sequence[str], where: Sequence[Condition]) -> tuple[str, ...]:
+    """The columns that are read for some columns of the rows that satisfy conditions."""
+    return (*columns, *(condition.column for condition in where))
+
+
+def columns_read(request: SketchRequest) -> tuple[str, ...]:
+    """The columns of events that are read: attributes and keys are most of an event's bytes."""
+    read = request.pattern.columns
+    built_in = [name for name in ("step", "probability") if name in read]
+    key = ["key"] if request.every_key or "key" in read else []
+    tokens = [] if request.tokens_are_names else ["tokens"]
+    return (*_ALWAYS, *tokens, *built_in, *key, *(("attributes",) if read - BUILT_IN.keys() else ()))
+
+
+def _about(request: SketchRequest, wanted: Candidates, counts: list[dict[str, Any]]) -> int:
+    """About how many events can matter, by how often each name occurs."""
+    # Names tell nothing of events that have other tokens.
+    names = wanted.names if request.tokens_are_names else None
+    mine = request.events if names is None else sum(int(row["events"]) for row in counts if row["name"] in names)
+    return int(mine * min(1.0, (len(wanted.blocks) << BLOCK_BITS) / max(1, request.events)))
