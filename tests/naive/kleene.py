@@ -116,6 +116,7 @@ class Asked:
         self.totals = [part for part in conjuncts if aggregates_in(part.root)]
         self.conjuncts = [p for p in conjuncts if not isinstance(p.root, EqualAlong) and p not in self.totals]
         self.linearizations = list(dict.fromkeys(self.linearizations_of(query.pattern)))
+        self.ways = list(dict.fromkeys(self.ways_of(query.pattern)))
 
     def linearizations_of(self, node: tree.Node) -> list[Linearization]:
         """The plain sequences whose union a pattern is, in text order."""
@@ -131,6 +132,20 @@ class Asked:
         if isinstance(node, tree.Conjunction):
             return [linearization for chosen in product(*parts) for linearization in interleaved(chosen)]
         return [tuple(item for linearization in chosen for item in linearization) for chosen in product(*parts)]
+
+    def ways_of(self, node: tree.Node) -> list[Linearization]:
+        """The linearizations in the order in which skip_till_next and strict try them.
+
+        What is optional is taken before it is left out; a way without it does not name it.
+        """
+        if isinstance(node, tree.Repetition) and node.minimum == 0:
+            return [*self.linearizations_of(node), ()]
+        if isinstance(node, tree.Disjunction):
+            return [way for child in node.children() for way in self.ways_of(child)]
+        if isinstance(node, tree.Sequence):
+            parts = [self.ways_of(child) for child in node.children()]
+            return [tuple(item for way in chosen for item in way) for chosen in product(*parts)]
+        return self.linearizations_of(node)
 
     def takes(self, name: str, number: int) -> bool:
         """Whether an operand takes an event, by its name or DEFINE alone."""
@@ -307,8 +322,11 @@ class Asked:
         )
 
     def of_start(self, linearization: Linearization, start: int, strict: bool) -> Assignment | None:
-        """The match of a start in one linearization, under skip_till_next and strict."""
+        """The match of a start in one way, under skip_till_next and strict: it takes all that it names."""
         names = self.positive(linearization)
+        if not names:
+            return None
+        least = {name: max(1, self.operands[name].least) for name in names}
         kept: Assignment = dict.fromkeys(names, ())
         at = 0
         for number in range(start, len(self.events)):
@@ -318,7 +336,7 @@ class Asked:
                 has_room = operand.most is None or len(kept[operand.name]) < operand.most
                 if has_room and self.qualifies(linearization, kept, operand.name, number):
                     found = place
-                if len(kept[operand.name]) < operand.least:
+                if len(kept[operand.name]) < least[operand.name]:
                     break
             if found is None:
                 if strict or number == start:
@@ -329,7 +347,7 @@ class Asked:
             last = self.operands[names[-1]]
             if at == len(names) - 1 and last.most is not None and len(kept[last.name]) == last.most:
                 break
-        if not any(kept.values()) or any(len(kept[name]) < self.operands[name].least for name in names):
+        if any(len(kept[name]) < least[name] for name in names):
             return None
         return kept if self.free(linearization, kept) and self.totalled(kept) else None
 
@@ -338,14 +356,12 @@ class Asked:
         found: list[Assignment] = []
         resume = 0
         for start in range(len(self.events)):
-            of_linearizations = [
-                kept
-                for linearization in self.linearizations
-                if (kept := self.of_start(linearization, start, strict)) is not None
-            ]
-            if start < resume or not of_linearizations:
+            if start < resume:
                 continue
-            best = min(of_linearizations, key=lambda kept: sorted(number for run in kept.values() for number in run))
+            of_ways = (self.of_start(way, start, strict) for way in self.ways)
+            best = next((kept for kept in of_ways if kept is not None), None)
+            if best is None:
+                continue
             found.append(best)
             if past_last:
                 resume = max(number for run in best.values() for number in run) + 1

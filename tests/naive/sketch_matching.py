@@ -113,6 +113,10 @@ class Matcher:
             self._holders[slot] = self._found(slot)
         return self._holders[slot]
 
+    def holders_of(self, slot: Slot, alternative: int) -> list[tuple[int, int]]:
+        """Rows that hold one name of a slot."""
+        return [(i, alternative) for i, row in enumerate(self.rows) if slot[alternative] in row.names]
+
     def _found(self, slot: Slot) -> list[tuple[int, int]]:
         found = [(i, k) for i, row in enumerate(self.rows) for k, name in enumerate(slot) if name in row.names]
         if self.pattern.conditions:
@@ -126,8 +130,11 @@ class Matcher:
             return all(self.rows[b].ordinal == self.rows[a].ordinal + 1 for a, b in pairs)
         return all(b == a + 1 and self.rows[a].hi + 1 == self.rows[b].lo for a, b in pairs)
 
-    def places(self, number: int, low: int) -> Iterator[Chosen]:
-        """Every way to place a term at rows >= low, block behind block; what can be no run is not gone on with."""
+    def places(self, number: int, low: int, way: tuple[int, ...] | None = None) -> Iterator[Chosen]:
+        """Every way to place a term at rows >= low, block behind block; what can be no run is not gone on with.
+
+        With `way` each slot stands for that alternative alone.
+        """
         term = self.pattern.terms[number]
         run = self.strict or len(term) > 1
 
@@ -136,7 +143,11 @@ class Matcher:
                 yield taken
                 return
             before = max((i for i, _ in taken), default=low - 1)
-            for part in product(*([(i, k) for i, k in self.holders(slot) if i > before] for slot in blocks[0])):
+            held = [
+                self.holders(slot) if way is None else self.holders_of(slot, way[len(taken) + place])
+                for place, slot in enumerate(blocks[0])
+            ]
+            for part in product(*([(i, k) for i, k in rows if i > before] for rows in held)):
                 apart = not self.exclusive or len({i for i, _ in part}) == len(part)
                 if apart and (not run or self.adjacent([i for i, _ in (*taken, *part)])):
                     yield from ways((*taken, *part), blocks[1:])
@@ -208,7 +219,21 @@ class Matcher:
         return list(found.values())
 
     def of_start(self, start: int) -> Chosen | None:
-        """The one match of a start, under strict and skip_till_next."""
+        """The one match of a start, under strict and skip_till_next.
+
+        On events the ways of the pattern's ORs are tried in the order of the text, and the first that gives a match is
+        the match.
+        """
+        if not self.exclusive:
+            return self.of_way(start)
+        for way in product(*(range(len(slot)) for slot in self.pattern.slots)):
+            found = self.of_way(start, way)
+            if found is not None:
+                return found
+        return None
+
+    def of_way(self, start: int, way: tuple[int, ...] | None = None) -> Chosen | None:
+        """The match of a start; with `way` by these alternatives of the ORs."""
         parts: list[Chosen] = []
         bound: Chosen = ()
         for number, term in enumerate(self.pattern.terms):
@@ -216,7 +241,7 @@ class Matcher:
             run = len(term) > 1
             options = [
                 place
-                for place in self.places(number, low)
+                for place in self.places(number, low, None if way is None else way[len(bound) :])
                 if (number > 0 or min(place)[0] == start) and self.conditions_hold(bound + place)
             ]
             if not options:

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.aggregate_conditions import AggregateCondition, aggregate_condition
-from patternlake.udfs.kleene.linearizations import Linearization, linearizations_of
+from patternlake.udfs.kleene.linearizations import MOST_LINEARIZATIONS, Linearization, linearizations_of
 from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
 from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong
 from patternlake.udfs.language.predicate.predicates import (
@@ -187,14 +188,29 @@ class KleenePattern:
 
     @property
     def rivalling(self) -> bool:
-        """Whether a match of one linearization may give way to one of the same start, in another, that ends later.
+        """Whether a match may give way to one of the same start in a way that is tried earlier, and that ends later.
 
-        Under policies that give a start one match at most. It can not where linearizations differ in their last operand
-        alone and none is repeated: then the one that ends first is the one that counts.
+        Under policies that give a start one match at most.
         """
-        lines = [linearization.operands for linearization in self.linearizations]
-        plain = not any(self.operands[number].repeated for line in lines for number in line)
-        return len(lines) > 1 and not (plain and len({line[:-1] for line in lines}) == 1)
+        return len(self.ways) > 1
+
+    @property
+    def ways(self) -> tuple[tuple[Linearization, frozenset[int]], ...]:
+        """What ``skip_till_next`` and ``strict`` try for a start, in the order of the text: a linearization, and which
+        of its operands are left out; what is optional is taken before it is left out.
+        """
+        found: list[tuple[tuple[int, ...], Linearization, frozenset[int]]] = []
+        for linearization in self.linearizations:
+            optional = [number for number in linearization.operands if self.operands[number].least == 0]
+            for chosen in product((False, True), repeat=len(optional)):
+                left_out = frozenset(number for number, out in zip(optional, chosen, strict=True) if out)
+                if len(left_out) < len(linearization.operands):
+                    places = [
+                        2 if number not in linearization.operands else int(number in left_out)
+                        for number in self.positive
+                    ]
+                    found.append((tuple(places), linearization, left_out))
+        return tuple((one, left_out) for _, one, left_out in sorted(found, key=lambda way: way[0]))
 
     @property
     def beginnings(self) -> frozenset[int]:
@@ -283,7 +299,8 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     ------
     UnsupportedOperatorError
         Naming the operator and its place: what `engines.check` refuses, ``&`` under another policy than
-        ``skip_till_any``, more than `MOST_OPERANDS` operands or `linearizations.MOST_LINES` linearizations.
+        ``skip_till_any``, more than `MOST_OPERANDS` operands or `linearizations.MOST_LINEARIZATIONS` linearizations, or
+        as many `KleenePattern.ways` under another policy.
     PatternSyntaxError, PredicateError
         Two operands have one name; a predicate is not allowed or names what is not in scope; ``[i-1]`` of an operand
         that takes one event, of two operands in one conjunct or of a negated one; a conjunct over two negated operands,
@@ -295,7 +312,10 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     scope = scope or Scope()
     if policy != "skip_till_any":
         _refuse_conjunctions(query, policy)
-    return _Compiler(query, scope).pattern()
+    pattern = _Compiler(query, scope).pattern()
+    if policy != "skip_till_any":
+        _refuse_many_ways(pattern, policy)
+    return pattern
 
 
 def _columns_of_events(read: Collection[str]) -> tuple[str, ...]:
@@ -310,6 +330,18 @@ def _window(within: Extent | None) -> Extent | None:
     if within is None:
         return None
     return replace(within, amount=min(within.amount, MOST_EVENTS if within.counted else LONGEST))
+
+
+def _refuse_many_ways(pattern: KleenePattern, policy: str) -> None:
+    optional = frozenset(number for number in pattern.positive if pattern.operands[number].least == 0)
+    count = sum(1 << len(optional.intersection(line.operands)) for line in pattern.linearizations)
+    if count > MOST_LINEARIZATIONS:
+        span = pattern.query.pattern.span
+        message = (
+            f"'|' and '*' give this pattern {count:,} ways, which policy {policy} tries one after another; "
+            f"{MOST_LINEARIZATIONS} are the most that it takes; split it into several patterns"
+        )
+        raise UnsupportedOperatorError(message, pattern.query.text, span.start, span.end)
 
 
 def _refuse_conjunctions(query: Query, policy: str) -> None:

@@ -28,7 +28,16 @@ def test_worked_answers(case: Worked) -> None:
         ("a ; b+ WITHIN 3 EVENTS", "strict", "next", "a1 b2 z3 b4", ["a1 b2"]),
         ("a ; b WHERE b.x > a.x", "skip_till_next", "next", "a1=2 b2=1 b3=3", ["a1 b3"]),
         ("a ; !x ; b", "skip_till_next", "next", "a1 x2 a3 b4", ["a3 b4"]),
-        ("a ; (b | c)", "skip_till_next", "next", "a1 c2 b3", ["a1 c2"]),
+        # Ways are tried in the order of the text: b, though the c is nearer.
+        ("a ; (b | c)", "skip_till_next", "next", "a1 c2 b3", ["a1 b3"]),
+        ("a ; (b | c)", "skip_till_next", "next", "a1 c2 x3", ["a1 c2"]),
+        ("a ; (b | c) WITHIN 2 EVENTS", "skip_till_next", "next", "a1 c2 b3", ["a1 c2"]),
+        ("x ; (a | c) ; !c ; b", "skip_till_next", "next", "x1 a2 c3 b4", ["x1 c3 b4"]),
+        ("a ; (b | c)", "strict", "next", "a1 c2 b3", ["a1 c2"]),
+        # What is optional is taken before it is left out, if that gives a match.
+        ("a ; b* ; c", "skip_till_next", "next", "a1 c2 b3 b4 c5", ["a1 b3 b4 c5"]),
+        ("a ; b* ; c WITHIN 3 EVENTS", "skip_till_next", "next", "a1 c2 b3 b4 c5", ["a1 c2"]),
+        ("a ; b* ; c", "strict", "next", "a1 c2 b3 b4 c5", ["a1 c2"]),
         ("a* ; b", "skip_till_next", "past_last", "b1 a2 b3", ["b1", "a2 b3"]),
     ],
 )

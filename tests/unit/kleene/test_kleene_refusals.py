@@ -113,3 +113,10 @@ def test_a_missing_column_is_named() -> None:
     events = events_of([stream("a1=1")], {})
     with pytest.raises(ArgumentError, match="column 'x'"):
         match_events(compiled("a WHERE a.x > 0", TYPES), events)
+
+
+def test_more_ways_than_are_tried_are_refused() -> None:
+    text = " ; ".join(f"a* AS a{number}" for number in range(9))
+    with pytest.raises(PatternError, match=r"512 ways, which policy strict tries one after another; 500 are the most"):
+        compiled(text, TYPES, policy="strict")
+    assert len(compiled(text, TYPES).linearizations) == 1

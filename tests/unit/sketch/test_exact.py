@@ -100,6 +100,22 @@ def test_not_forbids_its_names_strictly_between_and_consumes_nothing() -> None:
     assert rows_of(answer("A ; !B ; C", "AB BC")) == [(1, 2)]
 
 
+def test_ways_of_an_or_are_tried_in_the_order_of_the_text() -> None:
+    assert rows_of(answer("D ; A | C ; !C ; B", "D A C B")) == [(1, 3, 4)], "as A the C at 3 rejects"
+    assert rows_of(answer("D ; A | C ; B", "D C A B")) == [(1, 3, 4)], "A is tried first, though the C is nearer"
+    assert rows_of(answer("D ; A | C ; B", "D C B A")) == [(1, 2, 3)]
+    assert rows_of(answer("D ; A | C WITHIN 2 EVENTS", "D C A")) == [(1, 2)]
+    assert rows_of(answer("D ; A | C , B", "D A C B A B", "skip_till_next")) == [(1, 5, 6)]
+    assert rows_of(answer("D ; A | C ; B", "D C B A", "strict")) == [(1, 2, 3)]
+
+
+def test_too_many_ways_are_refused() -> None:
+    text = " ; ".join(["A | B | C | D"] * 5)
+    with pytest.raises(ArgumentError, match=r"'\|' gives this pattern 1,024 ways, .*; 1,000 are the most"):
+        answer(text, "A B C D")
+    assert rows_of(answer(text, "A B C D A", "skip_till_any")) == [(1, 2, 3, 4, 5)]
+
+
 def test_skip_till_next_does_not_look_back_when_not_rejects() -> None:
     assert rows_of(answer("A ; B ; !D ; C", "A B D B C")) == []
 
@@ -158,7 +174,8 @@ def test_a_negated_event_of_another_value_breaks_nothing() -> None:
 
 
 def test_a_condition_on_an_alternative_applies_where_it_was_taken() -> None:
-    assert rows_of(answer("A ; B | C WHERE B.x > A.x", "A3 B1 C1 A3 B4")) == [(1, 3), (4, 5)]
+    assert rows_of(answer("A ; B | C WHERE B.x > A.x", "A3 B1 C1 A3 B2")) == [(1, 3)]
+    assert rows_of(answer("A ; B | C WHERE B.x > A.x", "A3 B1 C1 A3 B4")) == [(1, 5)], "B is tried before C"
 
 
 def test_skip_till_any_takes_an_alternative_that_later_conditions_allow() -> None:

@@ -2,9 +2,10 @@
 
 Source: SPEC section 3. The scan holds one operand open. An event is taken by the last operand in order that can take
 it: one that qualifies against everything kept, with every operand before it full enough; an open ``+``, ``*`` or
-``[n]`` takes more. Under ``strict`` each event of the partition must be taken. Comparisons of two values are judged
-inside the scan; a linearization with a condition of another form is scanned event by event with the evaluator, which is
-slow.
+``[n]`` takes more. Under ``strict`` each event of the partition must be taken. Each way of the pattern's alternatives
+is scanned by itself, and of one start the first way that gives a match counts. Comparisons of two values are judged
+inside the scan; a linearization with a condition of another form is scanned event by event with the evaluator, which
+is slow.
 """
 
 from __future__ import annotations
@@ -43,21 +44,18 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
         True: a match begins behind the last event of the match before it, in its partition.
     """
     parts: list[Rows] = []
-    linearizations: list[IntArray] = []
+    ways = pattern.ways
     # Where nothing else decides which matches count, the scan itself leaves out the starts inside a match.
     filtered = bool(pattern.linearizations[0].gaps or pattern.aggregate_conditions)
-    apart = past_last and len(pattern.linearizations) == 1 and not filtered and not pattern.along
-    for number, linearization in enumerate(pattern.linearizations):
-        rows = _of_linearization(pattern, linearization, stream, strict, apart)
-        parts.append(rows)
-        linearizations.append(np.full(len(rows.events), number, np.int64))
+    apart = past_last and len(ways) == 1 and not filtered and not pattern.along
+    for linearization, left_out in ways:
+        parts.append(_of_way(pattern, linearization, left_out, stream, strict, apart))
     rows = bindings.stacked([bindings.no_rows(), *parts])
     if not len(rows):
         return rows
-    linearization_of = np.concatenate(linearizations)
+    way_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     first = rows.events[rows.offsets[:-1]]
-    # Of one start the least events count, then the first linearization.
-    order, _ = bindings.sort_rows(np.argsort(first, kind="stable"), first, rows.offsets, rows.events, linearization_of)
+    order = np.lexsort((way_of, first))
     best = order[np.append(True, first[order][1:] != first[order][:-1])]
     rows = rows.take(best)
     rows = Rows(rows.offsets, stream.source[rows.events], rows.operands)
@@ -78,22 +76,27 @@ def _apart(first: IntArray, last: IntArray) -> BoolArray:
     return kept
 
 
-def _of_linearization(
-    pattern: KleenePattern, linearization: Linearization, stream: Stream, strict: bool, apart: bool
+def _of_way(
+    pattern: KleenePattern,
+    linearization: Linearization,
+    left_out: frozenset[int],
+    stream: Stream,
+    strict: bool,
+    apart: bool,
 ) -> Rows:
-    """The matches of a linearization, whose gaps are free and whose aggregates are as asked."""
-    taken = [pattern.operands[number] for number in linearization.operands]
+    """The matches of a linearization without some operands, whose gaps are free and whose aggregates are as asked."""
+    numbers = linearization.operands
     conditions = [part for part in pattern.conditions if set(part.operands) <= set(linearization.operands)]
     judged = [part for part in conditions if part.negated is None]
     compared = [_comparison(part, stream) for part in judged]
-    mask = np.zeros((len(taken), len(stream)), np.bool_)
-    for place, number in enumerate(linearization.operands):
+    mask = np.zeros((len(numbers), len(stream)), np.bool_)
+    for place, number in enumerate(numbers):
         mask[place, stream.members[number]] = True
     scan = _scan(linearization, stream, mask, [made for made in compared if made is not None], strict)
     scan = scan._replace(
         apart=apart,
-        least=np.array([operand.least for operand in taken], np.int64),
-        most=np.array([ENDLESS if operand.most is None else operand.most for operand in taken], np.int64),
+        least=np.array([0 if number in left_out else max(1, pattern.operands[number].least) for number in numbers]),
+        most=np.array([0 if number in left_out else pattern.operands[number].most or ENDLESS for number in numbers]),
     )
     layout = _layout(linearization, pattern, conditions)
     joiner = Joiner(stream, layout, 0, 0, 0)

@@ -72,7 +72,7 @@ def conditional_matches(
     else:
         bound, choice = search.nearest_per_start()
         if after_match == "past_last":
-            kept = _past_last(*search.ends(bound))
+            kept = past_last(*search.ends(bound))
             bound, choice = bound[kept], choice[kept]
     total = len(bound)
     if total > max_matches and not truncate:
@@ -83,7 +83,7 @@ def conditional_matches(
 
 
 @njit(cache=True)
-def _past_last(first: IntArray, last: IntArray) -> IntArray:
+def past_last(first: IntArray, last: IntArray) -> IntArray:
     """Of matches in the order of their starts, those that begin behind the last event of the one kept before."""
     kept = np.empty(len(first), np.int64)
     count, taken = 0, -1

@@ -2,26 +2,35 @@
 
 Source: SPEC section 2 (verify) and section 3 (how conjuncts steer skip_till_next). A start takes the nearest next
 events; an event serves one operand; ``past_last`` goes on after the last event; ``strict`` means directly next in the
-partition. An AND takes the events with the earliest end, then the least positions in text order. A conjunct is judged
+partition. Under both policies the ways of ORs are tried in the order of the text, and the first that gives a match
+counts. An AND takes the events with the earliest end, then the least positions in text order. A conjunct is judged
 once all its operands are bound; a negated name is judged when everything is bound, and rejects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 import numpy as np
 
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.limits import too_many
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.conditions import Columns, Condition, conditions
 from patternlake.udfs.sketch.events import Events
-from patternlake.udfs.sketch.kernels.conditional import Problem, conditional_matches
+from patternlake.udfs.sketch.kernels.conditional import Problem, conditional_matches, past_last
 from patternlake.udfs.sketch.kernels.hits import Matches
 from patternlake.udfs.sketch.kernels.matching import Flag, first_choices, flag_columns, labels_of, search, span_of_rows
 from patternlake.udfs.sketch.kernels.search import BoolArray, Rows
 from patternlake.udfs.sketch.query import Alternative, IntArray, SketchPattern
 from patternlake.udfs.sketch.windows import Window
+
+MOST_WAYS = 1000
+"""Greatest number of ways of a pattern's ORs that are tried one after another."""
 
 
 def match_events(
@@ -56,7 +65,8 @@ def match_events(
     ------
     ArgumentError
         An argument has no such value, a column is missing, or there are too many matches. Under WHERE over several
-        operands and ``skip_till_any`` the message says "at least" so many.
+        operands and ``skip_till_any`` the message says "at least" so many. Under other policies ORs give more than
+        `MOST_WAYS` ways.
     """
     check_arguments(policy, after_match, max_matches)
     events, ordinals = _visible(events, window)
@@ -65,22 +75,84 @@ def match_events(
     truths = _Truths(pattern, events, columns, judged)
     rows = _event_rows(pattern, events, ordinals, truths)
     constant = [condition for condition in judged if not condition.slots and condition.negated is None]
-    if not all(columns.truth(condition.predicate, 1).all() for condition in constant):
+    possible = all(columns.truth(condition.predicate, 1).all() for condition in constant)
+    if not possible:
         rows.flags[:] = False
-    layout = pattern.layout(policy)
-    several = tuple(c for c in judged if len(c.slots) + (c.negated is not None) > 1)
-    if several:
-        gaps = [
-            [(choice, accepted) for choice, (_, accepted) in zip(gap, flags, strict=True) if policy != "strict"]
-            for gap, flags in zip(pattern.gaps, truths.gaps, strict=True)
-        ]
-        accepted = [[held for _, held in flags] for flags in truths.slots]
-        problem = Problem(rows, layout, accepted, gaps, several, columns)
-        total, key, found, choice = conditional_matches(problem, policy, after_match, max_matches, truncate)
+    asked = _Search(pattern, policy, rows, truths, judged, columns, bool(possible))
+    ways = [len(slot.alternatives) for slot in pattern.slots]
+    if policy == "skip_till_any" or max(ways) == 1:
+        total, key, found, choice = asked.matches(truths.slots, rows, after_match, max_matches, truncate)
     else:
-        total, key, found = search(rows, layout, policy, after_match, max_matches, truncate)
-        choice = first_choices(truths.slots, found)
+        total, key, found, choice = asked.by_ways(after_match, max_matches, truncate)
     return _matches(pattern, events, key, found, choice, total)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What is searched, as a whole or way by way."""
+
+    pattern: SketchPattern
+    policy: str
+    rows: Rows
+    truths: _Truths
+    judged: tuple[Condition, ...]
+    columns: Columns
+    possible: bool
+
+    def matches(
+        self, slots: list[list[Flag]], rows: Rows, after_match: str, max_matches: int, truncate: bool
+    ) -> tuple[int, IntArray, IntArray, IntArray]:
+        """How many matches there are, and of the first ones key, event of each slot and alternative of each."""
+        layout = self.pattern.layout(self.policy)
+        several = tuple(c for c in self.judged if len(c.slots) + (c.negated is not None) > 1)
+        if not several:
+            total, key, found = search(rows, layout, self.policy, after_match, max_matches, truncate)
+            return total, key, found, first_choices(slots, found)
+        gaps = [
+            [(choice, accepted) for choice, (_, accepted) in zip(gap, flags, strict=True) if self.policy != "strict"]
+            for gap, flags in zip(self.pattern.gaps, self.truths.gaps, strict=True)
+        ]
+        accepted = [[held for _, held in flags] for flags in slots]
+        problem = Problem(rows, layout, accepted, gaps, several, self.columns)
+        return conditional_matches(problem, self.policy, after_match, max_matches, truncate)
+
+    def by_ways(self, after_match: str, max_matches: int, truncate: bool) -> tuple[int, IntArray, IntArray, IntArray]:
+        """The same under policies that give a start one match: that of the first way of the ORs, in text order, that
+        has one.
+        """
+        count = prod(len(flags) for flags in self.truths.slots)
+        if count > MOST_WAYS:
+            raise ArgumentError(
+                f"'|' gives this pattern {count:,} ways, which policy {self.policy} tries one after another on events; "
+                f"{MOST_WAYS:,} are the most that it takes; split it into several patterns, or ask with verify => false"
+            )
+        n = len(self.rows.lo)
+        nothing = np.zeros(n, np.bool_)
+        width = len(self.truths.slots)
+        key, found, choice = (np.zeros(shape, np.int64) for shape in ((0,), (0, width), (0, width)))
+        begun = np.zeros(n, np.bool_)
+        for way in product(*(range(len(flags)) for flags in self.truths.slots)):
+            slots = [
+                [flag if index == taken else (("none",), nothing) for index, flag in enumerate(flags)]
+                for flags, taken in zip(self.truths.slots, way, strict=True)
+            ]
+            flags, slot, gap = flag_columns(slots, self.truths.gaps)
+            rows = self.rows._replace(flags=flags & self.possible, slot=slot, gap=gap)
+            _, keys, bound, chosen = self.matches(slots, rows, "next", n, True)
+            first, _ = span_of_rows(self.pattern, bound)
+            new = ~begun[first]
+            begun[first] = True
+            key, found = np.concatenate([key, keys[new]]), np.concatenate([found, bound[new]])
+            choice = np.concatenate([choice, chosen[new]])
+        first, last = span_of_rows(self.pattern, found)
+        order = np.argsort(first, kind="stable")
+        if after_match == "past_last":
+            order = order[past_last(first[order], last[order])]
+        total = len(order)
+        if total > max_matches and not truncate:
+            raise too_many(total, max_matches)
+        order = order[:max_matches]
+        return total, key[order], found[order], choice[order]
 
 
 def _visible(events: Events, window: Window | None) -> tuple[Events, IntArray]:
