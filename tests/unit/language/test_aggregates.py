@@ -66,6 +66,11 @@ def test_each_aggregate_becomes_a_column_of_its_own() -> None:
         ("MEDIAN(b.x) > 1", "^MEDIAN^(b.x) > 1", "of repeated operands of match_pattern, AVG, COUNT, FIRST"),
         ("COUNT(b.x) > 'many'", "COUNT(b.x) > ^'many'^", "many"),
         ("COUNT(b.x)", "^COUNT(b.x^)", "TRUE or FALSE"),
+        (
+            "COUNT(DISTINCT b.x) > 1",
+            "COUNT(^DISTINCT^ b.x) > 1",
+            "not of the distinct ones; write it without DISTINCT",
+        ),
     ],
 )
 def test_what_is_no_aggregate_is_refused_at_its_place(text: str, marked: str, said: str) -> None:

@@ -89,7 +89,22 @@ REFUSED = [
         f"{SKETCH} does not take another name (AS) of a group; name the events inside the group",
     ),
     # kleene
-    ("kleene", "A? ; B", 2, f"{KLEENE} does not take '?' (optional); write both cases with '|', as in (A ; B) | B"),
+    (
+        "kleene",
+        "mB? ; B",
+        3,
+        f"{KLEENE} does not take '?' (optional); write mB*, which takes all that can be added, or both cases with '|', "
+        "as in (A ; B) | B",
+    ),
+    ("kleene", "(A ; C){2,} ; B", 1, f"{KLEENE} does not take a sequence (;) inside a repetition; only a name"),
+    ("kleene", "a ; b{1,} ; c", 6, f"{KLEENE} does not take '{{n,m}}' (from n to m); write b+"),
+    (
+        "kleene",
+        "a ; b{3,} ; c",
+        6,
+        f"{KLEENE} does not take '{{n,m}}' (from n to m); write b+ and count what it takes in WHERE, as in "
+        "COUNT(b.position) >= 3",
+    ),
     (
         "kleene",
         "A{2,3}",

@@ -269,6 +269,12 @@ class _Rewriter:
             self.atom(Literal(type=type_, value=value, span=token.span), token)
         elif self.after_operand and upper not in _AFTER_OPERAND:
             raise self.error(f"unexpected {token.text} after an operand; allowed here: {OPERATORS_SHOWN}", token)
+        elif upper == "DISTINCT" and self.stack and self.out.sql.rstrip().endswith("("):
+            raise self.error(
+                "aggregates are of all values, not of the distinct ones; write it without DISTINCT, or count distinct "
+                "values of the answer's bindings with Spark's COUNT(DISTINCT ...)",
+                token,
+            )
         elif not (self.after_operand or upper in _BEFORE_OPERAND or upper in _FOLLOWERS.get(self.word, ())):
             raise self.error(f"unexpected {token.text}: an operand is missing before it", token)
         else:

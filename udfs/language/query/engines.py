@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.query import mistakes, operands
+from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.operators import Operator, uses
 from patternlake.udfs.language.query.tree import (
     Conjunction,
@@ -30,6 +31,8 @@ from patternlake.udfs.language.query.tree import (
 
 Refusal = tuple[Span, str]
 Rule = Callable[[Query], Iterator[Refusal]]
+Hint = Callable[[Query, Span], str]
+"""What to write instead of the operator at a place."""
 
 _TIME = re.compile(r"t([1-9][0-9]{0,8})")
 
@@ -71,7 +74,7 @@ class Engine:
     takes: frozenset[Operator]
     inside: Mapping[type[Node], frozenset[type[Node]]] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
-    instead: Mapping[Operator, str] = field(default_factory=dict)
+    instead: Mapping[Operator, str | Hint] = field(default_factory=dict)
     verified: frozenset[Operator] = frozenset()
 
     @property
@@ -113,6 +116,7 @@ def _operators(query: Query, engine: Engine, verify: bool) -> Iterator[Refusal]:
     for operator, place in uses(query):
         if operator not in engine.takes:
             hint = engine.instead.get(operator) or _EVERYWHERE.get(operator)
+            hint = hint(query, place) if callable(hint) else hint
             message = f"{engine.title} does not take {operator.value}"
             yield place, f"{message}; {hint}" if hint else message
         elif operator in engine.verified and not verify:
@@ -222,6 +226,29 @@ def _operand_of(reference: Reference, named: operands.Operands) -> str | None:
     return None if operand is None else operand.name
 
 
+def _optional(query: Query, place: Span) -> str:
+    """What to write instead of ``A?``."""
+    _, item = _repetition(query, place)
+    return f"write {item}*, which takes all that can be added, or both cases with '|', as in (A ; B) | B"
+
+
+def _counts(query: Query, place: Span) -> str:
+    """What to write instead of ``A{n,m}``; no ``|`` says ``A{n,}``."""
+    node, item = _repetition(query, place)
+    if node.maximum is None and isinstance(node.item, Event):
+        if node.minimum < 2:
+            return f"write {item}{'*+'[node.minimum]}"
+        name = quoted(node.alias or node.item.alias or node.item.name)
+        return f"write {item}+ and count what it takes in WHERE, as in COUNT({name}.position) >= {node.minimum}"
+    return "write the counts with '|', as in A[2] | A[3]"
+
+
+def _repetition(query: Query, place: Span) -> tuple[Repetition, str]:
+    """The repetition whose sign stands at a place, and the text in front of it."""
+    node = next(node for node in query.pattern.walk() if isinstance(node, Repetition) and node.sign == place)
+    return node, query.text[node.item.span.start : node.item.span.end]
+
+
 _EVERYWHERE = {
     Operator.GROUP_NAME: "name the events inside the group",
     Operator.SLIDE: "leave it out",
@@ -271,8 +298,8 @@ ENGINES: dict[str, Engine] = {
             rules=(_no_negation_under_and, _negation_between(Sequence)),
             instead={
                 Operator.NEXT: "write ';' with policy => 'strict' for events directly next to each other",
-                Operator.OPTIONAL: "write both cases with '|', as in (A ; B) | B",
-                Operator.RANGE: "write the counts with '|', as in A[2] | A[3]",
+                Operator.OPTIONAL: _optional,
+                Operator.RANGE: _counts,
                 Operator.TIMES: "WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
                 Operator.SLIDE: "every match is found without it",
             },
