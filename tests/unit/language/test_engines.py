@@ -212,7 +212,8 @@ def test_the_first_of_several_refused_places_is_named() -> None:
     with pytest.raises(UnsupportedOperatorError) as caught:
         check(parse("A ; B? ; C, D ; E{1,2}"), "kleene")
     assert str(caught.value) == (
-        f"line 1, column 6: {KLEENE} does not take '?' (optional); write both cases with '|', as in (A ; B) | B\n"
+        f"line 1, column 6: {KLEENE} does not take '?' (optional); write B*, which takes all that can be added, or "
+        "both cases with '|', as in (A ; B) | B\n"
         "  A ; B? ; C, D ; E{1,2}\n"
         "       ^"
     )
