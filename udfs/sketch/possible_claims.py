@@ -14,8 +14,9 @@ where a node errs and one below denies: then both count.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from patternlake.udfs.sketch.descent import (
     has_names_only,
     nodes_inside,
 )
+from patternlake.udfs.sketch.kernels.bloom import positions
 from patternlake.udfs.sketch.kernels.probe import false_positive_rate
 from patternlake.udfs.sketch.path_error import chance_of_paths
 from patternlake.udfs.sketch.request import SketchRequest
@@ -51,6 +53,13 @@ up to the false claims of it that are to be expected; each row stands for others
 
 _DRAWN = 8
 """So many nodes stand for all of a segment, for each name."""
+_PRIOR = 10.0
+"""So many nodes is worth what is known of a name before any node denies it."""
+_ROUNDS = 40
+_SUREST = 0.9
+"""No name is taken to be claimed more often than this by nodes that now and then deny it."""
+_POSITIONS: Callable[..., None] = cast("Any", positions).py_func
+"""Kernels call the compiled one; called from here it would end the process."""
 _CLAIMED = -1
 """The state of a node that, with all above it, claims a name; else it is the level of the node that denied first."""
 
@@ -76,14 +85,26 @@ def possible_claims(request: SketchRequest, rows: pa.Table) -> pa.Table:
     reader = NodeRows(pa.StructArray.from_arrays([rows[name].combine_chunks() for name in names], names=names))
     order = np.lexsort((-levels, segments))
     cuts = np.flatnonzero(np.diff(segments[order])) + 1
-    found = []
-    for mine in np.split(order, cuts) if len(order) else []:
-        every = [(int(levels[at]), reader.row(int(at))) for at in mine]
-        tree = [(level, row) for level, row in every if row["bits"] is not None]
-        walk = _possible_of_nodes if request.uniform else _possible_of_tree
-        for asked, keys in _questions(request, every):
-            found += list(walk(request, int(segments[mine[0]]), tree, asked, keys))
-    return pa.Table.from_pylist([row for part in found for row in part], schema=CLAIMS)
+
+    def walked() -> Iterator[_Nodes]:
+        for mine in np.split(order, cuts) if len(order) else []:
+            every = [(int(levels[at]), reader.row(int(at))) for at in mine]
+            tree = [(level, row) for level, row in every if row["bits"] is not None]
+            walk = _nodes if request.uniform else _lowest_of_tree
+            for asked, keys in _questions(request, every):
+                yield from walk(request, int(segments[mine[0]]), tree, asked, keys)
+
+    found: list[dict[str, Any]] = []
+    if request.every_key or request.expressions > 1:
+        # So many tokens are asked for that they err as filters do on average.
+        for nodes in walked():
+            found += _drawn(request, nodes, np.ones(len(request.pattern.names)))
+    else:
+        held = list(walked())
+        factors = _factors(request, held)
+        for nodes in held:
+            found += _drawn(request, nodes, factors[nodes.size])
+    return pa.Table.from_pylist(found, schema=CLAIMS)
 
 
 _Tree = list[tuple[int, dict[str, Any]]]
@@ -92,9 +113,42 @@ _Keys = list[str | None] | None
 """The keys that are asked for, where every key is."""
 
 
-def _possible_of_nodes(
-    request: SketchRequest, segment: int, tree: _Tree, asked: Asked, keys: _Keys
-) -> Iterator[list[dict[str, Any]]]:
+@dataclass(frozen=True)
+class _Nodes:
+    """Nodes of one segment that may be in the answer.
+
+    Attributes
+    ----------
+    segment, level, row
+        What they are nodes of.
+    node
+        int64[nodes]: their places in the row.
+    denied
+        bool[keys, nodes, names]: the node itself denies the name.
+    above
+        float64[keys, nodes, names]: what a node counts that another above it denied; 0 elsewhere.
+    keys
+        As of `_questions`.
+    hashes
+        uint64[names, 2], where no key or one is asked for.
+    """
+
+    segment: int
+    level: int
+    row: dict[str, Any]
+    node: NDArray[np.int64]
+    denied: NDArray[np.bool_]
+    above: NDArray[np.float64]
+    keys: _Keys
+    hashes: NDArray[np.uint64]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Bits and hashes of their filters."""
+        return self.row["bits"].shape[1] * 8, int(self.row["k"])
+
+
+def _nodes(request: SketchRequest, segment: int, tree: _Tree, asked: Asked, keys: _Keys) -> Iterator[_Nodes]:
     """Of `uniform`: all filters are of one size, so where a node errs those above it do, and the walk spares none."""
     wanted = max(request.level, request.floor(segment))
     for level, row in tree:
@@ -104,14 +158,11 @@ def _possible_of_nodes(
         if level < wanted:
             inside &= row["topmost"]
         node = np.flatnonzero(inside)
-        claimed = _ask(asked, row, np.ones((asked.keys, len(node), asked.names), np.bool_), node)
-        weight = _odds(_rate(request, row, node))
-        yield _drawn(request, segment, level, row, node, ~claimed * weight[:, None], keys)
+        denied = ~_ask(asked, row, np.ones((asked.keys, len(node), asked.names), np.bool_), node)
+        yield _Nodes(segment, level, row, node, denied, np.zeros(denied.shape), keys, asked.hashes[0])
 
 
-def _possible_of_tree(
-    request: SketchRequest, segment: int, tree: _Tree, asked: Asked, keys: _Keys
-) -> Iterator[list[dict[str, Any]]]:
+def _lowest_of_tree(request: SketchRequest, segment: int, tree: _Tree, asked: Asked, keys: _Keys) -> Iterator[_Nodes]:
     """Of `leveled`: a node is asked where the one above it claims the name."""
     wanted = max(request.level, request.floor(segment))
     tree = [(level, row) for level, row in tree if level >= wanted]
@@ -124,9 +175,57 @@ def _possible_of_tree(
     rate = _rate(request, row, node)
     state = _states(request, asked, tree)[:, node]
     # The nodes of a level differ in how full they are; what is above them is taken as it is on average.
-    whole = _weights(request, tree)[state] * (rate / rate.mean())[:, None] if rate.any() else np.zeros(state.shape)
-    weight = np.where(state == wanted, _odds(rate)[:, None], whole)
-    yield _drawn(request, segment, wanted, row, node, np.where(state == _CLAIMED, 0.0, weight), keys)
+    above = _weights(request, tree)[state] * (rate / rate.mean())[:, None] if rate.any() else np.zeros(state.shape)
+    above = np.where((state == _CLAIMED) | (state == wanted), 0.0, above)
+    yield _Nodes(segment, wanted, row, node, state == wanted, above, keys, asked.hashes[0])
+
+
+def _factors(request: SketchRequest, held: Sequence[_Nodes]) -> dict[tuple[int, int], NDArray[np.float64]]:
+    """How much more often than their densities say nodes err for each name: float64[names] by the filters' size.
+
+    A name's bits are the same in all filters of one size, and are set more often than others where a frequent name
+    sets one of them. The nodes that deny the name tell how often each bit is set.
+    """
+    found = {}
+    for size in {nodes.size for nodes in held}:
+        mine = [nodes for nodes in held if nodes.size == size]
+        found[size] = np.ones(len(request.pattern.names))
+        place = np.empty(size[1], np.uint32)
+        for name in range(len(request.pattern.names)):
+            at, step = mine[0].hashes[name]
+            with np.errstate(over="ignore"):
+                _POSITIONS(np.uint64(size[0]), size[1], at, step, place)
+            some = [(nodes.row, nodes.node[nodes.denied[0, :, name]]) for nodes in mine]
+            bits = np.concatenate([row["bits"][node][:, place >> 3] >> (place & 7) & 1 for row, node in some])
+            rates = np.concatenate([_rate(request, row, node) for row, node in some])
+            if len(rates) and rates.any():
+                mean = float(rates.mean())
+                found[size][name] = rate_of_name(bits.astype(np.bool_), mean) / mean
+    return found
+
+
+def rate_of_name(bits: NDArray[np.bool_], rate: float) -> float:
+    """How often a node that does not hold a name claims it, from those that deny it.
+
+    Parameters
+    ----------
+    bits
+        bool[nodes, k]: which of the name's k bits are set in each.
+    rate
+        How often it is on average over all names; it counts as much as `_PRIOR` nodes.
+
+    Notes
+    -----
+    Bits are taken for independent. Nodes in which all are set are missing; they are filled in until their number fits
+    (expectation and maximisation).
+    """
+    nodes, hashes = bits.shape
+    least = rate ** (1.0 / hashes)
+    ones = bits.sum(axis=0)
+    for _ in range(_ROUNDS):
+        missing = nodes * rate / (1.0 - rate) if rate < 1.0 else 0.0
+        rate = float(np.prod((ones + missing + _PRIOR * least) / (nodes + missing + _PRIOR)))
+    return rate
 
 
 def _states(request: SketchRequest, asked: Asked, tree: _Tree) -> NDArray[np.int8]:
@@ -207,20 +306,14 @@ def _ask(asked: Asked, row: dict[str, Any], wanted: NDArray[np.bool_], node: NDA
     return claimed & wanted
 
 
-def _drawn(
-    request: SketchRequest,
-    segment: int,
-    level: int,
-    row: dict[str, Any],
-    node: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    keys: _Keys,
-) -> list[dict[str, Any]]:
-    """Some nodes for all, drawn by their weights (float64[keys, nodes, names]), of each name."""
+def _drawn(request: SketchRequest, nodes: _Nodes, factors: NDArray[np.float64]) -> list[dict[str, Any]]:
+    """Some nodes for all, drawn by what each counts, of each name; `factors` are of `_factors`."""
     found = []
-    rng = np.random.default_rng((request.seed, segment, level))
-    for name in range(weight.shape[2]):
-        mine = weight[:, :, name].ravel()
+    rng = np.random.default_rng((request.seed, nodes.segment, nodes.level))
+    rate = _rate(request, nodes.row, nodes.node)
+    for name, factor in enumerate(factors.tolist()):
+        own = _odds(np.minimum(rate * factor, np.maximum(rate, _SUREST)))
+        mine = (nodes.above[:, :, name] + nodes.denied[:, :, name] * own).ravel()
         total = float(mine.sum())
         if total <= 0.0:
             continue
@@ -228,8 +321,9 @@ def _drawn(
         chosen = some if len(some) <= _DRAWN else rng.choice(len(mine), _DRAWN, p=mine / total)
         shares = mine[some] if len(some) <= _DRAWN else np.full(_DRAWN, total / _DRAWN)
         for at, share in zip(chosen.tolist(), shares.tolist(), strict=True):
-            key, place = divmod(at, len(node))
-            of_node = {column: int(row[column][node[place]]) for column in ("pos_lo", "pos_hi", "time_lo", "time_hi")}
-            own = None if keys is None else keys[key]
-            found.append({"name": name, "key": own, "level": level, "expected": share, **of_node})
+            key, place = divmod(at, len(nodes.node))
+            row = {"name": name, "key": None if nodes.keys is None else nodes.keys[key], "level": nodes.level}
+            for column in ("pos_lo", "pos_hi", "time_lo", "time_hi"):
+                row[column] = int(nodes.row[column][nodes.node[place]])
+            found.append({**row, "expected": share})
     return found

@@ -14,7 +14,7 @@ from naive.sketch_tree import Event, Node, keyed, plain, tree
 
 from patternlake.udfs.sketch.batch import SegmentPlan, segment_rows
 from patternlake.udfs.sketch.kernels.hashing import hash_tokens
-from patternlake.udfs.sketch.possible_claims import possible_claims
+from patternlake.udfs.sketch.possible_claims import possible_claims, rate_of_name
 from patternlake.udfs.sketch.request import SketchRequest, parse_request, request_text
 from patternlake.udfs.sketch.sizing.sizes import Level, Sizing
 
@@ -192,3 +192,22 @@ def test_a_node_stands_for_others_of_its_segment() -> None:
     # Eight leaves of a segment at most, each with its own share.
     assert len(rows) <= 4 * 8
     assert np.all(rows["expected"].to_numpy() > 0)
+
+
+@pytest.mark.parametrize(
+    ("shares", "rate"),
+    [((0.5, 0.5, 0.5), 0.125), ((0.98, 0.5, 0.5), 0.125), ((0.3, 0.3, 0.3), 0.125), ((0.9, 0.9, 0.9), 0.125)],
+)
+def test_how_often_a_name_is_claimed_falsely_is_told_by_the_nodes_that_deny_it(
+    shares: tuple[float, ...], rate: float
+) -> None:
+    rng = np.random.default_rng(3)
+    bits = rng.random((4_000, len(shares))) < shares
+    denying = bits[~bits.all(axis=1)]
+    assert rate_of_name(denying, rate) == pytest.approx(float(np.prod(shares)), rel=0.15)
+
+
+def test_without_nodes_that_deny_it_a_name_is_as_others() -> None:
+    assert rate_of_name(np.zeros((0, 3), np.bool_), 0.125) == pytest.approx(0.125)
+    # One node more tells next to nothing.
+    assert rate_of_name(np.array([[True, True, False]]), 0.125) == pytest.approx(0.125, rel=0.2)
