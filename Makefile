@@ -39,7 +39,8 @@ $(VENV)/.jars: $(VENV)/.installed
 	touch $@
 
 # The kernels' machine code, kept beside the source: the first batch and the first question would wait for it otherwise.
-$(VENV)/.warm: $(VENV)/.installed $(wildcard udfs/*/*.py udfs/*/*/*.py)
+# Where no source of a kernel has changed, this finds all of it and takes seconds.
+$(VENV)/.warm: $(VENV)/.installed $(wildcard udfs/*.py udfs/*/*.py udfs/*/*/*.py)
 	@echo "Compiling the kernels of all jobs and functions, once; this takes some minutes …"
 	$(BIN)/python -m patternlake.udfs.warming
 	touch $@

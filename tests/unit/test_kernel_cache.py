@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from patternlake import udfs
+from patternlake.udfs import kernel_cache
 
 CALL = """
 import json
@@ -52,6 +54,52 @@ def called(place: Path, *, user_cache: str) -> tuple[int, Path, int, str]:
     assert done.returncode == 0, done.stderr
     answer: list[Any] = json.loads(done.stdout)
     return answer[0], Path(answer[1]), answer[2], done.stderr
+
+
+def append(file: Path, line: str) -> None:
+    file.write_text(f"{file.read_text()}{line}\n")
+
+
+def test_code_is_compiled_again_when_a_kernel_of_any_file_has_changed(installed: Path) -> None:
+    package = installed / "installed" / "patternlake" / "udfs"
+    assert [called(installed, user_cache="home")[2] for _ in range(2)] == [0, 1]
+    # The kernel that is called stands in another file, and calls nothing of this one.
+    append(package / "trends" / "measures.py", "# another one")
+    assert [called(installed, user_cache="home")[2] for _ in range(2)] == [0, 1]
+    # A constant that kernels read.
+    append(package / "groups" / "state.py", "# another one")
+    assert [called(installed, user_cache="home")[2] for _ in range(2)] == [0, 1]
+    # Not a line of this is compiled.
+    append(package / "language" / "query" / "parser.py", "# another one")
+    assert called(installed, user_cache="home")[2] == 1
+
+
+@pytest.mark.parametrize("first", ["", "import numba.core.caching\n"], ids=["numba later", "numba first"])
+def test_the_hash_is_part_of_what_numba_notes_of_our_files_alone(first: str, tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("import numba\n@numba.njit(cache=True)\ndef one():\n    return 1\n")
+    text = f"""{first}
+from patternlake.udfs import kernel_cache
+from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
+from other import one
+ours, others = (kernel._cache._impl.locator.get_source_stamp() for kernel in (smallest_of_groups, one))
+print(ours[1] == kernel_cache._hash_of_kernels(), kernel_cache._hash_of_kernels() in repr(others))
+"""
+    done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True False\n", "")
+
+
+def test_the_hash_is_over_all_files_that_are_compiled_and_over_their_constants() -> None:
+    package = Path(udfs.__path__[0])
+    kernels = {
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        if re.search(r"^ *@(\w+\.)*(njit|subkernel)\b|= njit\b", file.read_text(), re.M)
+    }
+    found = kernel_cache._kernel_sources()
+    assert len(kernels) > 30
+    assert kernels <= found.keys()
+    assert {"groups/state.py", "subkernels.py"} <= found.keys()
+    assert "language/query/parser.py" not in found
 
 
 def test_code_that_can_not_be_kept_beside_the_source_is_kept_in_the_users_cache(installed: Path) -> None:
