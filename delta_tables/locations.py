@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 
+from patternlake.udfs.errors import ArgumentError
+
+_UNREADABLE = "[]^|\\"
+"""Characters of a path that delta-rs cannot open a table below."""
+
 
 def has_scheme(location: str) -> bool:
     """Whether a location says by itself which file system it lies in."""
@@ -13,3 +18,19 @@ def has_scheme(location: str) -> bool:
 def plain(location: str) -> str:
     """A location without what spellings of one place differ in: ``/lake`` of ``file:///lake/`` and ``file:/lake``."""
     return re.sub(r"^file:/*", "/", location).rstrip("/")
+
+
+def check_location(location: str) -> None:
+    """Refuse a location that holds a character which not all readers of its tables can take.
+
+    Raises
+    ------
+    ArgumentError
+        It does; the message names the character.
+    """
+    wrong = sorted({letter for letter in location if letter in _UNREADABLE})
+    if wrong:
+        raise ArgumentError(
+            f"the location {location!r} holds {' and '.join(map(repr, wrong))}, and tables below such a path cannot be "
+            "read without Spark; give a folder without them"
+        )

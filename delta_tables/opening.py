@@ -15,7 +15,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import WRITER_VERSION, Database
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
-from patternlake.delta_tables.locations import has_scheme, plain
+from patternlake.delta_tables.locations import check_location, has_scheme, plain
 from patternlake.delta_tables.preparing import prepare
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.table import log_name
@@ -48,7 +48,7 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
     Raises
     ------
     ArgumentError
-        The name is not one that Spark's catalog takes.
+        The name is not one that Spark's catalog takes, or the location has a character that readers cannot take.
     StateError
         The session is one of Spark Connect; or the database is newer than the code, is not PatternLake's, or is
         registered at another location.
@@ -64,6 +64,7 @@ def open_database(spark: SparkSession, name: str = "patternlake", location: str 
     quoted = identifier(name)
     if location is not None:
         place = location if has_scheme(location) else os.path.abspath(location)
+        check_location(place)
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted} LOCATION {literal(place)}")
     else:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted}")

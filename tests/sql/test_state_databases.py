@@ -73,6 +73,16 @@ def test_another_location_under_the_same_name_is_refused(lake: Database, tmp_pat
         open_database(lake.spark, lake.name, str(tmp_path / "elsewhere"))
 
 
+@pytest.mark.parametrize("folder", ["a[1]", "b^c", "d|e", "f\\g"])
+def test_a_location_that_readers_cannot_take_is_refused_before_anything_is_made(
+    spark: SparkSession, tmp_path: Path, folder: str
+) -> None:
+    with pytest.raises(ArgumentError, match=r"holds .* give a folder without them"):
+        open_database(spark, "state_odd_place", str(tmp_path / folder / "lake"))
+    assert list(tmp_path.iterdir()) == []
+    assert not spark.catalog.databaseExists("state_odd_place")
+
+
 def test_without_a_location_the_catalog_says_where(spark: SparkSession) -> None:
     database = open_database(spark, "state_of_catalog")
     assert "state_of_catalog" in database.location
