@@ -56,6 +56,10 @@ def _options(given: Any) -> Any:
     }
 
 
+def _several(given: Any) -> Any:
+    return [given] if isinstance(given, str) else given
+
+
 def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and 1 <= int(text) <= values.INT
 
@@ -182,6 +186,7 @@ class StreamConfiguration(Section):
     probability: Expression | None = None
     probability_tolerance: float = Field(default=PROBABILITY_TOLERANCE, ge=0, lt=1)
     event_id: Expression | None = None
+    order: Annotated[list[Expression], BeforeValidator(_several), Field(min_length=1)] | None = None
     tokens: list[Expression] | None = Field(default=None, min_length=1)
     allowed_lateness: Lateness = timedelta(0)
     quarantine_warning: float | None = Field(default=None, ge=0, le=1)
@@ -238,6 +243,8 @@ class StreamConfiguration(Section):
             "timezone": self.timezone,
         }
         # Left out where they mean what streams meant before they could be set.
+        if self.order is not None:
+            found["order"] = self.order
         if self.event_id is not None:
             found["event_id"] = self.event_id
         if self.probability_tolerance != PROBABILITY_TOLERANCE:

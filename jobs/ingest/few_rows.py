@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.jobs.ingest import ranges
 from patternlake.jobs.ingest.batch_counts import Total
+from patternlake.jobs.ingest.ordering import order_of
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.udfs.blocks import BLOCK_BITS
 
-_ORDER = [(name, "ascending") for name in ("time", "name", "has_key", "key", "hash")]
 _MOMENT = pa.timestamp("us", "UTC")
 
 
@@ -33,9 +34,10 @@ def totals(prepared: pa.Table) -> dict[str | None, Total]:
 def accepted(prepared: pa.Table, first: int) -> pa.Table:
     """The accepted rows in their order, with a column ``position`` that begins with `first`."""
     rows = _only(prepared, _of(prepared, None))
-    # Texts by bytes of UTF-8, NULL first, as Spark orders them.
-    keyed = rows.append_column("has_key", pc.is_valid(rows["key"]))
-    order = pc.sort_indices(keyed, sort_keys=_ORDER)
+    # Texts by bytes of UTF-8, NULL first, NaN last, as Spark orders them.
+    places = np.arange(rows.num_rows)
+    by = {name: ranges.ranks(rows[name], places) for name in order_of(rows.column_names)}
+    order = pc.sort_indices(pa.table(by), sort_keys=[(name, "ascending") for name in by])
     position = pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64))
     return rows.take(order).append_column("position", position)
 

@@ -1,4 +1,6 @@
-"""Positions: the order of a batch by (time, name, key, hash of the row), found without a single-partition sort.
+"""Positions: the order of a batch, found without a single-partition sort.
+
+Rows are ordered by (time, the stream's `order:` expressions, place in the source, name, key, hash of the row).
 
 The rows are cut into ranges, counted by range, and sorted inside each range; a row's position is the count of all
 ranges before it plus its index in its own. The order is total up to equal rows, so the positions do not depend on
@@ -8,16 +10,24 @@ where the ranges are cut, on their number or on the partitions of the input.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from patternlake.jobs.sources.expressions import deciding
+
 logger = logging.getLogger(__name__)
 
-ORDER = ("time", "name", "key", "hash")
+
+def order_of(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that order prepared rows, the first one first; each ascending, NULL first."""
+    return ("time", *deciding(columns), "name", "key", "hash")
+
 
 # A range of this many rows sorts in memory and makes one file of a good size; a tree of more bounds than that would
 # be slower to compile than larger ranges are to sort.
@@ -41,11 +51,14 @@ class Ranges:
     Parameters
     ----------
     bounds
-        First rows of all ranges but the first, ascending by `ORDER`, times in microseconds. A name of None stands
-        for no row: the range begins with the first row of that time.
+        First rows of all ranges but the first, ascending by `order_of` their columns, times in microseconds. A name of
+        None stands for no row: the range begins with the first row of that time.
+    types
+        SQL types of the columns that order rows, where there are whole bounds.
     """
 
     bounds: tuple[Row, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.bounds) + 1
@@ -58,9 +71,8 @@ class Ranges:
             if low == high:
                 return str(low)
             middle = (low + high) // 2
-            return (
-                f"CASE WHEN {_before(self.bounds[middle])} THEN {tree(low, middle)} ELSE {tree(middle + 1, high)} END"
-            )
+            before = _before(self.bounds[middle], self.types)
+            return f"CASE WHEN {before} THEN {tree(low, middle)} ELSE {tree(middle + 1, high)} END"
 
         return F.expr(tree(0, len(self.bounds)))
 
@@ -78,7 +90,7 @@ def ranges(rows: DataFrame, count: int, quantiles: Sequence[int], *, parallelism
     Parameters
     ----------
     rows
-        With the columns of `ORDER`; read only where many rows share one time.
+        With the columns of `order_of`; read only where many rows share one time.
     count
         How many rows there are.
     quantiles
@@ -107,7 +119,7 @@ def number(rows: DataFrame, cut: Ranges, counts: Mapping[int, int], first: int) 
     Parameters
     ----------
     rows
-        With the columns of `ORDER`.
+        With the columns of `order_of`.
     cut
         Their ranges.
     counts
@@ -133,34 +145,41 @@ def number(rows: DataFrame, cut: Ranges, counts: Mapping[int, int], first: int) 
 
 def _indexed(partitioned: DataFrame, offset: Column) -> DataFrame:
     index = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _INDEX_BITS) - 1))
-    ordered = partitioned.sortWithinPartitions(*ORDER)
+    ordered = partitioned.sortWithinPartitions(*order_of(partitioned.columns))
     return ordered.withColumn("position", offset.cast("bigint") + index)
 
 
 def _sampled(rows: DataFrame, count: int, wanted: int) -> Ranges:
     """Ranges that may begin in the middle of the rows of one time."""
-    keys = rows.select(F.unix_micros("time").alias("time"), "name", "key", "hash")
+    _, *ties = order_of(rows.columns)
+    keys = rows.select(F.unix_micros("time").alias("time"), *ties)
     # Sorted here: Spark would read the rows once more to find out how to spread a hundred of them.
     sample = sorted(keys.sample(min(1.0, wanted * SAMPLE_ROWS / count), seed=0).collect(), key=_sort_key)
     picked = [sample[len(sample) * index // wanted] for index in range(1, wanted)] if sample else []
-    return Ranges(tuple(row for index, row in enumerate(picked) if index == 0 or row != picked[index - 1]))
+    types = {field.name: field.dataType.simpleString() for field in keys.schema.fields}
+    return Ranges(tuple(row for index, row in enumerate(picked) if index == 0 or row != picked[index - 1]), types)
 
 
-def _sort_key(row: Row) -> tuple[int, str, bool, str, int]:
-    """Spark's order of `ORDER`: text by code point as by UTF-8 byte, NULL first."""
-    return row["time"], row["name"], row["key"] is not None, row["key"] or "", row["hash"]
+def _sort_key(row: Row) -> list[tuple[Any, ...]]:
+    """Spark's order of the columns: text by code point as by UTF-8 byte, NULL first, NaN last."""
+    values: list[Any] = list(row)
+    return [
+        (0,) if value is None else (2,) if isinstance(value, float) and math.isnan(value) else (1, value)
+        for value in values
+    ]
 
 
-def _before(bound: Row) -> str:
+def _before(bound: Row, types: Mapping[str, str]) -> str:
     """SQL: the row comes before the bound; NULL first, as in Spark's ascending order."""
     time = f"timestamp_micros({bound['time']}L)"
     if bound["name"] is None:
         return f"time < {time}"
-    key = _literal(bound["key"])
-    ties = f"struct(name, key, hash) < struct({_literal(bound['name'])}, {key}, {bound['hash']}L)"
-    return f"(time < {time} OR (time = {time} AND {ties}))"
+    _, *ties = types
+    literals = ", ".join(_literal(bound[name], types[name]) for name in ties)
+    return f"(time < {time} OR (time = {time} AND struct({', '.join(ties)}) < struct({literals})))"
 
 
-def _literal(text: str | None) -> str:
-    """A string as SQL, in hexadecimal, so that nothing in it can be read as SQL."""
-    return "CAST(NULL AS STRING)" if text is None else f"CAST(X'{text.encode().hex()}' AS STRING)"
+def _literal(value: Any, kind: str) -> str:
+    """A value as SQL, in hexadecimal, so that nothing in it can be read as SQL."""
+    text = "NULL" if value is None else f"CAST(X'{str(value).encode().hex()}' AS STRING)"
+    return f"CAST({text} AS {kind})"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.jobs.ingest.ordering import ORDER
+from patternlake.jobs.ingest.ordering import order_of
 
 MOST_ROWS = 50_000_000
 """Rows of a batch, at most: some numbers of each are held in memory."""
@@ -30,7 +30,7 @@ def ranges(rows: pa.Table) -> list[NDArray[np.int64]]:
     Parameters
     ----------
     rows
-        With the columns of `ordering.ORDER`, and ``reason``.
+        With the columns of `ordering.order_of`, and ``reason``.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def ranges(rows: pa.Table) -> list[NDArray[np.int64]]:
         The places of each range's rows, ascending; no range is empty.
     """
     places = np.flatnonzero(pc.is_null(rows["reason"]).to_numpy())
-    return _cut(rows, places, rows_of_range(rows), ORDER) if len(places) else []
+    return _cut(rows, places, rows_of_range(rows), order_of(rows.column_names)) if len(places) else []
 
 
 def refused(rows: pa.Table) -> list[NDArray[np.int64]]:
@@ -54,13 +54,13 @@ def rows_of_range(rows: pa.Table) -> int:
 
 
 def _cut(rows: pa.Table, places: NDArray[np.int64], most: int, by: tuple[str, ...]) -> list[NDArray[np.int64]]:
-    """Ranges of some of the rows, which are equal in the columns of `ORDER` before these."""
+    """Ranges of some of the rows, which are equal in the columns of the order before these."""
     if len(places) <= most:
         return [places]
     wanted = min(_MOST_RANGES, -(-len(places) // most))
     if not by:  # equal rows, in any order
         return np.array_split(places, wanted)
-    numbers = _ranks(rows[by[0]], places)
+    numbers = ranks(rows[by[0]], places)
     sample = np.sort(np.random.default_rng(0).choice(numbers, _SAMPLE * wanted))
     bounds = np.unique(sample[_SAMPLE::_SAMPLE])
     # What is equal to a bound, with odd numbers, is apart: it may be more than a range takes.
@@ -86,9 +86,10 @@ def _joined(small: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     return [joined] if len(joined) else []
 
 
-def _ranks(column: pa.ChunkedArray, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers in the order of some values of a column: themselves, or their ranks as texts, NULL first."""
-    if not pa.types.is_string(column.type):
+def ranks(column: pa.ChunkedArray, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers in the order of some values of a column: themselves where all are whole, or their ranks, NULL first."""
+    whole = pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)
+    if whole and (not column.null_count or column.type != pa.int64()):
         numbers: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
         return numbers[places]
     words = column.take(pa.array(places)).combine_chunks().dictionary_encode()

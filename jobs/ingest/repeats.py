@@ -12,7 +12,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.timestamps import timestamp_literal
-from patternlake.jobs.ingest.ordering import ORDER
+from patternlake.jobs.ingest.ordering import order_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,7 +51,8 @@ def marked(rows: DataFrame, known: DataFrame | None) -> DataFrame:
         published = known.select(F.col("event_id").alias("__id"), F.lit(True).alias("__published"))
         joined = rows.join(published, F.col("event_id") == F.col("__id"), "left").drop("__id")
     # By their hash, the rows that repeat nothing spread over all tasks.
-    alike = Window.partitionBy(F.when(good, F.col("event_id")), F.when(~good, F.col("hash"))).orderBy(*ORDER, "origin")
+    alike = Window.partitionBy(F.when(good, F.col("event_id")), F.when(~good, F.col("hash")))
+    alike = alike.orderBy(*order_of(columns), "origin")
     numbered = joined.withColumns({"__nth": F.row_number().over(alike), "__good": good})
     published_before = F.coalesce(F.col("__published"), F.lit(False))
     repeated = F.col("__good") & (published_before | (F.col("__nth") > 1))

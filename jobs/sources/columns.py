@@ -19,7 +19,16 @@ from pyspark.sql import types as T
 from patternlake.delta_tables import timestamps
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.errors import first_line
-from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, columns_read, examine, is_atomic, unfit_types
+from patternlake.jobs.sources.expressions import (
+    CORRUPT,
+    ORIGIN,
+    PLACE,
+    columns_read,
+    examine,
+    is_atomic,
+    ordered,
+    unfit_types,
+)
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ConfigurationError, SourceError
 
@@ -135,27 +144,29 @@ class EventColumns:
         Parameters
         ----------
         source
-            The source's columns, with `ORIGIN`, and `CORRUPT` where its format has it.
+            The source's columns, with `ORIGIN`, and `CORRUPT` and `PLACE` where its format has them.
         watermark
             Microseconds since the epoch; an event before it is late. None: no event is.
 
         Returns
         -------
         DataFrame
-            ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``, and ``event_id`` where
-            the stream has one. Reason and detail are NULL for a good row; row and origin too, unless a later look at a
-            whole step, or at repeats, can still turn it down.
+            ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``, and ``event_id``,
+            ``o0…`` and ``place`` where the stream has an id, an order, and rows a place. Reason and detail are
+            NULL for a good row; row and origin too, unless a later look at a whole step, or at repeats, can still
+            turn it down.
         """
-        columns = [column for column in source.columns if column != ORIGIN]
+        columns = [column for column in source.columns if column not in (ORIGIN, PLACE)]
         # Under names of their own, since an attribute hides the source's column of its name.
         own = {column: f"__s{index}" for index, column in enumerate(columns)}
         fields = {field.name: field.dataType for field in source.schema.fields}
+        placed = [PLACE] if PLACE in source.columns else []
         raw = self._raw(source).select(
             "*",
             *[_quoted(column).alias(name) for column, name in own.items()],
             F.xxhash64(*[_hashable(column, fields[column]) for column in columns]).alias("__hash"),
         )
-        scope = self._in_scope(raw, keep=["__hash", ORIGIN, *columns, *own.values(), *self._raw_names()])
+        scope = self._in_scope(raw, keep=["__hash", ORIGIN, *placed, *columns, *own.values(), *self._raw_names()])
         shown = _as_json({column: name for column, name in own.items() if column != CORRUPT})
         if CORRUPT in own:
             shown = F.when(F.col(own[CORRUPT]).isNull(), shown).otherwise(_as_json(own))
@@ -172,6 +183,8 @@ class EventColumns:
             ],
             *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
             *([] if self.stream.event_id is None else [F.col("__event_id").cast("string").alias("event_id")]),
+            *[F.col(f"__o{index}").alias(f"o{index}") for index in range(len(self.stream.order or ()))],
+            *[F.col(column).alias("place") for column in placed],
             F.col("__hash").alias("hash"),
             reason.alias("reason"),
             F.when(reason.isNotNull(), detail).alias("detail"),
@@ -208,6 +221,7 @@ class EventColumns:
     def _expressions(self) -> list[tuple[str, str]]:
         stream = self.stream
         fixed = [(key, getattr(stream, key)) for key in ("time", "name", "key", "event_id", "step", "probability")]
+        fixed += [(f"order.{index}", text) for index, text in enumerate(stream.order or ())]
         return [(key, text) for key, text in fixed if text is not None] + [
             (f"attributes.{attribute}", stream.expression(attribute)) for attribute in stream.attributes
         ]
@@ -215,6 +229,7 @@ class EventColumns:
     def _raw_names(self) -> list[str]:
         more = ["__step", "__probability"] if self.stream.probabilistic else []
         more += [] if self.stream.event_id is None else ["__event_id"]
+        more += [f"__o{index}" for index in range(len(self.stream.order or ()))]
         return ["__time", "__name", *more] + [f"__a{index}" for index in range(len(self.stream.attributes))]
 
     def _raw(self, source: DataFrame) -> DataFrame:
@@ -226,6 +241,9 @@ class EventColumns:
             columns += [F.expr(stream.step).alias("__step"), F.expr(stream.probability).alias("__probability")]
         if stream.event_id is not None:
             columns.append(F.expr(stream.event_id).alias("__event_id"))
+        for index, text in enumerate(stream.order or ()):
+            kind = source.select(F.expr(text)).schema.fields[0].dataType
+            columns.append(ordered(F.expr(text), kind).alias(f"__o{index}"))
         columns += [
             F.expr(stream.expression(attribute)).alias(f"__a{index}")
             for index, attribute in enumerate(stream.attributes)
@@ -266,8 +284,10 @@ class EventColumns:
         """Reason, condition and message of everything that can be wrong with one row, in the order of `REASONS`."""
         found: list[tuple[str, Column, Column]] = []
         if corrupt is not None:
-            advice = _CORRUPT.get(self.stream.source.kind, "")
-            found.append(("corrupt", F.col(corrupt).isNotNull(), F.lit(f"the record could not be read{advice}")))
+            told = F.lit(f"the record could not be read{_CORRUPT.get(self.stream.source.kind, '')}")
+            if self.stream.source.kind == "xes":
+                told = F.concat(F.lit("the event is not as XES has it: "), F.col(corrupt))
+            found.append(("corrupt", F.col(corrupt).isNotNull(), told))
         found.append(("time", F.col("time").isNull(), _not_a("time", F.col("__time"), "a timestamp", read["time"])))
         outside = ~F.unix_micros("time").between(FIRST_MICROS, LAST_MICROS)
         told = F.concat(F.lit("time: "), _shown(F.col("__time")), read["time"], F.lit(f" {_OUTSIDE}"))

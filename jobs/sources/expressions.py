@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -13,8 +14,17 @@ from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.repeatability import moving_part
 
+_ORDER = re.compile(r"o\d+|place")
+
 ORIGIN = "__origin"
 CORRUPT = "_corrupt_record"
+PLACE = "__place"
+"""Column of a row's number in its file, where the source's rows have an order of their own."""
+
+
+def deciding(columns: Sequence[str]) -> list[str]:
+    """Columns of prepared rows that decide between events of one time: the stream's `order:`, then the place."""
+    return [column for column in columns if _ORDER.fullmatch(column)]
 
 
 def examine(source: DataFrame, text: str) -> T.DataType | str:
@@ -38,7 +48,7 @@ def _unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
     if not (error.getCondition() or "").startswith(("UNRESOLVED_COLUMN", "MISSING_COLUMN")):
         return None
     name = (error.getMessageParameters() or {}).get("objectName", "?").replace("`", "")
-    there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN))
+    there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN, PLACE))
     return f"no column {name!r} in the source{suggest(name, columns)}; columns: {there}"
 
 
@@ -68,6 +78,31 @@ def is_atomic(kind: T.DataType) -> bool:
     return not isinstance(kind, T.ArrayType | T.MapType | T.StructType) and kind.typeName() != "variant"
 
 
+_ORDERED = (
+    *(T.NumericType, T.StringType, T.BinaryType, T.BooleanType, T.NullType),
+    *(T.TimestampType, T.TimestampNTZType, T.DateType),
+)
+
+
+def ordered(value: Column, kind: T.DataType) -> Column:
+    """A value of `order:` in a type that Spark, Arrow and Python order alike."""
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        return value.cast("double") + F.lit(0.0)  # -0.0 is 0.0
+    if isinstance(kind, T.DecimalType):
+        return value.cast(T.DecimalType(38, kind.scale))
+    if isinstance(kind, T.BinaryType):
+        return F.hex(value)
+    if isinstance(kind, T.StringType):
+        return value.cast("string")
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(value)
+    if isinstance(kind, T.DateType):
+        return F.unix_date(value).cast("bigint")
+    if isinstance(kind, T.TimestampNTZType):
+        return F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), value)
+    return value.cast("bigint")
+
+
 def unfit_types(types: Mapping[str, T.DataType]) -> list[tuple[str, str]]:
     """By key of a stream's configuration: which expressions are of a type that does not fit, and what would."""
     found = []
@@ -82,6 +117,8 @@ def unfit_types(types: Mapping[str, T.DataType]) -> list[tuple[str, str]]:
             allowed = (T.NumericType, T.StringType, T.NullType)
             if not isinstance(kind, allowed):
                 found.append((key, f"is {kind.simpleString()}; expected a number"))
+        elif key.split(".")[0] == "order" and not isinstance(kind, _ORDERED):
+            found.append((key, f"is {kind.simpleString()}; expected a number, a text, a moment or a truth value"))
         elif not is_atomic(kind):
             found.append((key, f"is {kind.simpleString()}; expected a single value"))
     return found

@@ -20,9 +20,10 @@ from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.bad_files import broken
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
-from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN
+from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, PLACE
 from patternlake.jobs.sources.parquet_footers import Footers, Reading, learned, missing_columns, readings
 from patternlake.jobs.sources.tables import refuse_other_than_delta
+from patternlake.jobs.sources.xes import FAULT
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class Source:
         if self.kind != "xes":
             return batch
         columns = schema.fieldNames()
-        fields = [*schema.fields, T.StructField(ORIGIN, T.StringType())]
+        fields = [*self._full(schema).fields, T.StructField(ORIGIN, T.StringType()), T.StructField(PLACE, T.LongType())]
 
         def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for files in batches:
@@ -356,7 +357,13 @@ class Source:
             .mapInArrow(_xes_names, "name string, place int")
         )
         ordered = names.groupBy("name").agg(F.min("place").alias("place")).orderBy("place", "name").collect()
-        return T.StructType([T.StructField(row["name"], T.StringType()) for row in ordered])
+        found_names = [row["name"] for row in ordered]
+        if FAULT in found_names:
+            logger.warning(
+                "stream %r: traces without concept:name go by their number in the file, as case:concept:name",
+                self._name,
+            )
+        return T.StructType([T.StructField(name, T.StringType()) for name in found_names if name != FAULT])
 
     def _parquet_schema(self, files: Sequence[str] | None) -> T.StructType:
         """The columns of Parquet files whose types Spark has, as one file says, or all where they are merged."""
@@ -413,8 +420,8 @@ class Source:
         return schema
 
     def _full(self, schema: T.StructType) -> T.StructType:
-        """The columns and, for text formats, the one of records that cannot be read."""
-        if self.kind not in ("csv", "json"):
+        """The columns and, but for tables and Parquet, the one of records that cannot be read."""
+        if self.kind not in ("csv", "json", "xes"):
             return schema
         return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
 
@@ -456,23 +463,26 @@ def _xes_rows(file: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
     from patternlake.jobs.sources.xes import events
 
-    def batch(rows: list[dict[str, str | None]]) -> pa.RecordBatch:
+    def batch(rows: list[dict[str, str | None]], end: int) -> pa.RecordBatch:
         arrays = [pa.array([row.get(column) for row in rows], pa.string()) for column in columns]
-        return pa.RecordBatch.from_arrays([*arrays, pa.array([file] * len(rows), pa.string())], [*columns, ORIGIN])
+        arrays.append(pa.array([row.get(FAULT) for row in rows], pa.string()))
+        arrays += [pa.array([file] * len(rows), pa.string()), pa.array(range(end - len(rows), end), pa.int64())]
+        return pa.RecordBatch.from_arrays(arrays, [*columns, CORRUPT, ORIGIN, PLACE])
 
     rows: list[dict[str, str | None]] = []
+    place = 0
     with _opened(file) as opened:
-        for event in events(opened, name=file):
+        for place, event in enumerate(events(opened, name=file), 1):
             rows.append(event)
             if len(rows) == _ARROW_ROWS:
-                yield batch(rows)
+                yield batch(rows, place)
                 rows = []
     if rows:
-        yield batch(rows)
+        yield batch(rows, place)
 
 
 def _xes_names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The attribute keys of each file's first events, with the place of their first appearance."""
+    """The attribute keys of each file's first events, in order; none, as `FAULT`, where traces go by their numbers."""
     from itertools import islice
 
     import pyarrow as pa
@@ -482,9 +492,13 @@ def _xes_names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for files in batches:
         for file in files.column(0).to_pylist():
             seen: dict[str, None] = {}
+            numbered: list[int] = []
             with _opened(file) as opened:
-                for event in islice(events(opened, name=file), _SAMPLE_ROWS):
+                for event in islice(events(opened, name=file, on_number=numbered.append), _SAMPLE_ROWS):
                     seen.update(dict.fromkeys(event))
+            seen = {key: None for key in seen if key not in (FAULT, CORRUPT)}
+            if numbered:
+                seen[FAULT] = None
             yield pa.RecordBatch.from_arrays(
                 [pa.array(list(seen), pa.string()), pa.array(range(len(seen)), pa.int32())], ["name", "place"]
             )

@@ -10,7 +10,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 from xml.parsers import expat
@@ -18,11 +18,17 @@ from xml.parsers import expat
 from patternlake.udfs.errors import SourceError
 
 CASE = "case:"
+NAME = "concept:name"
+FAULT = ""
+"""Key of an event that cannot be read as it should: what is wrong with it. No attribute has an empty key."""
 
 _CHUNK = 1 << 16
 _DEEPEST = 64
+_HELD = 1000
+"""Events of a trace, at most, that wait for attributes of their trace that stand behind them."""
 _GZIP = b"\x1f\x8b"
 
+_PARTS = ("trace", "event", "global")
 _PLAIN = frozenset({"string", "date", "int", "float", "boolean", "id"})
 _ATTRIBUTES = _PLAIN | {"list", "container"}
 _CHILDREN: dict[str, frozenset[str]] = {
@@ -44,7 +50,9 @@ _KEYED = frozenset({"log", "trace", "event", "global", "container"}) | _PLAIN
 _Value = str | dict[str, Any] | list[dict[str, Any]] | None
 
 
-def events(open_file: BinaryIO, *, name: str) -> Iterator[dict[str, str | None]]:
+def events(
+    open_file: BinaryIO, *, name: str, on_number: Callable[[int], None] | None = None
+) -> Iterator[dict[str, str | None]]:
     """The events of a log, in the file's order.
 
     Parameters
@@ -54,6 +62,8 @@ def events(open_file: BinaryIO, *, name: str) -> Iterator[dict[str, str | None]]
         not closed.
     name
         The file's name, for messages.
+    on_number
+        Called with the number of each trace that goes by it, since it has no name.
 
     Yields
     ------
@@ -63,6 +73,8 @@ def events(open_file: BinaryIO, *, name: str) -> Iterator[dict[str, str | None]]
         attribute's value stands in where the trace or event has none. An event outside of every trace has no
         ``case:`` attributes. A container is a JSON object, a list a JSON array of ``{"key": …, "value": …}``.
         An attribute nested in a plain attribute stands beside it as ``<outer key>/<inner key>``.
+        A trace without ``concept:name`` has its number in the file, from 1, for a name. An event that has a fault, or
+        whose trace has one, says so under `FAULT`.
 
     Raises
     ------
@@ -72,9 +84,11 @@ def events(open_file: BinaryIO, *, name: str) -> Iterator[dict[str, str | None]]
     Notes
     -----
     Element names are compared without namespace prefix. Attributes of the log itself, extensions and classifiers
-    describe the log and give no columns. Memory: one chunk of the file and the events in it.
+    describe the log and give no columns; whatever is wrong with them matters to no event, nor does a ``<global>``
+    of another scope than trace and event. Memory: one chunk of the file, the events in it, and up to 1,000 events of
+    the trace that is read.
     """
-    reader = _Reader(name)
+    reader = _Reader(name, on_number)
     try:
         for chunk in _chunks(open_file):
             reader.feed(chunk)
@@ -93,7 +107,7 @@ def columns(open_file: BinaryIO, *, name: str) -> list[str]:
     seen: dict[str, None] = {}
     for event in events(open_file, name=name):
         if not event.keys() <= seen.keys():
-            seen.update(dict.fromkeys(event))
+            seen.update(dict.fromkeys(key for key in event if key != FAULT))
     return list(seen)
 
 
@@ -108,16 +122,21 @@ class _Element:
     attributes: list[tuple[str, _Value]] = field(default_factory=list)
     items: list[tuple[str, _Value]] | None = None
     has_events: bool = False
+    fault: str | None = None
 
 
 class _Reader:
     """The handlers behind `events`: a stack of open elements and the events completed since the last `taken`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, on_number: Callable[[int], None] | None) -> None:
         self._name = name
+        self._on_number = on_number
+        self._traces = 0
+        self._skipped = 0
         self._stack = [_Element("")]
         self._completed: list[dict[str, str | None]] = []
-        self._case: dict[str, str | None] = {}
+        self._held: list[dict[str, str | None]] = []
+        self._let_go = False
         self._defaults: dict[str, dict[str, str | None]] = {"trace": {}, "event": {}}
         self._begun = False
         self._parser = expat.ParserCreate()
@@ -166,87 +185,123 @@ class _Reader:
     def _start(self, qualified: str, given: dict[str, str]) -> None:
         tag = qualified.rpartition(":")[2]
         parent = self._stack[-1]
+        if self._skipped or (parent.tag == "log" and tag not in _PARTS):
+            # What describes the log, and what is in an element that has no meaning.
+            self._skipped += 1
+            return
         allowed = _CHILDREN[parent.tag]
         if tag not in allowed:
             place = f"in <{parent.tag}>" if parent.tag else "as the root"
             expected = ", ".join(f"<{one}>" for one in sorted(allowed)) or "nothing"
-            raise self._wrong(f"<{tag}> cannot stand {place}; expected {expected}")
+            told = f"<{tag}> cannot stand {place}; expected {expected}"
+            if not parent.tag or tag in ("log", *_PARTS):
+                raise self._wrong(told)
+            self._skip(told)
+            return
+        if len(self._stack) > _DEEPEST:
+            self._skip(f"elements are nested more than {_DEEPEST} deep")
+            return
         element = _Element(tag)
         if tag in _ATTRIBUTES:
-            key = given.get("key", "")
-            if not key and parent.tag in _KEYED:
-                raise self._wrong(f"<{tag}> in <{parent.tag}> has no key")
-            if parent.has_events:
-                raise self._wrong(f"attribute '{key}' of a trace stands after its first <event>; expected before")
-            element.key = key
+            element.key = given.get("key", "")
             element.value = given.get("value")
+            if not element.key and parent.tag in _KEYED:
+                self._skip(f"<{tag}> in <{parent.tag}> has no key")
+                return
+            if parent.has_events and self._let_go:
+                told = f"attribute '{element.key}' of a trace stands after more than {_HELD:,} of its events"
+                raise self._wrong(f"{told}; expected before")
         elif tag == "event":
-            self._begun = True
-            if parent.tag == "log":
-                self._case = {}
-            elif not parent.has_events:
-                parent.has_events = True
-                self._case = self._of_trace(parent)
+            self._begun = parent.has_events = True
         elif tag == "trace":
             self._begun = True
+            self._let_go = False
+            self._traces += 1
         elif tag == "global":
             element.scope = self._scope(given)
-        if len(self._stack) > _DEEPEST:
-            raise self._wrong(f"elements are nested more than {_DEEPEST} deep")
         self._stack.append(element)
 
+    def _skip(self, fault: str) -> None:
+        """Leave out the element that begins here: a fault of the event, trace or global that it stands in."""
+        self._blame(fault)
+        self._skipped = 1
+
+    def _blame(self, fault: str, part: _Element | None = None) -> None:
+        part = part or next(element for element in reversed(self._stack) if element.tag in _PARTS)
+        part.fault = part.fault or f"line {self.line}: {fault}"
+
     def _end(self, _qualified: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+            return
         element = self._stack.pop()
         parent = self._stack[-1]
         if element.tag in _ATTRIBUTES:
-            if parent.tag != "log":
-                parent.attributes.extend(self._flat(element))
+            parent.attributes.extend(self._flat(element))
         elif element.tag == "event":
-            self._completed.append(self._of_event(element))
+            own = self._texts(element)
+            own |= _missing(own, self._defaults["event"])
+            if element.fault is not None:
+                own[FAULT] = element.fault
+            if parent.tag == "log":
+                self._completed.append(own)
+            else:
+                self._held.append(own)
+                if len(self._held) >= _HELD:
+                    self._let_go = True
+                    self._let_events_go(parent)
+        elif element.tag == "trace":
+            self._let_events_go(element)
         elif element.tag == "values":
             parent.items = (parent.items or []) + element.attributes
         elif element.tag == "global":
-            self._defaults[element.scope].update(self._texts(element))
+            texts = self._texts(element)
+            if element.scope in self._defaults:
+                self._defaults[element.scope].update(texts)
 
     def _scope(self, given: dict[str, str]) -> str:
-        scope = given.get("scope", "")
-        if scope not in self._defaults:
-            raise self._wrong(f"<global> has the scope '{scope}'; expected 'trace' or 'event'")
-        if self._begun:
+        scope = given.get("scope", "").lower()
+        if self._begun and scope in self._defaults:
             raise self._wrong("<global> stands after the first <trace> or <event>; expected before")
         return scope
 
-    def _of_trace(self, trace: _Element) -> dict[str, str | None]:
-        """The trace's attributes and defaults, with the prefix: shared by all its events."""
+    def _let_events_go(self, trace: _Element) -> None:
+        """Give the events that wait the attributes and defaults of their trace, with the prefix."""
         own = self._texts(trace)
-        return {CASE + key: value for key, value in (own | _missing(own, self._defaults["trace"])).items()}
-
-    def _of_event(self, element: _Element) -> dict[str, str | None]:
-        own = self._texts(element)
-        own |= _missing(own, self._defaults["event"])
-        both = own.keys() & self._case.keys()
-        if both:
-            raise self._wrong(f"attribute '{min(both)}' of an event has the name of an attribute of its trace")
-        return self._case | own
+        own |= _missing(own, self._defaults["trace"])
+        if own.get(NAME) is None:
+            own[NAME] = str(self._traces)
+            if self._on_number is not None:
+                self._on_number(self._traces)
+        case = {CASE + key: value for key, value in own.items()}
+        fault = {} if trace.fault is None else {FAULT: trace.fault}
+        for event in self._held:
+            found = case | event | fault
+            both = event.keys() & case.keys()
+            if both:
+                found |= {FAULT: f"attribute '{min(both)}' of an event has the name of an attribute of its trace"}
+            self._completed.append(found)
+        self._held = []
 
     def _texts(self, element: _Element) -> dict[str, str | None]:
         return {
             key: value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            for key, value in self._unique(element.tag, element.attributes).items()
+            for key, value in self._unique(element, element.attributes).items()
         }
 
-    def _unique(self, tag: str, attributes: list[tuple[str, _Value]]) -> dict[str, _Value]:
+    def _unique(self, element: _Element, attributes: list[tuple[str, _Value]]) -> dict[str, _Value]:
         by_key = dict(attributes)
         if len(by_key) < len(attributes):
             keys = [key for key, _ in attributes]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise self._wrong(f"attribute '{twice}' stands twice in one <{tag}>")
+            part = element if element.tag in _PARTS else None
+            self._blame(f"attribute '{twice}' stands twice in one <{element.tag}>", part)
         return by_key
 
     def _flat(self, element: _Element) -> list[tuple[str, _Value]]:
         """A finished attribute, and the attributes nested in it that are not its value."""
         if element.tag == "container":
-            return [(element.key, self._unique("container", element.attributes))]
+            return [(element.key, self._unique(element, element.attributes))]
         nested = [(f"{element.key}/{key}", value) for key, value in element.attributes]
         if element.tag in _PLAIN:
             return [(element.key, element.value), *nested]

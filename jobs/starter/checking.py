@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.sessions import own_session
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation, settings
-from patternlake.jobs.ingest.ordering import ORDER
+from patternlake.jobs.ingest.ordering import order_of
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.starter.checked import Checked, Shown
@@ -116,7 +116,7 @@ def _checked(name: str, stream: StreamConfiguration, source: str, found: Evaluat
 
 def _events(prepared: DataFrame, stream: StreamConfiguration) -> Shown:
     """The first accepted rows, under the names of the event's columns."""
-    first = prepared.where(F.col("reason").isNull()).orderBy(*ORDER).limit(SHOWN)
+    first = prepared.where(F.col("reason").isNull()).orderBy(*order_of(prepared.columns)).limit(SHOWN)
     moment = F.concat(F.col("time").cast("string"), F.date_format("time", " XXX"))
     columns: dict[str, Column] = {"time": moment}
     if stream.probabilistic:

@@ -22,7 +22,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.jobs import few, spilling
 from patternlake.jobs.ingest import bringing, ranges
 from patternlake.jobs.ingest import job as ingest_job
-from patternlake.udfs.errors import ConfigurationError, SourceError
+from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:
@@ -86,6 +86,48 @@ def test_the_tables_are_the_same_whichever_way_the_rows_go(
     )
     assert len(written[way][1]) > 5
     assert written[way] == next(iter(written.values()))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_events_of_one_time_stand_in_the_order_that_the_stream_says(
+    db: Database, tmp_path: Path, go: Way, way: str
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    # A shuffled file of one time and key: by name alone, `buy` would stand before `view`.
+    numbers = [1e300, -1.0, float("nan"), 0.0, -0.0, float("inf"), 2.5, None]
+    rows = [(number, f"n{(number_at * 5 + turn) % 9}") for turn in range(3) for number_at, number in enumerate(numbers)]
+    lake.write("1.csv", *(f"2024-01-01,{name},k,{'' if x is None else x}" for x, name in rows))
+    order = ["CAST(x AS DOUBLE)", "CAST(x AS DECIMAL(4, 2)) IS NULL", "length(what)", "who"]
+    lake.ingest(order=order)
+
+    def by(row: tuple[float | None, str]) -> tuple[Any, ...]:
+        x, name = row
+        return (x is not None, x is not None and x != x, 0.0 if x is None or x != x else x, name)
+
+    assert lake.events("attributes['x'] IS NULL", "name") == [(x is None, name) for x, name in sorted(rows, key=by)]
+    lake.write("2.csv", "2024-01-02,buy,k,2", "2024-01-02,view,k,1")
+    lake.ingest(order=order)
+    assert lake.events("name")[-2:] == [("view",), ("buy",)]
+    with pytest.raises(StateError, match="order changed, which would mix"):
+        lake.ingest(order="x")
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_events_of_one_time_stand_in_the_order_of_their_log(db: Database, tmp_path: Path, go: Way, way: str) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    names = ["view", "buy", "view", "ask", "buy", "zoom", "ask", "buy", "view", "a"]
+    moment = "<date key='at' value='2024-01-01T00:00:00Z'/>"
+    events = "".join(f"<event>{moment}<string key='what' value='{name}'/></event>" for name in names)
+    bad = f"<event>{moment}<string key='what' value='bad'/><string value='?'/></event>"
+    (lake.data / "1.xes").write_text(f"<log><string value='?'/><trace>{events}{bad}</trace></log>")
+    lake.stream |= {"source": {"format": "xes", "path": "data"}, "key": "`case:concept:name`", "attributes": {}}
+    lake.ingest()
+    assert lake.events("name", "key") == [(name, "1") for name in names]
+    (refused,) = lake.quarantine()
+    assert refused["reason"] == "corrupt"
+    assert "line 1: <string> in <event> has no key" in refused["detail"]
 
 
 @pytest.mark.parametrize("way", WAYS)

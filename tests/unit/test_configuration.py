@@ -106,6 +106,8 @@ def test_what_is_left_out_has_its_default() -> None:
         ("key: tailnum", "step: x\n    probability: y\n    probability_tolerance: 1", "streams.flights.probability_tolerance: 1 is out of range; less than 1"),
         ("key: tailnum", "step: x\n    probability: y\n    probability_tolerance: .nan", "streams.flights.probability_tolerance: nan is not a finite number"),
         ("key: tailnum", "event_id: ''", "streams.flights.event_id: is empty"),
+        ("key: tailnum", "order: ''", "streams.flights.order.0: is empty"),
+        ("key: tailnum", "order: []", "streams.flights.order"),
         ("key: tailnum", "quarantine_warning: 10%", "streams.flights.quarantine_warning: '10%' is not a number"),
         ("database: patternlake", "quarantine_warning: 2", "quarantine_warning: 2 is out of range; at most 1"),
         ("format: csv", "format: csv, on_bad_file: skip", "streams.flights.source.on_bad_file: 'skip' is not one of fail, quarantine"),
@@ -351,6 +353,8 @@ def test_relative_paths_start_at_the_files_folder(tmp_path: Path) -> None:
         (SMALL.replace("time: t", "time: u"), True),
         (stream(timezone="Asia/Tokyo"), True),
         (stream(tokens="[name, other]"), True),
+        (stream(order="x"), True),
+        (stream(order="[x]"), True),
     ],
 )
 def test_the_meaning_of_a_stream_is_what_its_rows_depend_on(changed: str, means: bool) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternlake.jobs.sources.xes import columns, events
+from patternlake.jobs.sources.xes import FAULT, columns, events
 from patternlake.udfs.errors import SourceError
 
 SHOP = """<?xml version="1.0" encoding="UTF-8"?>
@@ -97,7 +97,7 @@ class TestEvents:
         text = """<log><global scope="trace"><string key="k" value="d"/></global>
             <trace><string key="a" value="1"/><event><string key="n" value="x"/></event></trace>
             <event><string key="n" value="y"/></event></log>"""
-        assert read(text) == [{"case:a": "1", "case:k": "d", "n": "x"}, {"n": "y"}]
+        assert read(text) == [{"case:a": "1", "case:k": "d", "case:concept:name": "1", "n": "x"}, {"n": "y"}]
 
     def test_a_trace_without_events_and_a_log_without_traces_give_nothing(self) -> None:
         assert read("<log><trace><string key='a' value='1'/></trace></log>") == []
@@ -144,7 +144,7 @@ class TestStructuredAttributes:
     def test_traces_and_globals_may_hold_them_too(self) -> None:
         text = """<log><global scope="event"><container key="c"><int key="n" value="1"/></container></global>
             <trace><list key="l"/><event/></trace></log>"""
-        assert read(text) == [{"case:l": "[]", "c": '{"n": "1"}'}]
+        assert read(text) == [{"case:l": "[]", "case:concept:name": "1", "c": '{"n": "1"}'}]
 
 
 class TestColumns:
@@ -181,6 +181,81 @@ class TestCompressed:
             assert not file.closed
 
 
+class TestFaults:
+    """What is irregular in one event is that event's fault, and the others come as they are."""
+
+    @pytest.mark.parametrize(
+        ("attributes", "fault"),
+        [
+            ("<date value='1'/>", "line 2: <date> in <event> has no key"),
+            ("<int key='b'><int value='1'/></int>", "line 2: <int> in <int> has no key"),
+            ("<int key='a'/><int key='a'/>", "line 2: attribute 'a' stands twice in one <event>"),
+            (
+                "<container key='c'><int key='a'/><int key='a'/></container>",
+                "line 2: attribute 'a' stands twice in one <container>",
+            ),
+            ("<int key='case:t'/>", "attribute 'case:t' of an event has the name of an attribute of its trace"),
+            (
+                "<what><ever key='a'/></what>",
+                "line 2: <what> cannot stand in <event>; expected <boolean>, <container>, <date>, <float>, <id>, "
+                "<int>, <list>, <string>",
+            ),
+            (
+                "<container key='c'>" * 100 + "</container>" * 100,
+                "line 2: elements are nested more than 64 deep",
+            ),
+        ],
+    )
+    def test_of_an_event(self, attributes: str, fault: str) -> None:
+        text = (
+            "<log><trace><int key='t' value='5'/><event><int key='n' value='1'/></event>\n"
+            f"<event>{attributes}</event><event><int key='n' value='3'/></event></trace></log>"
+        )
+        before, between, behind = read(text)
+        assert between[FAULT] == fault
+        case = {"case:t": "5", "case:concept:name": "1"}
+        assert (before, behind) == (case | {"n": "1"}, case | {"n": "3"})
+
+    def test_of_a_trace_is_one_of_all_its_events_and_of_no_others(self) -> None:
+        text = """<log><trace><int key='a'/><int key='a'/><event/><event/></trace>
+            <trace><string value='x'/><event/></trace><trace><event/></trace></log>"""
+        assert [event.get(FAULT) for event in read(text)] == [
+            "line 1: attribute 'a' stands twice in one <trace>",
+            "line 1: attribute 'a' stands twice in one <trace>",
+            "line 2: <string> in <trace> has no key",
+            None,
+        ]
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            "<string value='no key'/>",
+            "<string key='a'><string value='no key'/></string>",
+            "<string key='a'/><string key='a'/>",
+            "<container key='c'>" * 100 + "</container>" * 100,
+            "<extension><string/></extension>",
+            "<what><ever/></what>",
+            "<global><string key='n' value='default'/></global>",
+            "<global scope='log'><string value='default'/></global>",
+            "<global scope='event'><string value='no key'/></global>",
+        ],
+    )
+    def test_what_describes_the_log_spoils_no_event(self, metadata: str) -> None:
+        assert read(f"<log>{metadata}<event><int key='x' value='1'/></event></log>") == [{"x": "1"}]
+
+    def test_attributes_of_a_trace_may_stand_behind_its_events(self) -> None:
+        text = "<log><trace><event/><string key='concept:name' value='7'/><event/></trace></log>"
+        assert read(text) == [{"case:concept:name": "7"}] * 2
+
+    def test_traces_without_a_name_go_by_their_number(self) -> None:
+        named = "<trace><string key='concept:name' value='b'/><event/></trace>"
+        text = f"<log><trace><event/></trace>{named}<trace><string key='concept:name'/><event/></trace></log>"
+        numbers: list[int] = []
+        found = events(io.BytesIO(text.encode()), name="shop.xes", on_number=numbers.append)
+        assert [event["case:concept:name"] for event in found] == ["1", "b", "3"]
+        assert numbers == [1, 3]
+
+
 class TestRefusals:
     """Each names the file, the line and what is wrong."""
 
@@ -197,37 +272,16 @@ class TestRefusals:
                 "shop.xes, line 2: <trace> cannot stand in <trace>; expected <boolean>, <container>, <date>, <event>, "
                 "<float>, <id>, <int>, <list>, <string>",
             ),
-            ("<log>\n<extension><string/></extension></log>", "<string> cannot stand in <extension>; expected nothing"),
-            ("<log>\n<event>\n<date value='1'/></event></log>", "shop.xes, line 3: <date> in <event> has no key"),
             (
-                "<log><event><int key='a' value='1'/>\n<int key='a' value='2'/></event></log>",
-                "shop.xes, line 2: attribute 'a' stands twice in one <event>",
-            ),
-            (
-                "<log><event><container key='c'><int key='a'/><int key='a'/></container></event></log>",
-                "shop.xes, line 1: attribute 'a' stands twice in one <container>",
-            ),
-            (
-                "<log><trace><int key='a'/>\n<event><int key='case:a'/></event></trace></log>",
-                "shop.xes, line 2: attribute 'case:a' of an event has the name of an attribute of its trace",
-            ),
-            (
-                "<log><trace><event/>\n<int key='a'/></trace></log>",
-                "shop.xes, line 2: attribute 'a' of a trace stands after its first <event>; expected before",
-            ),
-            (
-                "<log>\n<global scope='case'/></log>",
-                "shop.xes, line 2: <global> has the scope 'case'; expected 'trace' or 'event'",
+                "<log><trace>" + "<event/>" * 1000 + "\n<int key='a'/></trace></log>",
+                "shop.xes, line 2: attribute 'a' of a trace stands after more than 1,000 of its events; "
+                "expected before",
             ),
             (
                 "<log><trace/>\n<global scope='event'/></log>",
                 "shop.xes, line 2: <global> stands after the first <trace> or <event>; expected before",
             ),
             ("<?xml version='1.0' encoding='klingon'?><log/>", "shop.xes"),
-            (
-                "<log><event>" + "<container key='c'>" * 100 + "</container>" * 100 + "</event></log>",
-                "shop.xes, line 1: elements are nested more than 64 deep",
-            ),
         ],
     )
     def test_what_is_not_xes(self, text: str, message: str) -> None:
@@ -295,12 +349,12 @@ def test_any_log_comes_back_however_it_is_cut_into_reads(
 
     text = "<log>"
     expected: list[dict[str, str | None]] = []
-    for case, own in traces:
+    for number, (case, own) in enumerate(traces, 1):
         text += f"<trace><string key='id' value={quoteattr(case)}/>"
         for event in own:
             inside = "".join(f"<string key={quoteattr(k)} value={quoteattr(v)}/>" for k, v in event.items())
             text += f"<event>{inside}</event>"
-            expected.append({"case:id": case, **event})
+            expected.append({"case:id": case, "case:concept:name": str(number), **event})
         text += "</trace>"
 
     class Slow(io.BytesIO):
