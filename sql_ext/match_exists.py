@@ -23,6 +23,7 @@ from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.sketch_existence import anywhere
 from patternlake.sql_ext.table_function import Parameter, ScalarFunction
+from patternlake.udfs.arguments import given
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.record_batches import rows_in_micros
 from patternlake.udfs.sketch.reads import SketchReads, check_request
@@ -38,7 +39,7 @@ ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
 def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
     snapshot = lake.snapshot(arguments["as_of"])
     publications = snapshot.publications.of_job("sketch")
-    if arguments["verify"]:
+    if given(arguments, "verify", True):
         return exact_existence.occurs(lake, snapshot, _reads(publications, exact_existence.as_sequences(arguments)))
     return anywhere(lake, _reads(publications, arguments))
 
@@ -50,7 +51,7 @@ def _reads(publications: Publications, arguments: Mapping[str, Any]) -> SketchRe
 
 def _occurs(place: Place, publications: Publications, arguments: Mapping[str, Any]) -> bool | None:
     """Whether the pattern of one call occurs, in a task."""
-    if arguments["verify"]:
+    if given(arguments, "verify", True):
         return exact_existence.occurs_here(place, _reads(publications, exact_existence.as_sequences(arguments)))
     return anywhere(place, _reads(publications, arguments))
 
@@ -59,7 +60,7 @@ def _occurs_by_key(
     place: Place, publications: Publications, arguments: Mapping[str, Any], keys: Sequence[str]
 ) -> dict[str, bool | None]:
     """The same for each of several keys, in one walk through the sketch."""
-    if arguments["verify"]:
+    if given(arguments, "verify", True):
         return {**exact_existence.occurs_by_key(place, publications, arguments, keys)}
     reads = _reads(publications, {**arguments, "key": keys[0]})
     every = replace(reads.request, key=None, one_key=False, every_key=True)
@@ -87,12 +88,12 @@ class RowAnswers:
 
     def __call__(self, rows: pa.StructArray) -> pa.Array:
         """`ANSWER` of each row, whose fields are the other arguments."""
-        given = [{**self.constants, **row} for row in rows_in_micros(pa.Table.from_struct_array(rows))]
+        calls = [{**self.constants, **row} for row in rows_in_micros(pa.Table.from_struct_array(rows))]
         here = _Here(reader_at(self.place))
         answers: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for arguments, keys in _alike(given):
+        for arguments, keys in _alike(calls):
             answers |= self._answers(here, arguments, keys)
-        return pa.array([answers[_identity(arguments)] for arguments in given], ANSWER)
+        return pa.array([answers[_identity(arguments)] for arguments in calls], ANSWER)
 
     def _answers(
         self, here: _Here, arguments: Mapping[str, Any], keys: Sequence[str | None]
@@ -135,10 +136,10 @@ def _identity(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(arguments[name] for name in _NAMES)
 
 
-def _alike(given: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str | None]]]:
+def _alike(calls: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str | None]]]:
     """Calls that differ in their key alone: the other arguments, and the keys."""
     found: dict[tuple[Any, ...], list[str | None]] = {}
-    for arguments in given:
+    for arguments in calls:
         found.setdefault(_identity({**arguments, "key": None}), []).append(arguments["key"])
     for identity, keys in found.items():
         yield dict(zip(_NAMES, identity, strict=True)), keys
@@ -221,9 +222,9 @@ def match_exists(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
+    arguments = {
         "stream": stream, "pattern": pattern, "policy": policy, "key": key, "from_position": from_position,
         "to_position": to_position, "from_time": from_time, "to_time": to_time, "as_of": as_of, "verify": verify,
     }  # fmt: skip
-    answer: bool | None = said(FUNCTION, spark, given)
+    answer: bool | None = said(FUNCTION, spark, arguments)
     return answer

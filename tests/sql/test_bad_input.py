@@ -218,8 +218,8 @@ def test_null_arguments_mean_their_defaults(lake: SketchLake, asked: Stream) -> 
         "as_of",
     ]
     nulls = asked.seq("A ; B", **dict.fromkeys(names))
-    assert lake.ask([nulls]) == lake.ask([asked.seq("A ; B")])
-    names = ["policy", "key", "from_position", "to_position", "from_time", "to_time", "as_of"]
+    assert lake.ask([nulls]) == lake.ask([asked.seq("A ; B", verify=True)])
+    names = ["policy", "key", "from_position", "to_position", "from_time", "to_time", "as_of", "verify"]
     assert lake.said([asked.exists("A ; B", **dict.fromkeys(names))]) == [True]
 
 

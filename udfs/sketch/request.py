@@ -171,7 +171,7 @@ def parse_request(text: str) -> SketchRequest:
     configuration = json.loads(parts["sketch"]["configuration"])
     stream = configuration["stream"]
     query = parse(arguments["pattern"])
-    verify = given(arguments, "verify", False)
+    verify = given(arguments, "verify", True)
     types = {name: entry["type"] for name, entry in stream["attributes"].items()}
     key_column = stream["key"]
     scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=key_column)

@@ -61,12 +61,12 @@ def warm_sketch_questions() -> None:
         "floors": [],
     }
     asked: tuple[tuple[str, Mapping[str, Any]], ...] = (
-        ("a ; b", {}),
-        ("a ; b, c", {"key": "k"}),
-        ("(a & b) ; !c ; a | b WITHIN 5 MIN", {}),
-        ("a ; b PARTITION BY key WITHIN 5 MIN", {}),
-        ("a ; !c ; b WHERE a.x <= b.x AND c.x < a.x WITHIN 9 MIN", {"verify": True}),
-        ("a ; b WHERE a.x = b.x PARTITION BY key", {"verify": True}),
+        ("a ; b", {"verify": False}),
+        ("a ; b, c", {"key": "k", "verify": False}),
+        ("(a & b) ; !c ; a | b WITHIN 5 MIN", {"verify": False}),
+        ("a ; b PARTITION BY key WITHIN 5 MIN", {"verify": False}),
+        ("a ; !c ; b WHERE a.x <= b.x AND c.x < a.x WITHIN 9 MIN", {}),
+        ("a ; b WHERE a.x = b.x PARTITION BY key", {}),
     )
     for policy, after_match in _POLICIES:
         for pattern, arguments in asked:

@@ -34,7 +34,7 @@ def asked(pattern: str, events: int, segments: int, *, until: int | None = None,
     state = {"plans": [{"sizing": {"levels": [{}, {}, {}]}}], "events": events}
     floors = [{"level": None, "before_segment": segments, "until": until}] if segments else []
     sketch = {"state": json.dumps(state), "configuration": json.dumps(configuration), "floors": floors}
-    return request_text({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"])
+    return request_text({"stream": "s", "pattern": pattern, "verify": False, **arguments}, sketch, ["s"])
 
 
 def occurs(text: str, leaves: Sequence[naive.Row]) -> bool | None:
@@ -101,3 +101,9 @@ def test_rows_that_a_dropped_range_could_hold_are_refused(bounds: dict[str, int]
         asked("A ; B", 12, 2, truncate=False, verify=False, **bounds)
     for allowed in ({"truncate": True}, {"truncate": False, "verify": True}, {"truncate": False, "from_position": 9}):
         asked("A ; B", 12, 2, **allowed)
+
+
+@pytest.mark.parametrize("verify", [None, True])
+def test_a_question_is_exact_unless_the_sketch_alone_is_asked_for(verify: bool | None) -> None:
+    """NULL stands for the default, and what is dropped is no matter to events."""
+    assert parse_request(asked("A ; B", 12, 2, truncate=False, verify=verify)).verify
