@@ -82,7 +82,7 @@ def descend(
     """
     asked = reads.request if request is None else request
     tops = tops_hit(lake, reads, request, keys=keys)
-    if tops_tell(asked) and not asked.verify:
+    if tops_tell(asked):
         tops = tops_taking_part(asked, tops)
     return nodes_below(lake, reads, tops, request, every="top" in asked.tiers())
 
@@ -98,7 +98,7 @@ def tops_taking_part(request: SketchRequest, tops: pa.Table) -> pa.Table:
     Parameters
     ----------
     request
-        A question without verify, of which the tops tell (`tops_tell`).
+        A question of which the tops tell (`tops_tell`).
     tops
         Rows of `tops_hit`.
     """

@@ -2,7 +2,8 @@
 
 Source: thesis 4.3.2: where names lie in different subtrees, their order is that of the subtrees, and "no" may be said
 at once. A top claims a name wherever one of its nodes does, so that a segment which is left out here has no place in
-any match on nodes. A departure: "yes" is never said by tops, which err often; SPEC section 2 asks for leaves.
+any match, on nodes or on events: one segment may hold all operands. A departure: "yes" is never said by tops, which err
+often; SPEC section 2 asks for leaves.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def taking_part(pattern: SketchPattern, claims: BoolArray) -> BoolArray:
     Parameters
     ----------
     pattern
-        Compiled without verify.
+        The pattern.
     claims
         bool[n, t]: which names of ``pattern.names`` the tops of n segments claim, in the order of the stream.
 
@@ -61,7 +62,10 @@ def taking_part(pattern: SketchPattern, claims: BoolArray) -> BoolArray:
 
 def _claimed(pattern: SketchPattern, alternatives: Sequence[Alternative], claims: BoolArray) -> BoolArray:
     """bool[n]: the segments that claim any of some names."""
-    columns = [pattern.names.index(alternative.name) for alternative in alternatives]
+    admitted = [pattern.names_of(alternative) for alternative in alternatives]
+    if None in admitted:
+        return np.ones(len(claims), np.bool_)
+    columns = [pattern.names.index(name) for names in admitted for name in names or ()]
     return np.asarray(claims[:, columns].any(axis=1), np.bool_)
 
 

@@ -2,102 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from naive import sketch_matching as naive
 from naive.sketch_cases import POLICIES, compiled, random_pattern
+from unit.sketch.sketch_in_memory import LEAF, Tree
 
-from patternlake.delta_tables.state_reader import Condition, Fold
-from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import descend, nodes_below, tops_hit
 from patternlake.sql_ext.sketch_existence import anywhere
-from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.reads import SketchReads
-from patternlake.udfs.sketch.request import request_text
 from patternlake.udfs.sketch.result import answer, exists
 from patternlake.udfs.sketch.segment_order import taking_part
-from patternlake.udfs.sketch.sizing.planning import plan
-
-LEAF, SEGMENT = 2, 8
-HEIGHT = 3
-
-
-class Tree:
-    """A sketch in memory, which counts the nodes that are read of it."""
-
-    def __init__(
-        self, names: Sequence[str], structure: str = "leveled", *, keys: Sequence[str] = ("k",), fpq: float = 1e-9
-    ) -> None:
-        self.events = len(names)
-        self.structure = structure
-        self.read = 0
-        count = np.arange(len(names))
-        events = pa.table(
-            {
-                "position": pa.array(count + 1, pa.int64()),
-                "time": pa.array(count * 1000, pa.int64()).cast(pa.timestamp("us", "UTC")),
-                "key": pa.array([keys[number % len(keys)] for number in count], pa.string()),
-                "tokens": pa.array([[name] for name in names], pa.list_(pa.string())),
-            }
-        )
-        self.sizing = plan(
-            structure, expected_events=max(1000, len(names)), memory=10**8, leaf_events=LEAF, fpq=fpq, height=HEIGHT
-        )
-        built = SegmentPlan(self.sizing, 3, True, expressions=1, number=0, stream_id=1, batch_id=0)
-        rows = pa.Table.from_batches(list(segment_rows(events, built)))
-        # Each segment is a part of its own: these are small.
-        top = pa.compute.equal(rows["bucket"], TOP_BUCKET)
-        part = pa.compute.if_else(top, TOP_BUCKET, rows["segment"]).cast(pa.int32())
-        self.table = rows.set_column(rows.column_names.index("bucket"), "bucket", part)
-
-    @property
-    def reader(self) -> Tree:
-        return self
-
-    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
-        return True
-
-    def apart(self) -> Lake:
-        raise AssertionError
-
-    def version(self, table: str) -> int:
-        return 0
-
-    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
-        return 0
-
-    def rows(
-        self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
-    ) -> pa.Table:
-        kept = self.table
-        for one in where:
-            if one.column in ("stream_id", "from_batch", "to_batch"):
-                continue
-            values = one.value if one.operator == "in" else (one.value,)
-            kept = kept.filter(pa.compute.is_in(kept[one.column], pa.array(list(values), kept[one.column].type)))
-        self.read += sum(map(len, kept["node"].to_pylist()))
-        return kept.select(list(columns))
-
-    def request(self, pattern: str, **arguments: Any) -> SketchReads:
-        sketch = {
-            "state": json.dumps({"plans": [{"sizing": asdict(self.sizing)}], "events": self.events}),
-            "configuration": json.dumps(
-                {
-                    "stream": {"attributes": {}, "key": "who", "tokens": None}, "structure": self.structure,
-                    "fanout": 2, "events_per_leaf": LEAF, "keyed": True, "seed": 3,
-                }
-            ),
-            "floors": [],
-        }  # fmt: skip
-        text = request_text({"stream": "s", "pattern": pattern, "verify": False, **arguments}, sketch, ["s"])
-        return SketchReads(text, 1, 0, 0, 0, 0, 1)
 
 
 def all_nodes_that_may_hold(tree: Tree, request: SketchReads) -> pa.Array:
@@ -125,7 +44,7 @@ def test_what_is_said_early_is_what_all_nodes_say_from_fewer_of_them(structure: 
         low = rng.randint(1, len(names))
         bounds = rng.choice([{}, {"from_position": low, "to_position": low + rng.randint(0, 60)}, {"key": "k"}])
         pattern = random_pattern(rng, window="key" not in bounds)
-        early, whole, first, all_nodes = both(tree, tree.request(pattern.text(), policy=policy, **bounds))
+        early, whole, first, all_nodes = both(tree, tree.request(pattern.text(), policy=policy, **bounds, verify=False))
         really = occurs(pattern, names, policy, **bounds)
         if early is not whole:
             # Where leaves err, tops may know better, which deny a name that is not there.
@@ -168,7 +87,7 @@ def true_leaves(
 def test_an_order_that_the_tops_deny_reads_tops_alone() -> None:
     # B is in the first segments, A in the last ones: of A ; B no leaf is read.
     tree = Tree(["B"] * 40 + ["x"] * 400 + ["A"] * 40)
-    early, whole, first, all_nodes = both(tree, tree.request("A ; B"))
+    early, whole, first, all_nodes = both(tree, tree.request("A ; B", verify=False))
     tops = 60
     assert (early, whole, first) == (False, False, tops)
     assert all_nodes > tops
@@ -176,7 +95,7 @@ def test_an_order_that_the_tops_deny_reads_tops_alone() -> None:
 
 def test_true_is_said_by_leaves_of_the_first_segments_that_have_it() -> None:
     tree = Tree(["A", "x", "B", "x", "x", "x", "x", "x"] * 100)
-    early, whole, first, all_nodes = both(tree, tree.request("A ; B"))
+    early, whole, first, all_nodes = both(tree, tree.request("A ; B", verify=False))
     assert (early, whole) == (True, True)
     # 100 tops, and the 6 nodes below each of the first eight.
     assert (first, all_nodes) == (100 + 8 * 6, 100 + 100 * 6)
@@ -197,7 +116,7 @@ def test_rows_are_those_of_all_nodes_from_the_segments_that_can_take_part(
         low = rng.randint(1, len(names))
         bounds = rng.choice([{}, {"from_position": low, "to_position": low + rng.randint(0, 60)}, {"key": "k"}])
         text = random_pattern(rng, window="key" not in bounds).text()
-        request = tree.request(text, policy=policy, after_match=after_match, **bounds)
+        request = tree.request(text, policy=policy, after_match=after_match, **bounds, verify=False)
         tree.read = 0
         early = answer(request.request, descend(tree, request))
         some_read, tree.read = some_read + tree.read, 0
@@ -211,7 +130,7 @@ def test_segments_before_the_first_and_behind_the_last_operand_are_left_out() ->
     # 30 segments of B alone, one with the only A, ten of x, one with B, 30 with nothing but x.
     tree = Tree(["B"] * 240 + ["A"] * 8 + ["x"] * 80 + ["B"] * 8 + ["x"] * 240)
     tree.read = 0
-    request = tree.request("A ; B")
+    request = tree.request("A ; B", verify=False)
     rows = answer(request.request, descend(tree, request))
     assert rows["first_position"].to_pylist() == [241]
     # The tops, and the 6 nodes below those of A and of the last B.
@@ -225,7 +144,7 @@ def test_a_true_row_is_never_left_out_where_filters_err_often() -> None:
         names = [rng.choice(rng.choice(["ABCD", "EF", "EFGH"])) for _ in range(rng.randint(1, 40))]
         tree = Tree(names, fpq=0.3)
         pattern = random_pattern(rng, negation=False, conjunction=False, window=False)
-        request = tree.request(pattern.text(), policy="skip_till_any")
+        request = tree.request(pattern.text(), policy="skip_till_any", verify=False)
         table = answer(request.request, descend(tree, request))
         found = set(zip(*(table[name].to_pylist() for name in ("first_position", "last_position")), strict=True))
         leaves = true_leaves(names)

@@ -1,0 +1,117 @@
+"""A sketch and its events in memory, to ask what reads them without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.delta_tables.state_reader import Condition, Fold
+from patternlake.sql_ext.lake import Lake
+from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
+from patternlake.udfs.sketch.reads import SketchReads
+from patternlake.udfs.sketch.request import request_text
+from patternlake.udfs.sketch.sizing.planning import plan
+
+LEAF, SEGMENT = 2, 8
+HEIGHT = 3
+
+
+class Tree:
+    """A sketch in memory, which counts the nodes that are read of it; of the events, which blocks.
+
+    Blocks have `1 << block_bits` events. Whether events are read without a look at the sketch, `cheap_events` says.
+    """
+
+    cheap_events = False
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        structure: str = "leveled",
+        *,
+        keys: Sequence[str] = ("k",),
+        fpq: float = 1e-9,
+        x: Sequence[float] | None = None,
+        times: Sequence[int] | None = None,
+        block_bits: int = 17,
+    ) -> None:
+        self.events = len(names)
+        self.structure = structure
+        self.read = 0
+        count = np.arange(len(names))
+        events = pa.table(
+            {
+                "position": pa.array(count + 1, pa.int64()),
+                "time": pa.array(count * 1000 if times is None else times, pa.int64()).cast(pa.timestamp("us", "UTC")),
+                "key": pa.array([keys[number % len(keys)] for number in count], pa.string()),
+                "tokens": pa.array([[name] for name in names], pa.list_(pa.string())),
+            }
+        )
+        blocks = count >> block_bits
+        named = events.select(["position", "time", "key", "tokens"])
+        values = [[("x", None if x is None else str(x[number]))] for number in count]
+        self.stored = (
+            named.append_column("name", pa.array(names, pa.string()))
+            .append_column("block", pa.array(blocks, pa.int64()))
+            .append_column("attributes", pa.array(values, pa.map_(pa.string(), pa.string())))
+        )
+        self.blocks_read: list[int] = []
+        self.sizing = plan(
+            structure, expected_events=max(1000, len(names)), memory=10**8, leaf_events=LEAF, fpq=fpq, height=HEIGHT
+        )
+        built = SegmentPlan(self.sizing, 3, True, expressions=1, number=0, stream_id=1, batch_id=0)
+        rows = pa.Table.from_batches(list(segment_rows(events, built)))
+        # Each segment is a part of its own: these are small.
+        top = pa.compute.equal(rows["bucket"], TOP_BUCKET)
+        part = pa.compute.if_else(top, TOP_BUCKET, rows["segment"]).cast(pa.int32())
+        self.table = rows.set_column(rows.column_names.index("bucket"), "bucket", part)
+
+    @property
+    def reader(self) -> Tree:
+        return self
+
+    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+        return True
+
+    def apart(self) -> Lake:
+        raise AssertionError
+
+    def version(self, table: str) -> int:
+        return 0
+
+    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+        return int(table == "events" and not self.cheap_events)
+
+    def rows(
+        self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
+    ) -> pa.Table:
+        kept = self.table if table == "sketch_nodes" else self.stored
+        for one in where:
+            if one.column in ("stream_id", "from_batch", "to_batch", "batch_id"):
+                continue
+            values = one.value if one.operator == "in" else (one.value,)
+            kept = kept.filter(pa.compute.is_in(kept[one.column], pa.array(list(values), kept[one.column].type)))
+            if table == "events" and one.column == "block":
+                self.blocks_read += values
+        if table == "sketch_nodes":
+            self.read += sum(map(len, kept["node"].to_pylist()))
+        return kept.select(list(columns))
+
+    def request(self, pattern: str, **arguments: Any) -> SketchReads:
+        sketch = {
+            "state": json.dumps({"plans": [{"sizing": asdict(self.sizing)}], "events": self.events}),
+            "configuration": json.dumps(
+                {
+                    "stream": {"attributes": {"x": {"type": "double"}}, "key": "who", "tokens": None},
+                    "structure": self.structure, "fanout": 2, "events_per_leaf": LEAF, "keyed": True, "seed": 3,
+                }
+            ),
+            "floors": [],
+        }  # fmt: skip
+        text = request_text({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"])
+        return SketchReads(text, 1, 0, 0, 0, 0, 1)
