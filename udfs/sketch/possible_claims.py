@@ -14,9 +14,9 @@ where a node errs and one below denies: then both count.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,7 @@ from patternlake.udfs.sketch.descent import (
     has_names_only,
     nodes_inside,
 )
-from patternlake.udfs.sketch.kernels.bloom import positions
-from patternlake.udfs.sketch.kernels.probe import false_positive_rate
+from patternlake.udfs.sketch.kernels.probe import false_positive_rate, places
 from patternlake.udfs.sketch.path_error import chance_of_paths
 from patternlake.udfs.sketch.request import SketchRequest
 
@@ -58,8 +57,6 @@ _PRIOR = 10.0
 _ROUNDS = 40
 _SUREST = 0.9
 """No name is taken to be claimed more often than this by nodes that now and then deny it."""
-_POSITIONS: Callable[..., None] = cast("Any", positions).py_func
-"""Kernels call the compiled one; called from here it would end the process."""
 _CLAIMED = -1
 """The state of a node that, with all above it, claims a name; else it is the level of the node that denied first."""
 
@@ -190,11 +187,7 @@ def _factors(request: SketchRequest, held: Sequence[_Nodes]) -> dict[tuple[int, 
     for size in {nodes.size for nodes in held}:
         mine = [nodes for nodes in held if nodes.size == size]
         found[size] = np.ones(len(request.pattern.names))
-        place = np.empty(size[1], np.uint32)
-        for name in range(len(request.pattern.names)):
-            at, step = mine[0].hashes[name]
-            with np.errstate(over="ignore"):
-                _POSITIONS(np.uint64(size[0]), size[1], at, step, place)
+        for name, place in enumerate(places(*size, mine[0].hashes[: len(request.pattern.names)])):
             some = [(nodes.row, nodes.node[nodes.denied[0, :, name]]) for nodes in mine]
             bits = np.concatenate([row["bits"][node][:, place >> 3] >> (place & 7) & 1 for row, node in some])
             rates = np.concatenate([_rate(request, row, node) for row, node in some])

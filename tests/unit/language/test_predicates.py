@@ -154,7 +154,7 @@ REFUSED = [
     ("x = y IN (1)", "x = y IN (1", "comparisons cannot be chained"),
     ("'a' || x + 1 = 'b'", "'a' || x + 1", "needs parentheses"),
     ("(x, y) = 1", "x, y", "this construct (Tuple) is not allowed"),
-    ("LENGTH(DISTINCT x) = 1", "DISTINCT", "an operand is missing before it"),
+    ("LENGTH(DISTINCT x) = 1", "DISTINCT", "aggregates are of all values, not of the distinct ones"),
     ("b[i+1].x > 2", "[i+1]", "b[i+1] is not allowed; events of an operand are b[i] and b[i-1]"),
     ("x[1] > 2", "[1]", "x[1] is not allowed"),
     ("b[i] > 2", "b[i]", "name an attribute of it, as in b[i].x"),

@@ -64,6 +64,13 @@ def probe_pairs(
     _probe_pairs(bits, np.uint64(bits.shape[1] * 8), k, np.ascontiguousarray(hashes), keys, nodes, present)
 
 
+def places(size: int, k: int, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """uint32[t, k]: the bits that a filter of `size` bits has set for each of t tokens, given their 128-bit hashes."""
+    found = np.empty((len(hashes), k), np.uint32)
+    _places(np.uint64(size), k, np.ascontiguousarray(hashes), found)
+    return found
+
+
 def false_positive_rate(ones: ArrayLike, bits: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
     """(ones/bits)^k: how often a filter of this density claims a token that it does not hold (thesis 4.1, measured).
 
@@ -99,3 +106,9 @@ def _probe_pairs(
                     held = False
                     break
             present[pair, token] = held
+
+
+@njit(cache=True, nogil=True)
+def _places(size: np.uint64, k: int, hashes: NDArray[np.uint64], found: NDArray[np.uint32]) -> None:
+    for token in range(found.shape[0]):
+        positions(size, k, hashes[token, 0], hashes[token, 1], found[token])
