@@ -22,6 +22,7 @@ from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.expressions import (
     CORRUPT,
     ORIGIN,
+    OWN,
     PLACE,
     columns_read,
     examine,
@@ -101,7 +102,7 @@ class EventColumns:
             One line per expression that does not parse, refers to no column, is not deterministic, gives other than
             one value per row, or has a type that cannot be used; each with its key.
         SourceError
-            Two columns of the source have one name.
+            Two columns of the source have one name, or one has a name that is kept for us.
         """
         _check_names(source, self.name)
         problems: list[str] = []
@@ -158,15 +159,15 @@ class EventColumns:
         """
         columns = [column for column in source.columns if column not in (ORIGIN, PLACE)]
         # Under names of their own, since an attribute hides the source's column of its name.
-        own = {column: f"__s{index}" for index, column in enumerate(columns)}
+        own = {column: f"{OWN}s{index}" for index, column in enumerate(columns)}
         fields = {field.name: field.dataType for field in source.schema.fields}
         placed = [PLACE] if PLACE in source.columns else []
         raw = self._raw(source).select(
             "*",
             *[_quoted(column).alias(name) for column, name in own.items()],
-            F.xxhash64(*[_hashable(column, fields[column]) for column in columns]).alias("__hash"),
+            F.xxhash64(*[_hashable(column, fields[column]) for column in columns]).alias(f"{OWN}hash"),
         )
-        scope = self._in_scope(raw, keep=["__hash", ORIGIN, *placed, *columns, *own.values(), *self._raw_names()])
+        scope = self._in_scope(raw, keep=[f"{OWN}hash", ORIGIN, *placed, *columns, *own.values(), *self._raw_names()])
         shown = _as_json({column: name for column, name in own.items() if column != CORRUPT})
         if CORRUPT in own:
             shown = F.when(F.col(own[CORRUPT]).isNull(), shown).otherwise(_as_json(own))
@@ -182,10 +183,10 @@ class EventColumns:
                 for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
             ],
             *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
-            *([] if self.stream.event_id is None else [F.col("__event_id").cast("string").alias("event_id")]),
-            *[F.col(f"__o{index}").alias(f"o{index}") for index in range(len(self.stream.order or ()))],
+            *([] if self.stream.event_id is None else [F.col(f"{OWN}event_id").cast("string").alias("event_id")]),
+            *[F.col(f"{OWN}o{index}").alias(f"o{index}") for index in range(len(self.stream.order or ()))],
             *[F.col(column).alias("place") for column in placed],
-            F.col("__hash").alias("hash"),
+            F.col(f"{OWN}hash").alias("hash"),
             reason.alias("reason"),
             F.when(reason.isNotNull(), detail).alias("detail"),
             *[
@@ -227,25 +228,29 @@ class EventColumns:
         ]
 
     def _raw_names(self) -> list[str]:
-        more = ["__step", "__probability"] if self.stream.probabilistic else []
-        more += [] if self.stream.event_id is None else ["__event_id"]
-        more += [f"__o{index}" for index in range(len(self.stream.order or ()))]
-        return ["__time", "__name", *more] + [f"__a{index}" for index in range(len(self.stream.attributes))]
+        more = [f"{OWN}step", f"{OWN}probability"] if self.stream.probabilistic else []
+        more += [] if self.stream.event_id is None else [f"{OWN}event_id"]
+        more += [f"{OWN}o{index}" for index in range(len(self.stream.order or ()))]
+        return [f"{OWN}time", f"{OWN}name", *more] + [f"{OWN}a{index}" for index in range(len(self.stream.attributes))]
 
     def _raw(self, source: DataFrame) -> DataFrame:
         """The source's columns and the values of the expressions as they are, before they are cast."""
         stream = self.stream
         key = F.lit(None) if stream.key is None else F.expr(stream.key)
-        columns = [_tried(source, stream.time).alias("__time"), F.expr(stream.name).alias("__name"), key.alias("__key")]
+        columns = [
+            _tried(source, stream.time).alias(f"{OWN}time"),
+            F.expr(stream.name).alias(f"{OWN}name"),
+            key.alias(f"{OWN}key"),
+        ]
         if stream.step is not None and stream.probability is not None:
-            columns += [F.expr(stream.step).alias("__step"), F.expr(stream.probability).alias("__probability")]
+            columns += [F.expr(stream.step).alias(f"{OWN}step"), F.expr(stream.probability).alias(f"{OWN}probability")]
         if stream.event_id is not None:
-            columns.append(F.expr(stream.event_id).alias("__event_id"))
+            columns.append(F.expr(stream.event_id).alias(f"{OWN}event_id"))
         for index, text in enumerate(stream.order or ()):
             kind = source.select(F.expr(text)).schema.fields[0].dataType
-            columns.append(ordered(F.expr(text), kind).alias(f"__o{index}"))
+            columns.append(ordered(F.expr(text), kind).alias(f"{OWN}o{index}"))
         columns += [
-            F.expr(stream.expression(attribute)).alias(f"__a{index}")
+            F.expr(stream.expression(attribute)).alias(f"{OWN}a{index}")
             for index, attribute in enumerate(stream.attributes)
         ]
         return source.select("*", *columns)
@@ -254,21 +259,21 @@ class EventColumns:
         """What a token's expression sees: the event's columns, then the source's columns that they do not hide."""
         stream = self.stream
         typed: dict[str, Column] = {
-            "time": F.col("__time").try_cast("timestamp"),
-            "name": F.col("__name").cast("string"),
-            "key": F.col("__key").cast("string"),
-            "step": _whole(F.col("__step")) if stream.step is not None else F.lit(None).cast("bigint"),
+            "time": F.col(f"{OWN}time").try_cast("timestamp"),
+            "name": F.col(f"{OWN}name").cast("string"),
+            "key": F.col(f"{OWN}key").cast("string"),
+            "step": _whole(F.col(f"{OWN}step")) if stream.step is not None else F.lit(None).cast("bigint"),
             "probability": (
-                F.col("__probability").try_cast("double")
+                F.col(f"{OWN}probability").try_cast("double")
                 if stream.probability is not None
                 else F.lit(None).cast("double")
             ),
         }
         for index, (attribute, kind) in enumerate(stream.types.items()):
-            typed[attribute] = F.col(f"__a{index}").try_cast(kind)
+            typed[attribute] = F.col(f"{OWN}a{index}").try_cast(kind)
         hidden = {column.lower() for column in typed}
         kept = [column for column in keep if column.lower() not in hidden] if keep else []
-        rest = kept or [c for c in raw.columns if c.lower() not in hidden and not c.startswith("__")]
+        rest = kept or [c for c in raw.columns if c.lower() not in hidden and not c.startswith(OWN)]
         return raw.select(*[column.alias(name) for name, column in typed.items()], *[_quoted(name) for name in rest])
 
     def _read(self, source: DataFrame, key: str, own: dict[str, str]) -> Column:
@@ -288,13 +293,13 @@ class EventColumns:
             if self.stream.source.kind == "xes":
                 told = F.concat(F.lit("the event is not as XES has it: "), F.col(corrupt))
             found.append(("corrupt", F.col(corrupt).isNotNull(), told))
-        found.append(("time", F.col("time").isNull(), _not_a("time", F.col("__time"), "a timestamp", read["time"])))
+        found.append(("time", F.col("time").isNull(), _not_a("time", F.col(f"{OWN}time"), "a timestamp", read["time"])))
         outside = ~F.unix_micros("time").between(FIRST_MICROS, LAST_MICROS)
-        told = F.concat(F.lit("time: "), _shown(F.col("__time")), read["time"], F.lit(f" {_OUTSIDE}"))
+        told = F.concat(F.lit("time: "), _shown(F.col(f"{OWN}time")), read["time"], F.lit(f" {_OUTSIDE}"))
         found.append(("time", F.coalesce(outside, F.lit(False)), told))
         found.append(("name", F.col("name").isNull(), F.concat(F.lit("name: is NULL"), read["name"])))
         for index, (attribute, kind) in enumerate(self.stream.types.items()):
-            value = F.col(f"__a{index}")
+            value = F.col(f"{OWN}a{index}")
             failed = value.isNotNull() & _quoted(attribute).isNull()
             found.append(("cast", failed, _not_a(attribute, value, f"of type {kind}")))
             if kind in ("date", "timestamp", "timestamp_ntz"):
@@ -305,9 +310,9 @@ class EventColumns:
             share = F.col("probability")
             outside = share.isNull() | F.isnan(share) | (share < 0) | (share > 1)
             found.append(
-                ("step", F.col("step").isNull(), _not_a("step", F.col("__step"), "a whole number", read["step"]))
+                ("step", F.col("step").isNull(), _not_a("step", F.col(f"{OWN}step"), "a whole number", read["step"]))
             )
-            told = _not_a("probability", F.col("__probability"), "between 0 and 1", read["probability"])
+            told = _not_a("probability", F.col(f"{OWN}probability"), "between 0 and 1", read["probability"])
             found.append(("probability", outside, told))
         if watermark is not None:
             bound = F.timestamp_micros(F.lit(watermark).cast("bigint"))
@@ -372,6 +377,11 @@ def _hashable(name: str, kind: T.DataType) -> Column:
 def _check_names(source: DataFrame, stream: str) -> None:
     seen: dict[str, str] = {}
     for column in source.columns:
+        if column.lower().startswith(OWN):
+            raise SourceError(
+                f"stream {stream!r}: a column of the source is called {column!r}; names that begin with {OWN!r} are "
+                "kept for PatternLake: rename it"
+            )
         twin = seen.setdefault(column.lower(), column)
         if twin is not column:
             raise SourceError(

@@ -16,9 +16,11 @@ from patternlake.jobs.sources.repeatability import moving_part
 
 _ORDER = re.compile(r"o\d+|place")
 
-ORIGIN = "__origin"
+OWN = "__patternlake_"
+"""Columns that are put beside the source's begin so; no column of a source may."""
+ORIGIN = f"{OWN}origin"
 CORRUPT = "_corrupt_record"
-PLACE = "__place"
+PLACE = f"{OWN}place"
 """Column of a row's number in its file, where the source's rows have an order of their own."""
 
 

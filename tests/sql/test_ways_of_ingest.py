@@ -130,6 +130,25 @@ def test_events_of_one_time_stand_in_the_order_of_their_log(db: Database, tmp_pa
     assert "line 1: <string> in <event> has no key" in refused["detail"]
 
 
+def test_columns_of_any_name_but_our_own_are_read_as_they_are(db: Database, tmp_path: Path) -> None:
+    lake = Lake(db, tmp_path)
+    header = "__time,__name,__key,__hash,__a0,__s0,__origin,__place,__event_id"
+    lake.write("1.csv", "2024-01-02,a,k,7,1,s,o,p,e1", "never,b,k,8,2,s,o,p,e2", header=header)
+    kept: dict[str, Any] = dict.fromkeys(["__hash", "__s0", "__origin", "__time"], "string")
+    kept["x"] = {"type": "int", "expr": "__a0"}
+    lake.stream |= {"time": "__time", "name": "__name", "key": "__key", "event_id": "__event_id", "attributes": kept}
+    lake.ingest(tokens=["name", "__place"])
+    told = {"__hash": "7", "__s0": "s", "__origin": "o", "__time": "2024-01-02", "x": "1"}
+    assert lake.events("name", "key", "event_id", "attributes", "tokens") == [("a", "k", "e1", told, ["a", "p"])]
+    (refused,) = lake.quarantine()
+    assert json.loads(refused["row"])["__time"] == "never"
+    (tmp_path / "other").mkdir()
+    other = Lake(db, tmp_path / "other")
+    other.write("1.csv", "2024-01-02,a,k,7,1", header="at,what,who,x,__PatternLake_time")
+    with pytest.raises(SourceError, match="called '__PatternLake_time'; names that begin with '__patternlake_'"):
+        other.ingest()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_row_in_quarantine_has_all_microseconds_of_its_moments(
     db: Database, tmp_path: Path, go: Way, way: str
