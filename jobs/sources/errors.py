@@ -14,6 +14,9 @@ _OURS = re.compile(r"patternlake\.udfs\.errors\.(\w+): (.*)")
 _HEADER = re.compile(r"CSV header does not conform|number of columns? in (?:the )?CSV header|header length", re.I)
 _HEADER_FILE = re.compile(r"CSV file: (\S.*)")
 _CHANGE = re.compile(r"DELTA_SOURCE_(?:TABLE_IGNORE_CHANGES|IGNORE_DELETE)|Detected (?:a data update|deleted data)")
+_REPLACED = re.compile(
+    r"DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE|DELTA_SCHEMA_CHANGED|DELTA_STREAMING_(?:INCOMPATIBLE_)?SCHEMA"
+)
 _VERSION = re.compile(r"version:? (\d+)")
 _DEEPEST = 20
 _VANISHED = re.compile(r"(?:FILE_NOT_EXIST|File) .*?(\S+) does not exist|FileNotFoundException: File (\S+)")
@@ -102,6 +105,14 @@ def explained(
         return ChangedSourceError(
             f"{what}: version {version or '?'} of {source} updates or deletes rows that may have been read; "
             "write `on_change: rebuild` in the stream, or run with --rebuild, to read the table anew"
+        )
+    if _REPLACED.search(text):
+        since = _VERSION.search(text)
+        where = f"from version {since[1]} on, {source}" if since else source
+        told = f"{where} is another table than the one that was read: it was replaced, or columns were renamed or "
+        return ChangedSourceError(
+            f"{what}: {told}dropped; write `on_change: rebuild` in the stream, or run with --rebuild, to read the "
+            "table anew"
         )
     vanished = _VANISHED.search(text) or _NOT_THERE.search(text)
     if vanished:

@@ -12,6 +12,7 @@ from sql.empty_database import common
 
 from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration.file_patterns import alone
+from patternlake.jobs.sources.errors import ChangedSourceError
 from patternlake.udfs.errors import ConfigurationError, SourceError
 from tests.sql.ingesting import Lake
 
@@ -196,3 +197,24 @@ def test_a_source_that_is_not_there_is_named(s: Lake) -> None:
 
 def test_a_folder_that_is_still_empty_is_no_error(s: Lake) -> None:
     assert s.ingest().batches == 0
+
+
+@pytest.mark.parametrize("change", ["replaced", "made again", "renamed"])
+def test_a_table_that_became_another_is_refused_and_read_anew_where_asked(s: Lake, change: str) -> None:
+    table = f"{s.db.name}.raw_{s.name}"
+    source = {"table": table}
+    properties = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    made = f"{table} USING delta {properties} AS SELECT '2024-01-01' at, '{{}}' what, 'k' who, '1' x, '2' y"
+    s.spark.sql(f"CREATE TABLE {made.format('a')}")
+    s.ingest(source=source)
+    if change == "made again":
+        s.spark.sql(f"DROP TABLE {table}")
+    if change == "renamed":
+        s.spark.sql(f"ALTER TABLE {table} RENAME COLUMN y TO z")
+        s.spark.sql(f"INSERT INTO {table} VALUES ('2024-01-02', 'b', 'k', '1', '2')")
+    else:
+        s.spark.sql(f"CREATE OR REPLACE TABLE {made.format('b')}")
+    with pytest.raises(ChangedSourceError, match=f"stream '{s.name}': .*{table}.*on_change: rebuild"):
+        s.ingest(source=source)
+    s.ingest(source=source, on_change="rebuild")
+    assert s.events("name") == ([("a",), ("b",)] if change == "renamed" else [("b",)])
