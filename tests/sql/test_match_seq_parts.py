@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sql.sketch_lake import Stream, shared
 
-from patternlake.sql_ext import match_seq
+from patternlake.sql_ext import exact_sequences
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.sketch.batch import PART_EVENTS
 
@@ -69,7 +69,7 @@ def test_a_negated_name_in_a_part_of_its_own_is_found_by_the_sketch(stream: Stre
 
 def test_more_events_than_one_task_should_hold_are_refused(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = stream.lake
-    monkeypatch.setattr(match_seq, "WHOLE_EVENTS", 1000)
+    monkeypatch.setattr(exact_sequences, "WHOLE_EVENTS", 1000)
     assert len(lake.ask([stream.seq("A ; C", after_match="next", verify=True)])[0]) == 2
     whole, narrow = lake.errors(
         [stream.seq("x1 ; x2", verify=True), stream.seq("x1 ; x2", verify=True, to_position=BLOCK // 2)]
