@@ -198,7 +198,9 @@ def readings(schema: T.StructType, there: Columns, used: Iterable[str] | None) -
         nothing = Reading(T.NullType(), f"CAST(NULL AS {sql})")
         if isinstance(kind, T.NullType) or (own is not None and isinstance(own.type, T.NullType)):
             return nothing
-        if own is None or (own.type == kind and not own.nanoseconds):
+        # Whether values inside may be NULL makes no other type: a file may say that none is.
+        same = own is not None and own.type is not None and own.type.simpleString() == sql
+        if own is None or (same and not own.nanoseconds):
             return Reading(kind, name)
         if own.nanoseconds and isinstance(kind, _MOMENTS):
             return Reading(T.LongType(), f"CAST({_MICROSECONDS[own.told].format(name)} AS {sql})")
