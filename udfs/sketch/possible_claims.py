@@ -178,7 +178,7 @@ def _lowest_of_tree(request: SketchRequest, segment: int, tree: _Tree, asked: As
 
 
 def _factors(request: SketchRequest, held: Sequence[_Nodes]) -> dict[tuple[int, int], NDArray[np.float64]]:
-    """How much more often than their densities say nodes err for each name: float64[names] by the filters' size.
+    """How much more often than their densities say nodes err for each name: float64[names], 1 or more, by filter size.
 
     A name's bits are the same in all filters of one size, and are set more often than others where a frequent name
     sets one of them. The nodes that deny the name tell how often each bit is set.
@@ -193,7 +193,9 @@ def _factors(request: SketchRequest, held: Sequence[_Nodes]) -> dict[tuple[int, 
             rates = np.concatenate([_rate(request, row, node) for row, node in some])
             if len(rates) and rates.any():
                 mean = float(rates.mean())
-                found[size][name] = rate_of_name(bits.astype(np.bool_), mean) / mean
+                # One frequent name that has set all the bits errs wherever it occurs, and nodes without it, which
+                # alone deny, tell nothing of that. The mean over all names counts it, so none is taken for less.
+                found[size][name] = max(1.0, rate_of_name(bits.astype(np.bool_), mean) / mean)
     return found
 
 
