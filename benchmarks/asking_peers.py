@@ -18,15 +18,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from kernel_kleene import zipf
 
-from patternlake.udfs.kleene.events import Events
-from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.events import Events
 
 CORES = 2
 KEYS = 1000
@@ -93,10 +92,7 @@ def write_events(events: Events, path: Path) -> None:
 
 def taken_from(events: Events, rows: np.ndarray) -> Events:
     """Events in another order, ranks left out: the kernel counts them itself."""
-    x = events.columns["x"]
-    columns = {"x": Column(x.values[rows], x.known[rows], x.type)}
-    parts = (events.keys[rows], events.times[rows], events.positions[rows], events.names[rows])
-    return Events(*parts, events.vocabulary, columns)
+    return replace(events.take(rows), ordinals=None)
 
 
 def in_order(events: Events) -> Events:

@@ -35,7 +35,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,8 @@ import psutil
 from kernel_trends import KITING, RISING, STOCK, best, checks, events, listed, pair_graph, question, uniform
 
 from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import typed_column
-from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels import trends as counted_trends
 from patternlake.udfs.trends.kernels.graph import Graph, graph_of
 from patternlake.udfs.trends.kernels.trends import Trends
@@ -105,7 +105,7 @@ def read_events(kind: str, path: Path) -> Events:
     # As Spark hands texts over: each event's own, in Arrow.
     columns = {name: typed_column(side, "string") for name, side in (("src", src), ("dest", dest))}
     given = events(np.zeros(len(src)))
-    return Events(given.positions, given.times, given.names, ["check"], columns, given.keys)
+    return replace(given, vocabulary=["check"], columns=columns)
 
 
 def count_prices(prices: np.ndarray, ratio: float, margin: float = 0.0) -> int:

@@ -78,7 +78,7 @@ from asking_peers import (
 from kernel_kleene import RISING, SCOPE, SEQUENCE
 from spark_patterns import TEXTS
 
-from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern

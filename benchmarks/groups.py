@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.lakes import new_folder
 from benchmarks.measuring import PeakMemory, seconds
+from benchmarks.named_events import named_events
 from benchmarks.sessions import ask, spark_session
 from patternlake.delta_tables.opening import open_database
 from patternlake.jobs.configuration.file import GroupConfiguration, StreamConfiguration
@@ -97,7 +98,7 @@ def _kernels(rows: Any, repeats: int) -> dict[str, Any]:
     engine = Groups(compile_query(parse(PATTERN), threshold=THRESHOLD, within=WITHIN))
     keys = np.unique(rows["who"].to_numpy().astype(str), return_inverse=True)[1].astype(np.int64)
     names = np.searchsorted(np.array(["a", "b", "c"]), rows["what"].to_numpy().astype(str)).astype(np.int64)
-    classes = engine.query.alphabet.classes(names, ["a", "b", "c"])
+    classes = engine.query.alphabet.classes(named_events(names, ["a", "b", "c"]))
     given = (keys, rows["t"].to_numpy(), classes, rows["share"].to_numpy())
     engine.answer(*given)
     taken = [seconds(lambda: engine.answer(*given)) for _ in range(repeats)]

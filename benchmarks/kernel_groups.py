@@ -29,6 +29,7 @@ from itertools import product
 
 import numpy as np
 
+from benchmarks.named_events import named_events
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups, joined
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
@@ -74,7 +75,7 @@ def engine(overlap: str, threshold: float, within: int) -> Groups:
 
 
 def answered(groups: Groups, stream: Stream) -> GroupRows:
-    classes = groups.query.alphabet.classes(stream.names, NAMES)
+    classes = groups.query.alphabet.classes(named_events(stream.names, NAMES))
     return groups.answer(stream.keys, stream.steps, classes, stream.chances)
 
 
@@ -84,7 +85,7 @@ def in_runs(groups: Groups, stream: Stream, runs: int) -> GroupRows:
     n = len(stream.steps) // 4
     for run in range(runs):
         part = stream.take(n * run // runs, n * (run + 1) // runs)
-        classes = groups.query.alphabet.classes(part.names, NAMES)
+        classes = groups.query.alphabet.classes(named_events(part.names, NAMES))
         state = from_bytes(state.keys, state.to_bytes())
         state, rows = groups.advance(state, part.keys, part.steps, classes, part.chances)
         closed.append(rows)
@@ -146,7 +147,7 @@ def keys_and_runs(n: int, repeats: int) -> None:
         ]
         whole, parts = answered(asked, one), in_runs(asked, one, 100)
         assert all(np.array_equal(getattr(whole, name), getattr(parts, name)) for name in vars(whole))
-        classes = asked.query.alphabet.classes(one.names, NAMES)
+        classes = asked.query.alphabet.classes(named_events(one.names, NAMES))
         state, _ = asked.advance(no_state(), one.keys, one.steps, classes, one.chances)
         size = len(state.to_bytes()[0])
         print(f"{overlap:>14}" + "".join(f"{took / n * 1e9:>14.0f}" for took in times) + f"{size:>14,}")

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.planning import planned
@@ -88,7 +88,15 @@ def table_one(n: int) -> Events:
     rank = np.flatnonzero(names < len(POPULATIONS))
     values = Column(rng.random(len(rank)), np.ones(len(rank), np.bool_), "double")
     zeros = np.zeros(len(rank), np.int64)
-    return Events(zeros, rank * 1000, rank + 1, names[rank].astype(np.int64), [*POPULATIONS], {"x": values}, rank)
+    return Events(
+        positions=rank + 1,
+        times=rank * 1000,
+        names=names[rank].astype(np.int64),
+        vocabulary=[*POPULATIONS],
+        keys=zeros,
+        columns={"x": values},
+        ordinals=rank,
+    )
 
 
 def zipf(n: int, keys: int = 1000) -> Events:
@@ -102,7 +110,15 @@ def zipf(n: int, keys: int = 1000) -> Events:
     rank = np.arange(n) - np.repeat(begins, np.diff(np.append(begins, n)))
     values = Column(rng.random(n), np.ones(n, np.bool_), "double")
     vocabulary = [chr(65 + code) for code in range(20)]
-    return Events(key, position[order] * 1000, position[order], names[order], vocabulary, {"x": values}, rank)
+    return Events(
+        positions=position[order],
+        times=position[order] * 1000,
+        names=names[order],
+        vocabulary=vocabulary,
+        keys=key,
+        columns={"x": values},
+        ordinals=rank,
+    )
 
 
 def seconds(actions: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

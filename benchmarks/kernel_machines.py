@@ -37,6 +37,7 @@ import numpy as np
 import typer
 
 from benchmarks.machine_subscriptions import GAUSSIAN, IntArray, Workload, asked, full_matches, stream
+from benchmarks.named_events import named_events
 from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
 from patternlake.udfs.machines.kernels.running import Held, Machines, nothing_held
 from patternlake.udfs.machines.kernels.stream import Stream
@@ -103,9 +104,9 @@ def side(subscriptions: Sequence[Subscription], pool: int, filling: IntArray, ev
     made = compiled(subscriptions, merge=merge)
     vocabulary = [*(f"{IN_POOL}{number}" for number in range(pool)), "irrelevant"]
     start = time.perf_counter()
-    taken = matching_primitives(made.primitives, events, vocabulary, {})
+    taken = matching_primitives(made.primitives, named_events(events, vocabulary))
     seconds = time.perf_counter() - start
-    before = matching_primitives(made.primitives, filling, vocabulary, {})
+    before = matching_primitives(made.primitives, named_events(filling, vocabulary))
     return Side(made, list(calls(*before, 0)), list(calls(*taken, len(filling))), seconds)
 
 

@@ -23,13 +23,14 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import Vertices, vertices_of
 from patternlake.udfs.trends.query import TrendQuery, compile_query
@@ -63,7 +64,7 @@ def checks(n: int) -> Events:
     known = np.ones(n, np.bool_)
     columns = {side: Column(names[rng.integers(0, n // 4, n)], known, "string") for side in ("src", "dest")}
     given = events(np.zeros(n))
-    return Events(given.positions, given.times, given.names, ["check"], columns, given.keys)
+    return replace(given, vocabulary=["check"], columns=columns)
 
 
 def uniform(n: int) -> np.ndarray:

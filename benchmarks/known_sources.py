@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.named_events import named_events
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts.passage import Forecaster
 from patternlake.udfs.machines.forecasts.totals import counts_of
@@ -74,7 +75,7 @@ def asked(query: str) -> Subscription:
 def run(made: Compiled, source: Source, *, tracing: bool = False) -> Machines:
     """Let the partitions of a source take its events."""
     events = len(source.codes)
-    at, who = matching_primitives(made.primitives, source.codes, list(source.letters), {})
+    at, who = matching_primitives(made.primitives, named_events(source.codes, list(source.letters)))
     weight = np.arange(events + 1, dtype=np.float64)
     stream = Stream(source.times, np.arange(events) + 1, at, who, np.empty((0, events), np.int64), weight)
     machines = Machines(made, tracing=tracing)

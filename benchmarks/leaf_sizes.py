@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.sketch.events import Events
+from patternlake.udfs.sketch.events import TokenEvents
 from patternlake.udfs.sketch.kernels.exact import match_events
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.matching import match_nodes_by_key
@@ -90,11 +90,15 @@ def exact(events: pd.DataFrame, text: str, key: str | None) -> tuple[Any, NDArra
     keys = ordered[key].to_numpy() if key else np.full(len(ordered), "")
     begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
     names = ordered["name"].to_numpy()
+    codes, vocabulary = pd.factorize(names)
     present = np.array([names == name for name in pattern.names]).T
-    taken = Events(
-        ordered["position"].to_numpy(np.int64),
-        ordered["time"].to_numpy(np.int64),
-        np.ascontiguousarray(present),
+    taken = TokenEvents(
+        positions=ordered["position"].to_numpy(np.int64),
+        times=ordered["time"].to_numpy(np.int64),
+        names=codes.astype(np.int64),
+        vocabulary=list(vocabulary),
+        keys=np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(ordered)))),
+        present=np.ascontiguousarray(present),
         offsets=np.append(begins, len(ordered)).astype(np.int64),
     )
     return match_events(pattern, taken), keys[begins]

@@ -25,10 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.query import Subscription, compile_subscription
-
-IntArray = NDArray[np.int64]
 
 UNIFORM, GAUSSIAN = "uniform", "gaussian"
 QUOTA = 20

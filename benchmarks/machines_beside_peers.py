@@ -64,7 +64,7 @@ from asking_peers import (
 )
 from kernel_kleene import SCOPE
 
-from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
 from patternlake.udfs.machines.kernels.running import Found, Machines, nothing_held
@@ -130,7 +130,7 @@ def questions(seconds: int) -> list[Question]:
 def matched(asked: Compiled, events: Events) -> Found:
     """Matches of a subscription without joins, by machines that begin with these events, which are in order of keys."""
     n = len(events)
-    at, who = matching_primitives(asked.primitives, events.names, events.vocabulary, events.columns)
+    at, who = matching_primitives(asked.primitives, events)
     begins = np.flatnonzero(np.append(True, events.keys[1:] != events.keys[:-1]))
     stream = Stream(
         time=events.positions * SECOND,

@@ -21,19 +21,17 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.table import Table
 
 from benchmarks.known_sources import LETTERS, SECOND, Source, asked, made_of, run
 from benchmarks.tables import console
+from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
 from patternlake.udfs.machines.forecasts.passage import Forecaster, any_of
 from patternlake.udfs.machines.forecasts.totals import counts_of
 from patternlake.udfs.machines.forecasts.waiting_times import Steps, counted
 from patternlake.udfs.machines.graph.composite_states import CompositeState
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Gaps = Callable[[np.random.Generator, IntArray], FloatArray]
 """Waiting times in seconds before events, by their letters: float64[n]."""
 

@@ -22,10 +22,10 @@ from patternlake.delta_tables.database import Database
 from patternlake.jobs.configuration.file import TrendConfiguration
 from patternlake.jobs.ingest.job import ingest
 from patternlake.jobs.trends.job import trends
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import vertices_of
 from patternlake.udfs.trends.query import compile_query
@@ -103,7 +103,14 @@ def _kernels(amounts: NDArray[np.float64], events: int) -> dict[str, Any]:
     """The same answers from arrays, on one core, without Spark."""
     columns = {"amount": Column(amounts, np.ones(events, np.bool_), "double")}
     numbers = np.arange(events, dtype=np.int64)
-    given = Events(numbers + 1, (numbers + _START) * 1_000_000, numbers * 0, ["e"], columns, numbers * 0)
+    given = Events(
+        positions=numbers + 1,
+        times=(numbers + _START) * 1_000_000,
+        names=numbers * 0,
+        vocabulary=["e"],
+        keys=numbers * 0,
+        columns=columns,
+    )
     asked = compile_query(parse(STOCK), Scope(attributes={"amount": "double"}))
     taken: dict[str, float] = {}
     found: list[Trends] = []

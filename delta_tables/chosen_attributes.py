@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from patternlake.udfs.partitions import lists_of
+
 
 def with_chosen_attributes(events: pa.Table, names: Sequence[str]) -> pa.Table:
     """Events of which the column ``attributes``, if they have it, holds these alone; NULL for what an event has not."""
@@ -17,11 +19,9 @@ def with_chosen_attributes(events: pa.Table, names: Sequence[str]) -> pa.Table:
         return events
     count, width = events.num_rows, len(names)
     values = [pc.map_lookup(events["attributes"], name, "first").combine_chunks() for name in names]
-    place = np.arange(count * width).reshape(width, count).T.ravel()
-    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width))
+    texts = lists_of(values, count)
     keys = pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(width), count)))
-    texts = pa.concat_arrays([pa.array([], pa.string()), *values]).take(pa.array(place))
-    column = pa.MapArray.from_arrays(offsets, keys, texts)
+    column = pa.MapArray.from_arrays(texts.offsets, keys, texts.values)
     return events.set_column(events.column_names.index("attributes"), "attributes", column)
 
 

@@ -16,7 +16,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.state_reader import Condition, between, written_in
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.udfs.blocks import block_of
-from patternlake.udfs.partitions import order_of, partitions
+from patternlake.udfs.partitions import number_partitions, order_of
 from patternlake.udfs.record_batches import in_micros
 
 FEW_EVENTS = 250_000
@@ -70,7 +70,7 @@ def in_partition_order(events: pa.Table, remembered: pa.Table | None, by: Sequen
     if not count:
         return rows.slice(0, 0)
     part = rows["part"].combine_chunks()
-    codes, _ = partitions(part, len(part[0]))
+    codes, _ = number_partitions(part, len(part[0]))
     is_event = np.arange(rows.num_rows) < count
     keys = [_numbers(rows[name]) for name in by]
     order = order_of(codes, is_event, *keys)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
+from patternlake.delta_tables.chosen_attributes import chosen_attributes
+from patternlake.delta_tables.partition_values import partition_column
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.udfs.errors import ConfigurationError
-from patternlake.udfs.event_arrays import EVENT_COLUMNS
+from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.from_config import Group, columns_read, groups_of
 
 Entries = Mapping[str, Mapping[str, Any]]
@@ -37,19 +38,9 @@ def event_rows(
     events: DataFrame, columns: Sequence[str], groups: Sequence[Group], types: Mapping[str, str]
 ) -> DataFrame:
     """Events with the values of PARTITION BY as ``part``, and no more attributes than subscriptions read."""
-
-    def value(column: str) -> Column:
-        if column in types:
-            return F.try_element_at("attributes", F.lit(column))
-        return F.col(column).cast("string")
-
-    items = [item for name in sorted(columns_read(groups) & types.keys()) for item in (F.lit(name), value(name))]
+    attributes = chosen_attributes(sorted(columns_read(groups) & types.keys()))
     others = [name for name in EVENT_COLUMNS if name != "attributes"]
-    return events.select(
-        F.array(*map(value, columns)).cast("array<string>").alias("part"),
-        *others,
-        F.create_map(*items).cast("map<string,string>").alias("attributes"),
-    )
+    return events.select(partition_column(columns), *others, attributes)
 
 
 def by_partition(groups: Sequence[Group]) -> dict[tuple[str, ...], list[Group]]:

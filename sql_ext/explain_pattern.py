@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from patternlake.sql_ext import event_rows, tasks
+from patternlake.delta_tables.partition_values import PART
+from patternlake.sql_ext import tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.match_pattern import columns_read, conditions, events_here, portions, request_of, seen_by
 from patternlake.sql_ext.planned_functions import call
@@ -28,7 +29,7 @@ from patternlake.udfs.kleene.request import explain, parse_request
 from patternlake.udfs.kleene.task import observe_partitions
 from patternlake.udfs.kleene.work import Work, work_of
 from patternlake.udfs.limits import WHOLE_EVENTS
-from patternlake.udfs.partition_values import fit_here
+from patternlake.udfs.partitions import are_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,9 +92,9 @@ def _matched(
     request = request_of(arguments, facts, whole=True, seen=seen)
     where, compiled = conditions(request, arguments), parse_request(request["text"])
     columns = columns_read(compiled, None)
-    if lake.small("events", where) and fit_here(request["partition"]):
+    if lake.small("events", where) and are_texts(request["partition"]):
         rows = events_here(lake.reader.rows("events", columns, where), request, None)
-        if request["partition"] or len(rows[event_rows.PART]) <= WHOLE_EVENTS:
+        if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
             return work_of(observe_partitions(compiled, 0, rows)), compiled.pattern
     request = request_of(arguments, facts, whole=False, seen=seen)
     text, low = request["text"], request["low"]

@@ -19,12 +19,11 @@ from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import chosen_attributes, with_chosen_attributes
 from patternlake.delta_tables.overlapping_blocks import blocks
-from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.partition_values import PART, partition_column, shown_text, with_key
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between, shown_at, written_in
 from patternlake.delta_tables.visibility import first_batch
 from patternlake.sql_ext import event_rows, tasks
-from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import explicit
@@ -37,7 +36,7 @@ from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_
 from patternlake.udfs.kleene.result import MATCHES, ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, too_many
-from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.partitions import are_shown_as, are_texts, partition_values
 from patternlake.udfs.record_batches import columns_of, in_schema
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class KeptPattern:
         sizes = [("pattern_matches", self._matches_shown), ("events", self._events_read)]
         if kept_as_rows(self.pattern):
             sizes.append(("pattern_state", self._state_shown))
-        if fit_here(self.pattern.partition) and all(self.lake.small(*each) for each in sizes):
+        if are_texts(self.pattern.partition) and all(self.lake.small(*each) for each in sizes):
             known = self._known_here()
             given = self._given_here(known)
             if self.pattern.partition or len(given[PART]) <= WHOLE_EVENTS:
@@ -168,7 +167,7 @@ class KeptPattern:
         """The events that are matched, and where known matches rule out others."""
         columns = self.pattern.matched_columns
         events = self.lake.reader.rows("events", self.pattern.event_columns, self._events_read)
-        part = parts(events, self.pattern.partition)
+        part = partition_values(events, self.pattern.partition)
         events = events.select(columns).append_column(PART, part)
         if kept_as_rows(self.pattern):
             events = with_chosen_attributes(events, self._attributes)
@@ -185,7 +184,7 @@ class KeptPattern:
         key = self.arguments["key"]
         if key is None:
             return rows
-        return rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(self.pattern.partition), key))
+        return rows.filter(are_shown_as(rows[PART].combine_chunks(), len(self.pattern.partition), key))
 
     def _by_tasks(self) -> DataFrame:
         """The answer by Spark's tasks."""
@@ -195,7 +194,7 @@ class KeptPattern:
         known = lake.frame("pattern_matches", self._matches_shown).select(PART, *_KEPT)
         columns = self.pattern.matched_columns
         events = lake.frame("events", self._events_read).select(*self.pattern.event_columns)
-        given = event_rows.partitioned(events, self.pattern.partition).select(PART, *columns)
+        given = events.withColumn(PART, partition_column(self.pattern.partition)).select(PART, *columns)
         if kept_as_rows(self.pattern):
             if "attributes" in columns:
                 given = given.withColumn("attributes", chosen_attributes(self._attributes))
@@ -207,7 +206,7 @@ class KeptPattern:
             ends = late.groupBy(PART).agg(last.alias("last")).select(PART, "last.time", "last.position")
             given = given.unionByName(ends, allowMissingColumns=True)
         if key is not None:
-            known, given = event_rows.with_key(known, key), event_rows.with_key(given, key)
+            known, given = with_key(known, key), with_key(given, key)
         if self.pattern.partition:
             given = given.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(high + 1)).cast("int"))
         elif request["width"] is None:

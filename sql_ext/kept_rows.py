@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.partition_values import PART, shown_text
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.partitions import shown
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.partition_values import PART, partition_column, with_key
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, between, shown_at
 from patternlake.sql_ext import event_rows, tasks
-from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
@@ -24,7 +24,7 @@ from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.groups.request import GroupsRequest, check_request, parse_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
-from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.partitions import are_shown_as, are_texts, partition_values
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
@@ -75,15 +75,15 @@ def answered(
     text, columns, key = request["text"], request["partition"], arguments["key"]
     attributes = ("attributes",) if (parse_request(text).groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
     where = event_rows.of_stream(request["number"], request["base"], request["batch"])
-    if lake.small("events", where) and fit_here(columns):
+    if lake.small("events", where) and are_texts(columns):
         rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
-        rows = rows.append_column(PART, parts(rows, columns))
+        rows = rows.append_column(PART, partition_values(rows, columns))
         if key is not None:
-            rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
+            rows = rows.filter(are_shown_as(rows[PART].combine_chunks(), len(columns), key))
         return work(parse_request(text), columns_of(rows))
-    rows = event_rows.partitioned(lake.frame("events", where), columns)
+    rows = lake.frame("events", where).withColumn(PART, partition_column(columns))
     if key is not None:
-        rows = event_rows.with_key(rows, key)
+        rows = with_key(rows, key)
     portions = request["portions"]
     rows = rows.select(
         *_EVENT, *attributes, PART, F.pmod(F.hash(PART), F.lit(portions)).cast("int").alias(tasks.PORTION)

@@ -16,9 +16,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.overlapping_blocks import blocks
+from patternlake.delta_tables.partition_values import PART, partition_column, with_key
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext import event_rows, tasks
-from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.learning import from_tasks
@@ -35,7 +35,7 @@ from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
-from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.partitions import are_shown_as, are_texts, partition_values
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     compiled = parse_request(request["text"])
     told = tell_unseen(compiled.pattern.asked_names, facts.counts)
     columns = columns_read(compiled, arguments["key"])
-    if lake.small("events", where) and fit_here(request["partition"]):
+    if lake.small("events", where) and are_texts(request["partition"]):
         rows = events_here(lake.reader.rows("events", columns, where), request, arguments["key"])
         if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
             work = None if seen is None else Work()
@@ -126,9 +126,9 @@ def events_here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> 
     columns = request["partition"]
     if key is not None and not columns:
         rows = rows.filter(pc.equal(rows["key"], key))
-    rows = rows.append_column(PART, parts(rows, columns))
+    rows = rows.append_column(PART, partition_values(rows, columns))
     if key is not None and columns:
-        rows = rows.filter(event_rows.of_key(rows[PART].combine_chunks(), len(columns), key))
+        rows = rows.filter(are_shown_as(rows[PART].combine_chunks(), len(columns), key))
     return columns_of(rows)
 
 
@@ -137,11 +137,11 @@ def portions(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[s
     columns, key = request["partition"], arguments["key"]
     if key is not None and not columns:
         events = events.where(F.col("key") == F.lit(key))
-    events = event_rows.partitioned(events, columns)
+    events = events.withColumn(PART, partition_column(columns))
     if not columns:
         return blocks(events, request, PORTION)
     if key is not None:
-        events = event_rows.with_key(events, key)
+        events = with_key(events, key)
     return events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(request["high"] + 1)).cast("int"))
 
 

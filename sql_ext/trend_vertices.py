@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.partition_values import PART, partition_column, shown_text, with_key
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at
 from patternlake.sql_ext import event_rows
-from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import explicit
@@ -29,6 +28,7 @@ from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.trend_sources import STORED, EventVertices, KeptVertices, VertexSource
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.partitions import are_shown_as
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.ends import window_ends
 from patternlake.udfs.trends.kinds import EVENT
@@ -84,7 +84,7 @@ class VerticesRead:
         rows = self.source.rows(reader, panes)
         if self.key is not None:
             mine = (
-                event_rows.of_key(rows[PART].combine_chunks(), len(query.partition), self.key)
+                are_shown_as(rows[PART].combine_chunks(), len(query.partition), self.key)
                 if self.by_partition
                 else pc.equal(rows["key"], self.key)
             )
@@ -265,7 +265,7 @@ def _check_size(
     if events > allowed and any(arguments[name] is not None for name in ("key", "from_time", "to_time")):
         found = lake.apart().frame("events", where)
         if key is not None and partition:
-            found = event_rows.with_key(event_rows.partitioned(found, partition), key)
+            found = with_key(found.withColumn(PART, partition_column(partition)), key)
         elif key is not None:
             found = found.where(F.col("key") == F.lit(key))
         events = found.count()

@@ -1,4 +1,4 @@
-"""Partitions of events, from the values that a query partitions by."""
+"""Partitions of events: the values that a query partitions by, what is shown of them, and their numbers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,46 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 
-def partitions(values: pa.Array, width: int) -> tuple[NDArray[np.int64], list[str | None]]:
+TEXTS = ("key", "name")
+"""Columns of events that are texts as they are."""
+CAST = ("time", "position", "step", "probability")
+"""Columns of events that Spark writes as texts."""
+
+
+def are_texts(columns: Sequence[str]) -> bool:
+    """Whether `partition_values` can tell the values of these columns: texts, not what Spark has to write as text."""
+    return not set(columns) & set(CAST)
+
+
+def partition_values(rows: pa.Table, columns: Sequence[str]) -> pa.ListArray:
+    """The values that partition events, as lists of texts, by columns that `are_texts`."""
+
+    def text(column: str) -> pa.Array:
+        values = rows[column] if column in TEXTS else pc.map_lookup(rows["attributes"], column, "first")
+        return values.combine_chunks()
+
+    return lists_of([text(column) for column in columns], rows.num_rows)
+
+
+def lists_of(columns: Sequence[pa.Array], count: int) -> pa.ListArray:
+    """Columns of `count` texts each as one list for each row."""
+    width = len(columns)
+    flat = pa.concat_arrays([pa.array([], pa.string()), *(column.cast(pa.string()) for column in columns)])
+    place = np.arange(count * width).reshape(width, count).T.ravel()
+    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * width), flat.take(pa.array(place)))
+
+
+def columns_of_lists(lists: pa.Array, width: int) -> list[pa.Array]:
+    """The columns of lists that all have `width` values."""
+    flat = pc.list_flatten(lists)
+    if width == 1:
+        return [flat]
+    return [flat.take(pa.array(np.arange(len(lists)) * width + place)) for place in range(width)]
+
+
+def number_partitions(values: pa.Array, width: int) -> tuple[IntArray, list[str | None]]:
     """Number the partitions of events.
 
     Parameters
@@ -30,7 +68,7 @@ def partitions(values: pa.Array, width: int) -> tuple[NDArray[np.int64], list[st
         ascend, NULL first.
     """
     if width == 1:
-        return _of_one_column(pc.list_flatten(values))
+        return number_values(pc.list_flatten(values))
     codes = np.zeros(len(values), np.int64)
     for code in _codes(values, width):
         _, codes = np.unique(codes * (int(code.max(initial=-1)) + 2) + code + 1, return_inverse=True)
@@ -42,8 +80,8 @@ def partitions(values: pa.Array, width: int) -> tuple[NDArray[np.int64], list[st
     return rank[codes], [texts[place] for place in order]
 
 
-def _of_one_column(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
-    """As `partitions`; the distinct values alone are sorted."""
+def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
+    """As `number_partitions`, of one column; the distinct values alone are sorted."""
     words = values.dictionary_encode()
     order = pc.sort_indices(words.dictionary)  # by bytes of UTF-8, which is the order of code points
     null = words.null_count > 0
@@ -53,7 +91,14 @@ def _of_one_column(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None
     return codes, [*([None] if null else []), *words.dictionary.take(order).to_pylist()]
 
 
-def same_partitions(values: pa.Array, wanted: pa.Array) -> NDArray[np.bool_]:
+def distinct_partitions(values: pa.Array, width: int) -> tuple[IntArray, pa.ListArray]:
+    """As `number_partitions`, with the values of each partition in place of what is shown."""
+    codes, _ = number_partitions(values, width)
+    _, first = np.unique(codes, return_index=True)
+    return codes, values.take(pa.array(first))
+
+
+def same_partitions(values: pa.Array, wanted: pa.Array) -> BoolArray:
     """bool[n]: which of n lists of values are among others; NULL is a value like any other.
 
     Parameters
@@ -77,7 +122,7 @@ def same_partitions(values: pa.Array, wanted: pa.Array) -> NDArray[np.bool_]:
     return found
 
 
-def partition_codes(values: pa.Array) -> NDArray[np.int64]:
+def partition_codes(values: pa.Array) -> IntArray:
     """int64[n]: a number for each of n lists of texts, all of one length; equal lists have equal ones, from 0 on."""
     codes = np.zeros(len(values), np.int64)
     for number, code in enumerate(_codes(values, len(values[0]) if len(values) else 0)):
@@ -87,7 +132,7 @@ def partition_codes(values: pa.Array) -> NDArray[np.int64]:
     return codes
 
 
-def order_of(codes: NDArray[np.int64], *by: NDArray[Any]) -> NDArray[np.int64]:
+def order_of(codes: IntArray, *by: NDArray[Any]) -> IntArray:
     """Rows in the order of their partitions, and inside each by some keys, the first of them before the others.
 
     Parameters
@@ -111,7 +156,7 @@ def order_of(codes: NDArray[np.int64], *by: NDArray[Any]) -> NDArray[np.int64]:
     return np.lexsort((*reversed(by), *halves))
 
 
-def first_rows(values: pa.Array) -> NDArray[np.int64]:
+def first_rows(values: pa.Array) -> IntArray:
     """The first row of each partition, of n > 0 rows of which those of one partition lie side by side."""
     begins = np.zeros(len(values), np.bool_)
     begins[0] = True
@@ -120,15 +165,21 @@ def first_rows(values: pa.Array) -> NDArray[np.int64]:
     return np.flatnonzero(begins)
 
 
-def _codes(values: pa.Array, width: int) -> Iterator[NDArray[np.int64]]:
+def _codes(values: pa.Array, width: int) -> Iterator[IntArray]:
     """Numbers of the values of each column, -1 for NULL."""
-    flat = pc.list_flatten(values)
-    for column in range(width):
-        of_column = flat
-        if width > 1:
-            of_column = flat.take(pa.array(np.arange(len(values), dtype=np.int64) * width + column))
-        words = of_column.dictionary_encode()
+    for column in columns_of_lists(values, width):
+        words = column.dictionary_encode()
         yield words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def are_shown_as(values: pa.Array, width: int, key: str) -> pa.Array:
+    """bool[n]: which of n lists of `width` texts are shown as a key."""
+    if not width:
+        return pa.array(np.zeros(len(values), np.bool_))
+    columns = columns_of_lists(values, width)
+    if width == 1:
+        return pc.fill_null(pc.equal(columns[0], key), False)
+    return pc.equal(pc.binary_join_element_wise(*(column.fill_null("NULL") for column in columns), ","), key)
 
 
 def shown(values: Sequence[str | None]) -> str | None:
@@ -138,7 +189,7 @@ def shown(values: Sequence[str | None]) -> str | None:
     return ",".join("NULL" if value is None else value for value in values)
 
 
-def ranks(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranks(keys: IntArray) -> IntArray:
     """int64[n]: rank of each row in its partition, from 0; those of a partition stand side by side."""
     n = len(keys)
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if n else np.zeros(0, np.int64)

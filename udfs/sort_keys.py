@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.language.predicate.columns import Column
-
-IntArray = NDArray[np.int64]
 
 
 def order_keys(left: Column, right: Column, *, ordered: bool = True) -> tuple[IntArray, IntArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.table import Column, LogName, Table
 

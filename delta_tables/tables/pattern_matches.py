@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.table import DIRECT_CHECKPOINT_INTERVAL, Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.timestamps import timestamp_literal

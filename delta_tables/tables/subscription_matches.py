@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
 from patternlake.delta_tables.visibility import visible_text

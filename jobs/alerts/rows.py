@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.parts import shown_text
+from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.state_reader import Condition, shown_at, written_in
 from patternlake.delta_tables.tables.forecasts import ForecastsReader, made
 from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION

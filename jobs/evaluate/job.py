@@ -29,11 +29,11 @@ from patternlake.jobs.contexts import in_own_session
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.event_arrays import EVENT_COLUMNS
+from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.forecasts.trials import BINS, TRIAL_SCHEMA, Trials, told_by, verdicts
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.state import totals_of
-from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.partitions import are_texts, partition_values
 from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class _Judge:
         """The settled events of a range, where the driver takes them in for itself."""
         reader, watermark = self.db.direct, self.stream.watermark
         columns = {name for group in self.groups for name in group.partition}
-        if reader is None or watermark is None or not fit_here(sorted(columns)):
+        if reader is None or watermark is None or not are_texts(sorted(columns)):
             return None
         last = min(end - 1, timestamps.to_micros(watermark))
         where = [*few.of_stream(self.stream, 1, self.stream.source_to), *between("time", begin, last)]
@@ -177,7 +177,7 @@ class _Judge:
         totals: list[Any] = [None] * len(self.groups)
         offset = 0
         for columns, groups in by_partition(self.groups).items():
-            dealt = events.append_column("part", parts(events, columns))
+            dealt = events.append_column("part", partition_values(events, columns))
             rows = batches_of(few.in_partition_order(dealt, None, ("time", "position")))
             for row in few.table_of(trials(groups, offset).rows(rows), TRIAL_SCHEMA).to_pylist():
                 totals[offset + row["group"]] = totals_of(row)

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.partition_values import partition_column
 from patternlake.delta_tables.row_files import TaskRows, on_one_disk
 from patternlake.delta_tables.state_reader import Condition, shown_at
 from patternlake.delta_tables.tables.events import EventsReader
@@ -27,12 +28,12 @@ from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError
-from patternlake.udfs.event_arrays import EVENT_COLUMNS
+from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED, STATE, Batches
 from patternlake.udfs.groups.from_config import query_of, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.language.query.names import key_word
-from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.partitions import are_texts, partition_values
 from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
@@ -163,7 +164,7 @@ class _Builder:
         batch, db, reader = self.batch, self.db, self.db.direct
         columns = self.query.partition or ("key",)
         events = batch.source_to - batch.source_from
-        if reader is None or not few.few_events(db, events, light=_LIGHT) or not fit_here(columns):
+        if reader is None or not few.few_events(db, events, light=_LIGHT) or not are_texts(columns):
             return None
         states = None
         if self.last is not None:
@@ -177,7 +178,7 @@ class _Builder:
                 return None
             states = reader.rows(STATES, ("part", STATE), where)
         new = reader.rows("events", EVENT_COLUMNS, few.of_stream(self.stream, batch.source_from + 1, batch.source_to))
-        new = new.append_column("part", parts(new, columns))
+        new = new.append_column("part", partition_values(new, columns))
         rows = few.in_partition_order(new, states, ("step", "position"))
         if STATE not in rows.column_names:
             rows = rows.append_column(STATE, pa.nulls(rows.num_rows, pa.binary()))
@@ -187,9 +188,9 @@ class _Builder:
     def _found(self) -> TaskRows:
         """What `Batches` makes of new events and of what is remembered of their partitions."""
         configuration = dict(self.batch.configuration)
-        part = F.array(*map(self._value, self.query.partition or ("key",))).cast("array<string>")
+        part = partition_column(self.query.partition or ("key",))
         events = EventsReader(self.db).published(self.stream).where(F.col("position") > self.batch.source_from)
-        rows = events.select(part.alias("part"), F.lit(None).cast("binary").alias(STATE), *EVENT_COLUMNS)
+        rows = events.select(part, F.lit(None).cast("binary").alias(STATE), *EVENT_COLUMNS)
         if self.last is not None:
             states = GroupStateReader(self.db).states(self.last)
             advanced = rows.select("part").distinct().withColumnRenamed("part", "advanced")
@@ -206,12 +207,6 @@ class _Builder:
             "part", F.col(STATE).isNull(), "step", "position"
         )
         return TaskRows(ordered, found, BATCH_SCHEMA)
-
-    def _value(self, column: str) -> Column:
-        """The text of a column of PARTITION BY."""
-        if column in self.batch.configuration["stream"]["attributes"]:
-            return F.try_element_at("attributes", F.lit(column))
-        return F.col(column).cast("string")
 
     def _matches(self, found: DataFrame) -> DataFrame:
         rows = found.where(F.col("kind") != REMEMBERED).withColumn("closed", F.col("kind") == CLOSED)

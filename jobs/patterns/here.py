@@ -24,8 +24,7 @@ from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import parse_request
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
-from patternlake.udfs.partition_values import fit_here, parts
-from patternlake.udfs.partitions import partition_codes
+from patternlake.udfs.partitions import are_texts, partition_codes, partition_values
 from patternlake.udfs.record_batches import columns_of, in_schema
 
 if TYPE_CHECKING:
@@ -87,13 +86,13 @@ class FewEvents:
     def found(self) -> Found | None:
         """What the batch is going to write; None where there is too much to read, or to hold."""
         reader = self.db.direct
-        if reader is None or not fit_here(self.pattern.partition):
+        if reader is None or not are_texts(self.pattern.partition):
             return None
         # What the log tells costs nothing; names cost to be read.
         if not any(map(self._are_few, (self._range_read, self._events_read))):
             return None
         events = reader.rows("events", self.pattern.event_columns, self._events_read)
-        part = parts(events, self.pattern.partition)
+        part = partition_values(events, self.pattern.partition)
         columns = self.pattern.matched_columns
         events = events.select(columns).append_column(_PART, part)
         given: list[pa.Table] = [events]

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -21,6 +21,7 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import chosen_attributes
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.overlapping_blocks import blocks
+from patternlake.delta_tables.partition_values import partition_column
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.pattern_matches import PatternMatchesReader
@@ -281,16 +282,8 @@ class _Builder:
         if names is not None and not self.request["ranked"]:
             events = events.where(F.col("name").isin(*names))
         attributes = chosen_attributes(self.pattern.attributes(self.batch.configuration["stream"]["attributes"]))
-        values = [self._value(column) for column in self.pattern.partition]
-        part = F.array(*values).cast("array<string>").alias(PART)
         columns = [attributes if name == "attributes" else F.col(name) for name in self.pattern.matched_columns]
-        return events.select(part, *columns)
-
-    def _value(self, column: str) -> Column:
-        """The text of a column of PARTITION BY."""
-        if column in self.batch.configuration["stream"]["attributes"]:
-            return F.try_element_at("attributes", F.lit(column))
-        return F.col(column).cast("string")
+        return events.select(partition_column(self.pattern.partition), *columns)
 
     def _matches(self, found: DataFrame) -> DataFrame:
         columns = (

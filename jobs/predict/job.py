@@ -38,7 +38,7 @@ from patternlake.jobs.predict.found import FOUND_SCHEMA, INSTANCES, Found, Found
 from patternlake.jobs.predict.machine_rows import MoveKey, move_rows, state_rows, subscription_rows
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.event_arrays import EVENT_COLUMNS
+from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document, from_document, together
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
@@ -51,7 +51,7 @@ from patternlake.udfs.machines.state import (
     totals_of,
     waits_of,
 )
-from patternlake.udfs.partition_values import fit_here, parts
+from patternlake.udfs.partitions import are_texts, partition_values
 from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
@@ -247,7 +247,7 @@ class _Builder:
         """The events of a pass and what is remembered of their partitions; None where there is too much."""
         last = self.last if each.begun else None
         known = 0 if last is None else last.source_to
-        if not fit_here(columns) or not few.few_events(self.db, self.batch.source_to - known):
+        if not are_texts(columns) or not few.few_events(self.db, self.batch.source_to - known):
             return None
         settled = Condition("time", "<=", now)
         asked = [[*few.of_stream(self.stream, known + 1, self.batch.source_to), settled]]
@@ -268,7 +268,7 @@ class _Builder:
                 return None
             instances = reader.rows(INSTANCES, ("part", *INSTANCE_COLUMNS), where)
         events = pa.concat_tables([reader.rows("events", EVENT_COLUMNS, where) for where in asked])
-        events = events.append_column("part", parts(events, columns))
+        events = events.append_column("part", partition_values(events, columns))
         rows = few.in_partition_order(events, instances, ("time", "position"))
         missing = [name for name in INSTANCE_COLUMNS if name not in rows.column_names]
         for name in missing:

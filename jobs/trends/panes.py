@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
@@ -23,6 +22,7 @@ from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
 from patternlake.jobs import few
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.blocks import block_of
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.record_batches import columns_of
@@ -37,8 +37,6 @@ from patternlake.udfs.trends.events import event_columns_read
 from patternlake.udfs.trends.kinds import EVENT
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout
-
-IntArray = NDArray[np.int64]
 
 TASK_VERTICES = 500_000
 """Vertices that one task cuts into graphs, about; a pane of one partition is never divided."""

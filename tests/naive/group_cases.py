@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from naive import groups as naive
+from naive.named_events import named_events
 from numpy.typing import NDArray
 
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
@@ -192,7 +193,7 @@ def arrays_of(engine: Groups, streams: Streams) -> Arrays:
     return Arrays(
         np.array([key for key, _, _ in rows], np.int64),
         np.array([step for _, step, _ in rows], np.int64),
-        engine.query.alphabet.classes(names, words, columns),
+        engine.query.alphabet.classes(named_events(names, words, columns)),
         np.array([row.probability for _, _, row in rows], np.float64),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from naive.kleene import EPOCH, Event, Row
 
-from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan

@@ -14,7 +14,7 @@ from naive import sketch_matching as naive
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.sketch.events import Events
+from patternlake.udfs.sketch.events import TokenEvents
 from patternlake.udfs.sketch.kernels.hits import Hits, Matches
 from patternlake.udfs.sketch.query import SketchPattern, compile_pattern
 
@@ -103,12 +103,16 @@ def hits_of(pattern: SketchPattern, nodes: Sequence[naive.Row], *, fp: float = 0
     )
 
 
-def events_of(pattern: SketchPattern, rows: Sequence[naive.Row], offsets: Sequence[int] | None = None) -> Events:
+def events_of(pattern: SketchPattern, rows: Sequence[naive.Row], offsets: Sequence[int] | None = None) -> TokenEvents:
     n = len(rows)
     present = np.array([[name in row.names for name in pattern.names] for row in rows], np.bool_)
-    return Events(
+    names, vocabulary = [min(row.names) for row in rows], sorted({min(row.names) for row in rows})
+    return TokenEvents(
         positions=np.array([row.lo for row in rows], np.int64),
         times=np.array([row.time_lo for row in rows], np.int64),
+        names=np.array([vocabulary.index(name) for name in names], np.int64),
+        vocabulary=vocabulary,
+        keys=np.zeros(n, np.int64),
         present=present.reshape(n, len(pattern.names)),
         columns={
             "x": Column(
@@ -116,7 +120,6 @@ def events_of(pattern: SketchPattern, rows: Sequence[naive.Row], offsets: Sequen
                 np.array([row.x is not None for row in rows], np.bool_),
                 "double",
             ),
-            "name": Column(np.array([min(row.names) for row in rows], object), np.ones(n, np.bool_), "string"),
         },
         offsets=None if offsets is None else np.array(offsets, np.int64),
     )

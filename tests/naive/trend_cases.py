@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from naive import trends as naive
 
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels.extraction import Batch
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import Vertices, vertices_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from patternlake.sql_ext.event_rows import of_key
-from patternlake.udfs.partitions import shown
+from patternlake.udfs.partitions import are_shown_as, shown
 
 PARTS = {
     0: [[], []],
@@ -20,8 +19,8 @@ PARTS = {
 @pytest.mark.parametrize("key", ["a", "NULL", "", "a,b", "a,NULL", "NULL,b", "a,b,c", "a,NULL,c", "NULL,NULL", "x"])
 def test_a_key_is_the_text_that_is_shown(width: int, key: str) -> None:
     part = pa.array(PARTS[width], pa.list_(pa.string()))
-    assert of_key(part, width, key).to_pylist() == [shown(values) == key for values in PARTS[width]]
+    assert are_shown_as(part, width, key).to_pylist() == [shown(values) == key for values in PARTS[width]]
 
 
 def test_no_rows_belong_to_no_partition() -> None:
-    assert of_key(pa.array([], pa.list_(pa.string())), 2, "a").to_pylist() == []
+    assert are_shown_as(pa.array([], pa.list_(pa.string())), 2, "a").to_pylist() == []

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternlake.udfs.partitions import first_rows, order_of, partitions, same_partitions, up_to_last_value
+from patternlake.udfs.partitions import (
+    first_rows,
+    number_partitions,
+    order_of,
+    same_partitions,
+    up_to_last_value,
+)
 
 TEXTS = pa.list_(pa.string())
 
@@ -25,7 +31,7 @@ def test_without_columns_all_is_one_partition() -> None:
 
 
 def test_partitions_are_numbered_by_what_is_shown_of_them_null_first() -> None:
-    numbers, shown = partitions(pa.array([["b"], [None], ["a"], ["b"]], TEXTS), 1)
+    numbers, shown = number_partitions(pa.array([["b"], [None], ["a"], ["b"]], TEXTS), 1)
     assert (numbers.tolist(), shown) == ([2, 0, 1, 2], [None, "a", "b"])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.event_arrays import EVENT_COLUMNS
+from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.groups.events import read
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.state import (
@@ -26,7 +26,7 @@ from patternlake.udfs.groups.state import (
     GroupState,
     from_bytes,
 )
-from patternlake.udfs.partitions import partitions
+from patternlake.udfs.partitions import number_partitions
 from patternlake.udfs.record_batches import columns_of, tables
 
 PART = pa.list_(pa.string())
@@ -90,7 +90,7 @@ class Batches:
     def _advanced(self, rows: pa.Table) -> tuple[list[pa.RecordBatch], pa.Table]:
         """Closed groups, all that partitions before the last one amount to, and the state row of the last one."""
         columns = columns_of(rows)
-        keys, _ = partitions(columns["part"], len(columns["part"][0]))
+        keys, _ = number_partitions(columns["part"], len(columns["part"][0]))
         is_state = pc.is_valid(columns[STATE]).to_numpy(zero_copy_only=False)
         state = from_bytes(keys[is_state], columns[STATE].filter(pa.array(is_state)).to_pylist())
         events = pa.array(~is_state)

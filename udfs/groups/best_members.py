@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray, SmallArray
-from patternlake.udfs.groups.kernels.steps import FloatArray, Steps, rest_of
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.groups.kernels.steps import Steps, rest_of
 from patternlake.udfs.groups.words import Words
 
 

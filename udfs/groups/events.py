@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.event_arrays import event_arrays, integers
-from patternlake.udfs.groups.automaton.alphabet import IntArray, SmallArray
-from patternlake.udfs.groups.kernels.steps import FloatArray, bad_steps
+from patternlake.udfs.events import integers, read_events
+from patternlake.udfs.groups.automaton.alphabet import SmallArray
+from patternlake.udfs.groups.kernels.steps import bad_steps
 from patternlake.udfs.groups.query import GroupQuery
 
 
@@ -46,8 +47,8 @@ def read(query: GroupQuery, types: Mapping[str, str], rows: Mapping[str, pa.Arra
     rows
         `EVENT_COLUMNS`, n values each.
     """
-    events = event_arrays(rows, query.columns, types)
-    classes = query.alphabet.classes(events.names, events.vocabulary, events.columns)
+    events = read_events(rows, query.columns, types)
+    classes = query.alphabet.classes(events)
     probabilities = rows["probability"].to_numpy(zero_copy_only=False).astype(np.float64)
     return Read(integers(rows["step"]), classes, probabilities)
 

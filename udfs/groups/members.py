@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.automaton.alphabet import IntArray
 from patternlake.udfs.groups.best_members import Bounds, Members, best_members
 from patternlake.udfs.groups.events import Read, check_keys, read
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.kernels.steps import bad_steps
 from patternlake.udfs.groups.request import GroupsRequest
 from patternlake.udfs.groups.words import words_of
-from patternlake.udfs.partitions import partitions
+from patternlake.udfs.partitions import number_partitions
 from patternlake.udfs.sort_keys import paired
 
 MOST_BEST = 100
@@ -71,7 +71,7 @@ def members_in(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table
     """
     groups = request.groups
     compiled = groups.query
-    keys, shown = partitions(rows["part"], max(1, len(compiled.partition)))
+    keys, shown = number_partitions(rows["part"], max(1, len(compiled.partition)))
     events = read(compiled, request.types, rows)
     check_keys(compiled, keys, shown, events, rows["key"])
     found = groups.answer(keys, events.steps, events.classes, events.probabilities)

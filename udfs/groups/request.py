@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from patternlake.udfs.arguments import check_bounds, check_key, given, stream_configuration
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray
 from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.errors import StateError
-from patternlake.udfs.groups.automaton.alphabet import IntArray
-from patternlake.udfs.groups.kernels.steps import FloatArray
 
 LAST, KNOWN, PREVIOUS_END, STEPS, CLASSES, WAITING, WAITING_STEP, LIVE, GROUPS, TRAIL, TRAIL_STEP, FIXED = range(12)
 """Places in the fixed part: the last closed step and whether there is one; the last end of a match; how many steps,

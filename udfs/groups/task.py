@@ -9,7 +9,7 @@ import pyarrow as pa
 from patternlake.udfs.groups.events import check_keys, read
 from patternlake.udfs.groups.request import GroupsRequest
 from patternlake.udfs.groups.result import answer_rows
-from patternlake.udfs.partitions import partitions
+from patternlake.udfs.partitions import number_partitions
 
 
 def groups_of_partitions(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
@@ -34,7 +34,7 @@ def groups_of_partitions(request: GroupsRequest, rows: Mapping[str, pa.Array]) -
         What the events do not allow.
     """
     compiled = request.groups.query
-    keys, shown = partitions(rows["part"], max(1, len(compiled.partition)))
+    keys, shown = number_partitions(rows["part"], max(1, len(compiled.partition)))
     events = read(compiled, request.types, rows)
     check_keys(compiled, keys, shown, events, rows["key"])
     found = request.groups.answer(keys, events.steps, events.classes, events.probabilities)

@@ -15,16 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from patternlake.udfs.kleene.events import Events, stream_of
+from patternlake.udfs.arrays import BoolArray
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.stream import stream_of
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.policies import resumes
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

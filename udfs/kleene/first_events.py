@@ -12,11 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.events import BoolArray, Events, IntArray, candidates
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.bindings import MOST_BOUND, Matches
 from patternlake.udfs.kleene.request import KleeneRequest
-from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.kleene.stream import candidates
 from patternlake.udfs.limits import TooManyMatchesError
 
 Match = Callable[[Events, BoolArray | None, Mapping[int, BoolArray] | None], Matches]
@@ -73,7 +74,7 @@ def by_first_events(
         low, high = waiting.pop()
         first, last = _around(request, events, low, high)
         inside = np.arange(first, last)
-        around, begin = _slice(events, first, last), wanted[first:last] & (low <= inside) & (inside < high)
+        around, begin = events.take(slice(first, last)), wanted[first:last] & (low <= inside) & (inside < high)
         try:
             pieces: Iterable[Matches] = [match(around, begin, None)]
         except TooManyMatchesError:
@@ -129,22 +130,3 @@ def _around(request: KleeneRequest, events: Events, low: int, high: int) -> tupl
     first = np.searchsorted(span, span[low] - within.amount, side="left")
     last = np.searchsorted(span, span[high - 1] + within.amount, side="right")
     return int(first), int(last)
-
-
-def _slice(events: Events, first: int, last: int) -> Events:
-    """Neighbouring events."""
-    return replace(
-        events,
-        keys=events.keys[first:last],
-        times=events.times[first:last],
-        positions=events.positions[first:last],
-        names=events.names[first:last],
-        columns={name: _part_of(column, first, last) for name, column in events.columns.items()},
-        ordinals=None if events.ordinals is None else events.ordinals[first:last],
-    )
-
-
-def _part_of(column: Column, first: int, last: int) -> Column:
-    known = column.known[first:last] if column.known.ndim else column.known
-    arrow = None if column.arrow is None else column.arrow.slice(first, last - first)
-    return Column(column.values[first:last], known, column.type, arrow)

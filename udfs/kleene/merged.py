@@ -10,7 +10,7 @@ from patternlake.udfs.kleene.kernels.bindings import sort_rows
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.result import ROWS
 from patternlake.udfs.limits import too_many
-from patternlake.udfs.partitions import partitions, ranks
+from patternlake.udfs.partitions import number_partitions, ranks
 
 
 def merged(request: KleeneRequest, rows: pa.Table) -> pa.Table:
@@ -33,7 +33,7 @@ def merged(request: KleeneRequest, rows: pa.Table) -> pa.Table:
         A partition has more matches than are asked for.
     """
     rows = rows.combine_chunks()
-    codes, shown = partitions(rows["part"].combine_chunks(), len(request.pattern.partition))
+    codes, shown = number_partitions(rows["part"].combine_chunks(), len(request.pattern.partition))
     if not request.pattern.partition:
         shown = [request.key]
     positions = rows["positions"].combine_chunks()

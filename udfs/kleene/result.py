@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.kleene.events import BoolArray, Events
+from patternlake.udfs.arrays import BoolArray
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.aggregates import values_of
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.query import KleenePattern

@@ -8,10 +8,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from patternlake.udfs.event_arrays import event_arrays, integers, micros
-from patternlake.udfs.kleene.events import BoolArray, Events
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.events import Events, integers, micros, read_events
 from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.first_events import by_first_events, can_be_divided
 from patternlake.udfs.kleene.kernels.bindings import Matches
@@ -21,9 +20,7 @@ from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
 from patternlake.udfs.kleene.result import answer_rows, value_texts
 from patternlake.udfs.kleene.work import Work, work_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
-from patternlake.udfs.partitions import order_of, partition_codes, partitions
-
-IntArray = NDArray[np.int64]
+from patternlake.udfs.partitions import number_partitions, order_of, partition_codes
 
 
 def match_partitions(
@@ -84,7 +81,7 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
     """
     if not request.pattern.partition:
         return sorted_portion(request, rows, partition_numbers(request, rows))
-    codes, texts = partitions(rows["part"], len(request.pattern.partition))
+    codes, texts = number_partitions(rows["part"], len(request.pattern.partition))
     return _in_order(request, rows, codes, texts, None)
 
 
@@ -224,10 +221,8 @@ class Portion:
         """The events of partitions `first` to `last` (exclusive), with the columns that matching reads, or others."""
         begin, end = int(self.offsets[first]), int(self.offsets[last])
         rows = {name: column.slice(begin, end - begin) for name, column in self.rows.items()}
-        read = event_arrays(rows, request.pattern.columns if columns is None else columns, request.types)
-        return Events(
-            **vars(read), keys=self.codes[begin:end], ordinals=integers(rows["rank"]) if "rank" in rows else None
-        )
+        wanted = request.pattern.columns if columns is None else columns
+        return read_events(rows, wanted, request.types, self.codes[begin:end])
 
 
 Write = Callable[[Matches, Portion, BoolArray, pa.MapArray], pa.Table]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.event_arrays import EVENT_COLUMNS, event_arrays
+from patternlake.udfs.events import EVENT_COLUMNS, read_events
 from patternlake.udfs.machines.events import stream_of
 from patternlake.udfs.machines.forecasts.waiting_times import Waits, together
 from patternlake.udfs.machines.forecasts.waiting_times import counted as counted_waits
@@ -101,7 +101,7 @@ class Batches:
         part = np.searchsorted(first, np.arange(len(is_event)), side="right") - 1
         columns = columns_of(rows)
         events = {name: columns[name].filter(pa.array(is_event)) for name in EVENT_COLUMNS}
-        stream = event_arrays(events, self.wanted, self.types)
+        stream = read_events(events, self.wanted, self.types)
         held_rows = {name: columns[name].filter(pa.array(~is_event)) for name in INSTANCE_COLUMNS}
         event_at = np.searchsorted(part[is_event], np.arange(len(first) + 1)).astype(np.int64)
         found, kept = [], []

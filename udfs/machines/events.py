@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from patternlake.udfs.event_arrays import EventArrays
+from patternlake.udfs.events import Events
 from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.kernels.matching_primitives import Codes, matching_primitives
 from patternlake.udfs.machines.kernels.stream import Stream
@@ -12,7 +12,7 @@ from patternlake.udfs.machines.kernels.stream import Stream
 _DAY = 86_400_000_000
 
 
-def stream_of(events: EventArrays, group: Group, codes: Codes, now: int) -> Stream:
+def stream_of(events: Events, group: Group, codes: Codes, now: int) -> Stream:
     """Events, by partition and in order, as the subscriptions of a group take them.
 
     Parameters
@@ -26,7 +26,7 @@ def stream_of(events: EventArrays, group: Group, codes: Codes, now: int) -> Stre
     now
         Microseconds: what the age of counts is measured against.
     """
-    at, who = matching_primitives(group.compiled.primitives, events.names, events.vocabulary, events.columns)
+    at, who = matching_primitives(group.compiled.primitives, events)
     count = len(events.times)
     weight = np.ones(count)
     if group.decay:

@@ -20,7 +20,7 @@ from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.request import attribute_types, group_of
-from patternlake.udfs.partitions import partitions
+from patternlake.udfs.partitions import number_partitions
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -185,7 +185,7 @@ def _events_left(group: Group, instances: Mapping[str, pa.Array]) -> IntArray:
     """int64[n]: how many events can still come inside the window, counting from the next one of the partition."""
     within = group.compiled.subscriptions[0].within
     assert within is not None
-    part, shown = partitions(instances["part"], len(group.partition))
+    part, shown = number_partitions(instances["part"], len(group.partition))
     taken = np.zeros(len(shown), np.int64)
     root = pc.is_valid(instances["taken"]).to_numpy(zero_copy_only=False)
     taken[part[root]] = instances["taken"].filter(pa.array(root)).to_numpy(zero_copy_only=False)

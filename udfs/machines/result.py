@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.machines.forecasts.waiting_times import Steps
 from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
 from patternlake.udfs.machines.request import row_forecast, row_within
-from patternlake.udfs.partitions import partitions
+from patternlake.udfs.partitions import number_partitions
 
 IntArray = NDArray[np.int64]
 
@@ -96,9 +96,9 @@ def live_rows(
     state = known.take(kept).to_numpy(zero_copy_only=False).astype(np.int64)
     rows = {name: column.take(kept) for name, column in instances.items()}
     width = len(operands)
-    part, shown = partitions(rows["part"], _width(rows["part"]))
+    part, shown = number_partitions(rows["part"], _width(rows["part"]))
     values = _as_long(rows["joins"])
-    joins, _ = partitions(values, _width(values))
+    joins, _ = number_partitions(values, _width(values))
     time, position = _places(rows, width)
     group = _combined(part, state, joins, _bound(position))
     first = smallest_of_groups(group, time, position, int(group.max(initial=-1)) + 1)
@@ -208,7 +208,7 @@ def _in_time(
 
 def _quiet(instances: Mapping[str, pa.Array], now: int) -> IntArray:
     """int64[n]: for how many microseconds the partition of each instance has had no event."""
-    part, shown = partitions(instances["part"], _width(instances["part"]))
+    part, shown = number_partitions(instances["part"], _width(instances["part"]))
     root = pc.is_valid(instances["last_time"])
     last = np.full(len(shown), now, np.int64)
     times = instances["last_time"].filter(root).cast(pa.int64()).to_numpy(zero_copy_only=False)

@@ -26,12 +26,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.limits import by_partition
 from patternlake.udfs.sketch.gathering import gathered
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.matching import node_rows, search
 from patternlake.udfs.sketch.one_more_claim import effect_of_one_more
-from patternlake.udfs.sketch.query import IntArray, SketchPattern
+from patternlake.udfs.sketch.query import SketchPattern
 from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.windows import Window
 

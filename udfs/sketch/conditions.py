@@ -15,12 +15,12 @@ from itertools import product
 
 import numpy as np
 
-from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Call, EqualAlong, Field
 from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate
-from patternlake.udfs.sketch.kernels.search import BoolArray
-from patternlake.udfs.sketch.query import Alternative, IntArray, SketchPattern
+from patternlake.udfs.sketch.query import Alternative, SketchPattern
 
 NEGATED = -1
 """Stands for the negated event where a slot is expected."""
@@ -52,13 +52,13 @@ class Condition:
         """The slots that must be filled before it can be judged."""
         return frozenset(self.slot_of.values()) - {NEGATED}
 
-    def holds(self, columns: Columns, bound: IntArray, choice: IntArray, negated: IntArray | None = None) -> BoolArray:
+    def holds(self, events: Events, bound: IntArray, choice: IntArray, negated: IntArray | None = None) -> BoolArray:
         """Judge many partial matches at once.
 
         Parameters
         ----------
-        columns
-            The columns of all events.
+        events
+            All events.
         bound, choice
             int64[r, slots]: the event of each slot, and which alternative it was taken for.
         negated
@@ -78,54 +78,13 @@ class Condition:
         def resolve(reference: Reference) -> Column:
             slot = self.slot_of[reference]
             if slot != NEGATED:
-                return columns.at(reference.column, bound[rows, slot])
+                return events.column(reference.column, bound[rows, slot])
             assert negated is not None
-            return columns.at(reference.column, negated[rows])
+            return events.column(reference.column, negated[rows])
 
         if len(rows):
             result[rows] = np.broadcast_to(evaluate(self.predicate, resolve).true, rows.shape)
         return result
-
-
-class Columns:
-    """Columns of events by name; ``position`` and ``time`` are always there.
-
-    Parameters
-    ----------
-    positions, times
-        int64[n].
-    given
-        Attributes and other built-in columns that predicates may name.
-    """
-
-    def __init__(self, positions: IntArray, times: IntArray, given: Mapping[str, Column]) -> None:
-        known = np.ones(len(positions), np.bool_)
-        self.columns = {
-            "position": Column(positions, known, "bigint"),
-            "time": Column(times, known, "timestamp"),
-            **given,
-        }
-
-    def of(self, name: str) -> Column:
-        """A whole column.
-
-        Raises
-        ------
-        ArgumentError
-            The caller did not give it.
-        """
-        if name not in self.columns:
-            raise ArgumentError(f"column {name!r} of the events is needed; given are {', '.join(self.columns)}")
-        return self.columns[name]
-
-    def at(self, name: str, events: IntArray) -> Column:
-        """A column's values for some events."""
-        column = self.of(name)
-        return Column(column.values[events], column.known[events], column.type)
-
-    def truth(self, predicate: Predicate, n: int) -> BoolArray:
-        """The events for which a predicate over one event is true: bool[n]."""
-        return np.broadcast_to(evaluate(predicate, lambda reference: self.of(reference.column)).true, (n,))
 
 
 def conditions(pattern: SketchPattern) -> tuple[Condition, ...]:

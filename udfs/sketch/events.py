@@ -3,59 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from patternlake.udfs.language.predicate.columns import Column
-from patternlake.udfs.language.predicate.event_columns import event_columns
-from patternlake.udfs.partitions import order_of
-from patternlake.udfs.sketch.kernels.search import BoolArray
-from patternlake.udfs.sketch.query import IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.events import Events, integers, read_events
+from patternlake.udfs.language.predicate.columns import Rows
+from patternlake.udfs.partitions import number_values, order_of
 from patternlake.udfs.sketch.request import SketchRequest
 
 
-@dataclass(frozen=True)
-class Events:
+@dataclass(frozen=True, kw_only=True)
+class TokenEvents(Events):
     """Events of one stream, or of many partitions, in (partition, position) order.
 
     Attributes
     ----------
-    positions
-        int64[n].
-    times
-        int64[n]: microseconds since the epoch.
     present
         bool[n, t]: a token of the event equals name t of `SketchPattern.names`; see `presence`.
-    columns
-        What DEFINE and WHERE refer to, by column name; ``position`` and ``time`` need not be given.
     offsets
         int64[partitions + 1]: partition k has the events ``offsets[k]:offsets[k + 1]``, and all its events from the
         first to the last must be there if neighbours or counts of events matter (`candidates.needs_every_event`).
         None: the whole stream is one partition, and positions tell neighbours and counts.
     """
 
-    positions: IntArray
-    times: IntArray
     present: BoolArray
-    columns: Mapping[str, Column] = field(default_factory=dict)
     offsets: IntArray | None = None
 
-    def of_partitions(self, first: int, last: int) -> Events:
+    def of_partitions(self, first: int, last: int) -> TokenEvents:
         """The events of partitions `first` to `last` (exclusive); all of them where the stream is one partition."""
         if self.offsets is None or (first, last) == (0, len(self.offsets) - 1):
             return self
         begin, end = int(self.offsets[first]), int(self.offsets[last])
-        return Events(
-            positions=self.positions[begin:end],
-            times=self.times[begin:end],
-            present=self.present[begin:end],
-            columns={name: column.rows(begin, end) for name, column in self.columns.items()},
-            offsets=self.offsets[first : last + 1] - begin,
-        )
+        return replace(self.take(slice(begin, end)), offsets=self.offsets[first : last + 1] - begin)
+
+    def take(self, rows: Rows) -> TokenEvents:
+        """Some of the events, with the offsets of all."""
+        return replace(super().take(rows), present=self.present[rows])
 
 
 def presence(names: Sequence[str], tokens: Sequence[pa.Array]) -> BoolArray:
@@ -84,7 +71,7 @@ def presence(names: Sequence[str], tokens: Sequence[pa.Array]) -> BoolArray:
     return found
 
 
-def events_of(request: SketchRequest, columns: Mapping[str, pa.Array]) -> tuple[Events, list[str | None]]:
+def events_of(request: SketchRequest, columns: Mapping[str, pa.Array]) -> tuple[TokenEvents, list[str | None]]:
     """Read rows of `events` for a request.
 
     Parameters
@@ -97,42 +84,26 @@ def events_of(request: SketchRequest, columns: Mapping[str, pa.Array]) -> tuple[
 
     Returns
     -------
-    Events
+    TokenEvents
         In (partition, position) order.
     list of str or None
         The key of each partition, NULL first; of a stream in one partition what was asked for.
     """
     keys: list[str | None] = [request.key]
-    positions = columns["position"].to_numpy(zero_copy_only=False).astype(np.int64)
+    positions = integers(columns["position"])
     if request.every_key:
-        codes, keys = _ranked(columns["key"])
+        codes, keys = number_values(columns["key"])
         order = order_of(codes, positions)
-        offsets = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     else:
-        order = np.argsort(positions)
-        offsets = np.array([0, len(order)], np.int64)
+        codes, order = np.zeros(len(positions), np.int64), np.argsort(positions)
     rows = {name: column.take(pa.array(order)) for name, column in columns.items()}
-    events = Events(
-        positions=positions[order],
-        times=pc.cast(rows["time"], pa.int64()).to_numpy(zero_copy_only=False),
+    events = read_events(rows, request.pattern.columns, request.types, codes[order])
+    several = request.every_key or request.one_key
+    return TokenEvents(
+        **vars(events),
         present=presence(request.pattern.names, _token_columns(request, rows)),
-        columns=event_columns(rows, request.pattern.columns, request.types),
-        offsets=offsets if request.every_key or request.one_key else None,
-    )
-    return events, keys
-
-
-def _ranked(key: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
-    """int64[n] number of each event's key, and the keys in order, NULL first."""
-    dictionary = key.dictionary_encode()
-    codes = dictionary.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    known = dictionary.dictionary.to_pylist()
-    order = sorted(range(len(known)), key=known.__getitem__)
-    rank = np.empty(len(known) + 1, np.int64)
-    nameless = bool((codes < 0).any())
-    rank[order] = np.arange(len(known)) + nameless
-    rank[-1] = 0
-    return rank[codes], [*([None] if nameless else []), *(known[place] for place in order)]
+        offsets=np.searchsorted(events.keys, np.arange(len(keys) + 1)) if several else None,
+    ), keys
 
 
 def _token_columns(request: SketchRequest, rows: Mapping[str, pa.Array]) -> list[pa.Array]:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.matching import node_rows, search
-from patternlake.udfs.sketch.query import IntArray
 from patternlake.udfs.sketch.request import SketchRequest
 
 _DRAWS = 32

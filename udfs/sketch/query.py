@@ -17,6 +17,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, names_admitted, parse_predicate
 from patternlake.udfs.language.query import engines, operands
@@ -35,8 +36,6 @@ from patternlake.udfs.language.query.tree import (
 
 MOST_SLOTS = 200
 MOST_NAMES_OF_AND = 8
-
-IntArray = NDArray[np.int64]
 
 
 class Layout(NamedTuple):

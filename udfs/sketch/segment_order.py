@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray
 from patternlake.udfs.sketch.query import Alternative, SketchPattern
-
-BoolArray = NDArray[np.bool_]
 
 
 def taking_part(pattern: SketchPattern, claims: BoolArray) -> BoolArray:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.sketch.kernels.hits import Hits
-from patternlake.udfs.sketch.kernels.search import BoolArray
-from patternlake.udfs.sketch.query import IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from patternlake.udfs.digits import digits
 from patternlake.udfs.errors import ArgumentError
@@ -27,8 +26,6 @@ from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.result import COUNT_ROWS, table_of
 from patternlake.udfs.trends.task import trends_of
 from patternlake.udfs.trends.weights import flags, weights_of
-
-IntArray = NDArray[np.int64]
 
 Value = tuple[str | None, float | None]
 """Of one cell: its text, and the same as a double."""

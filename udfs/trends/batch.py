@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.record_batches import BATCH_ROWS
-from patternlake.udfs.trends.events import Partition
 from patternlake.udfs.trends.graph_rows import GRAPH_SCHEMA, graph_batches
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.kinds import ATTRIBUTE, EVENT, FROM, PANE, TO
@@ -22,8 +21,6 @@ from patternlake.udfs.trends.vertex_rows import (
     vertices_from,
     vertices_of_rows,
 )
-
-IntArray = NDArray[np.int64]
 
 _MOMENT = pa.timestamp("us", "UTC")
 _RANGE = ("low", "high", "holds_low", "holds_high")
@@ -113,9 +110,11 @@ def pane_rows(windows: Windows, position: IntArray, time: IntArray) -> Iterator[
 
 
 def _with_former(
-    layout: Layout, vertices: Vertices, parts: list[Partition], former: Columns | None
-) -> tuple[Vertices, Sequence[Partition]]:
-    return (vertices, parts) if former is None else together((vertices, parts), vertices_from(layout, former))
+    layout: Layout, vertices: Vertices, parts: pa.ListArray, former: Columns | None
+) -> tuple[Vertices, pa.ListArray]:
+    if former is None:
+        return vertices, parts
+    return together(len(layout.query.partition), (vertices, parts), vertices_from(layout, former))
 
 
 def _batches(rows: pa.RecordBatch, kind: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
-from patternlake.udfs.event_arrays import EventArrays, IntArray, event_arrays
+from patternlake.udfs.events import Events, read_events
 from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.partitions import distinct_partitions, lists_of
 from patternlake.udfs.trends.query import TrendQuery
-
-Partition = tuple[str | None, ...]
-"""The values of the PARTITION BY columns, as text; without PARTITION BY an empty tuple."""
-
-
-@dataclass(frozen=True)
-class Events(EventArrays):
-    """Events of a stream, in any order.
-
-    Attributes
-    ----------
-    keys
-        int64[n]: code of the partition that PARTITION BY puts each event in, 0 for all without; NULL has a code too.
-    """
-
-    keys: IntArray
 
 
 def event_columns_read(query: TrendQuery) -> list[str]:
@@ -37,9 +21,7 @@ def event_columns_read(query: TrendQuery) -> list[str]:
     return ["position", "time", "name", *built_in, *(["attributes"] if attributes else [])]
 
 
-def events_of(
-    query: TrendQuery, types: Mapping[str, str], rows: Mapping[str, pa.Array]
-) -> tuple[Events, list[Partition]]:
+def events_of(query: TrendQuery, types: Mapping[str, str], rows: Mapping[str, pa.Array]) -> tuple[Events, pa.ListArray]:
     """Read events.
 
     Parameters
@@ -55,38 +37,13 @@ def events_of(
     -------
     Events
         In the order of the rows; their keys are places in the list that follows.
-    list of Partition
-        The partitions, ascending, NULL first.
+    pyarrow.ListArray
+        The values of each partition as texts, in order, NULL first.
     """
-    events = event_arrays(rows, query.columns, types)
-    codes, partitions = _partitions(query, rows, events)
-    return Events(**vars(events), keys=codes), partitions
-
-
-def _partitions(
-    query: TrendQuery, rows: Mapping[str, pa.Array], events: EventArrays
-) -> tuple[IntArray, list[Partition]]:
+    events = read_events(rows, query.columns, types)
     texts = [rows[name] if name in ("key", "name") else as_texts(events.column(name)) for name in query.partition]
-    return coded(texts, len(events.positions))
-
-
-def coded(columns: Sequence[pa.Array], size: int) -> tuple[IntArray, list[Partition]]:
-    """Number of each row's partition, and the partitions in ascending order."""
-    if not columns:
-        return np.zeros(size, np.int64), [()]
-    code = np.zeros(size, np.int64)
-    for column in columns:
-        encoded = column.dictionary_encode()
-        words = encoded.dictionary.to_pylist()
-        rank = np.empty(len(words) + 1, np.int64)
-        rank[np.argsort(np.array(words, object), kind="stable")] = np.arange(1, len(words) + 1)
-        rank[-1] = 0
-        place = rank[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)]
-        code, _ = pd.factorize(code * (len(words) + 1) + place, sort=True)
-        code = code.astype(np.int64)
-    _, first = np.unique(code, return_index=True)
-    taken = [column.take(pa.array(first)).to_pylist() for column in columns]
-    return code, list(zip(*taken, strict=True))
+    keys, parts = distinct_partitions(lists_of(texts, len(events)), len(texts))
+    return replace(events, keys=keys), parts
 
 
 def as_texts(column: Column) -> pa.Array:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.sort_keys import paired
-from patternlake.udfs.trends.events import Partition, as_texts
+from patternlake.udfs.trends.events import as_texts
 from patternlake.udfs.trends.kernels.attributes import AttributeGraph, attribute_graph
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.kinds import ATTRIBUTE, FROM, TO
 from patternlake.udfs.trends.vertex_rows import Layout, vertices_from
-
-IntArray = NDArray[np.int64]
 
 GRAPH_SCHEMA = pa.schema(
     [
@@ -54,7 +52,7 @@ def graph_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> list[pa.RecordBa
 
 
 def graph_batches(
-    layout: Layout, vertices: Vertices, parts: Sequence[Partition], kinds: Collection[str] = (ATTRIBUTE, FROM, TO)
+    layout: Layout, vertices: Vertices, parts: pa.ListArray, kinds: Collection[str] = (ATTRIBUTE, FROM, TO)
 ) -> list[pa.RecordBatch]:
     """Rows of some kinds of event vertices, all of whole panes and partitions, as `graph_rows` gives them."""
     if not len(vertices):
@@ -63,8 +61,7 @@ def graph_batches(
     group, _ = paired((vertices.key, vertices.pane), (empty, empty))
     _, first = np.unique(group, return_index=True)
     pane = vertices.pane[first]
-    known = pa.array([list(part) for part in parts], pa.list_(pa.string()))
-    part = known.take(pa.array(vertices.key[first]))
+    part = parts.take(pa.array(vertices.key[first]))
     made = []
     for step in range(len(layout.query.steps)):
         edges = FROM in kinds or TO in kinds

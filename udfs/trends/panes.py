@@ -13,9 +13,8 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.trends.query import TrendQuery
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

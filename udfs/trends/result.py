@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.digits import digits
 from patternlake.udfs.trends.kernels.extraction import Batch
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.request import TrendsRequest
 
-IntArray = NDArray[np.int64]
 _MOMENT = pa.timestamp("us", "UTC")
 
 COUNT_ROWS = pa.schema(

@@ -38,12 +38,13 @@ def trends_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> Answered:
     # The order that `vertices_from` gives its vertices; equal ones differ in their block alone.
     order = np.lexsort((block, term, position))
     sorted_rows = {name: column.take(pa.array(order)) for name, column in rows.items()}
-    vertices, partitions = vertices_from(asked.layout, sorted_rows)
+    vertices, parts = vertices_from(asked.layout, sorted_rows)
     block = block[order]
     codes, of = pd.factorize(vertices.key * (int(block.max()) - int(block.min()) + 1) + block - block.min(), sort=True)
     first = np.zeros(len(of), np.int64)
     first[codes] = np.arange(len(codes))
-    keys = [shown(partitions[code]) if partitions[code] else asked.key for code in vertices.key[first].tolist()]
+    texts = [shown(part) for part in parts.to_pylist()] if query.partition else [asked.key]
+    keys = [texts[code] for code in vertices.key[first].tolist()]
     dealt = replace(vertices, key=codes.astype(np.int64))
     return Answered(
         Trends(query, dealt, Blocks(asked.block, block[first], asked.first, asked.last)),

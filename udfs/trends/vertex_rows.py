@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from patternlake.udfs.event_arrays import micros
+from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.events import micros
 from patternlake.udfs.language.predicate.columns import Column, text_column
 from patternlake.udfs.language.predicate.scopes import Scope, column_type
-from patternlake.udfs.trends.events import Partition, as_texts, coded, events_of
+from patternlake.udfs.partitions import columns_of_lists, distinct_partitions, lists_of
+from patternlake.udfs.trends.events import as_texts, events_of
 from patternlake.udfs.trends.kernels.vertices import Vertices, joined, vertices_of
 from patternlake.udfs.trends.query import TrendQuery
 
-IntArray = NDArray[np.int64]
 _TEXTS = pa.list_(pa.string())
 VERTEX_SCHEMA = pa.schema(
     [
@@ -90,10 +90,10 @@ def vertex_rows(
     if attributes is None:
         return batch
     texts = [pc.map_lookup(rows["attributes"], name, "first").take(taken) for name in attributes]
-    return pa.RecordBatch.from_arrays([*batch.columns, _lists(texts, len(vertices))], schema=VALUED_SCHEMA)
+    return pa.RecordBatch.from_arrays([*batch.columns, lists_of(texts, len(vertices))], schema=VALUED_SCHEMA)
 
 
-def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Partition], IntArray]:
+def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, pa.ListArray, IntArray]:
     """The vertices of some events.
 
     Parameters
@@ -107,8 +107,8 @@ def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vert
     -------
     Vertices
         In the order of (position, term); their keys are places in the list that follows.
-    list of Partition
-        The partitions, ascending, NULL first.
+    pyarrow.ListArray
+        The values of each partition as texts, in order, NULL first.
     int64[v]
         The row of each vertex's event.
     """
@@ -118,7 +118,7 @@ def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vert
     return vertices, parts, order[np.searchsorted(events.positions[order], vertices.position)]
 
 
-def rows_of_vertices(vertices: Vertices, parts: Sequence[Partition], key: pa.Array) -> pa.RecordBatch:
+def rows_of_vertices(vertices: Vertices, parts: pa.ListArray, key: pa.Array) -> pa.RecordBatch:
     """Vertices in `VERTEX_SCHEMA`, given the keys of their events in the stream."""
     sides = {
         "left": vertices.left,
@@ -126,35 +126,27 @@ def rows_of_vertices(vertices: Vertices, parts: Sequence[Partition], key: pa.Arr
         "along": vertices.along,
         "carried": vertices.carried,
     }
-    known = pa.array([list(part) for part in parts] or [[]], _TEXTS)
     arrays = {
         "pane": pa.array(vertices.pane),
-        "part": known.take(pa.array(vertices.key)),
+        "part": parts.take(pa.array(vertices.key)),
         "key": key,
         "position": pa.array(vertices.position),
         "time": pa.array(vertices.time).cast(pa.timestamp("us", "UTC")),
         "term": pa.array(vertices.term.astype(np.int32)),
-        **{name: _lists([as_texts(column) for column in side], len(vertices)) for name, side in sides.items()},
+        **{name: lists_of([as_texts(column) for column in side], len(vertices)) for name, side in sides.items()},
     }
     return pa.RecordBatch.from_arrays([arrays[field.name] for field in VERTEX_SCHEMA], schema=VERTEX_SCHEMA)
 
 
-def together(*some: tuple[Vertices, Sequence[Partition]]) -> tuple[Vertices, list[Partition]]:
-    """Vertices of different events with their partitions, as one."""
-    parts = sorted({part for _, those in some for part in those}, key=_none_first)
-    place = {part: number for number, part in enumerate(parts)}
-    coded = [
-        replace(vertices, key=np.array([place[part] for part in those], np.int64)[vertices.key])
-        for vertices, those in some
-    ]
-    return joined(coded), parts
+def together(width: int, *some: tuple[Vertices, pa.ListArray]) -> tuple[Vertices, pa.ListArray]:
+    """Vertices of different events with their partitions, by `width` columns, as one."""
+    keys, parts = distinct_partitions(pa.concat_arrays([those for _, those in some]), width)
+    ends = np.cumsum([len(those) for _, those in some])[:-1]
+    of_each = zip(some, np.split(keys, ends), strict=True)
+    return joined([replace(vertices, key=mine[vertices.key]) for (vertices, _), mine in of_each]), parts
 
 
-def _none_first(part: Partition) -> list[tuple[bool, str]]:
-    return [(text is not None, text or "") for text in part]
-
-
-def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, list[Partition]]:
+def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertices, pa.ListArray]:
     """The vertices of rows.
 
     Parameters
@@ -168,18 +160,18 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
     -------
     Vertices
         In the order of (position, term); their keys are places in the list that follows.
-    list of Partition
-        The partitions, ascending, NULL first.
+    pyarrow.ListArray
+        The values of each partition as texts, in order, NULL first.
     """
     position = rows["position"].to_numpy(zero_copy_only=False).astype(np.int64)
     term = rows["term"].to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((term, position))
     taken = pa.array(order)
-    codes, parts = coded(_columns(rows["part"], len(layout.query.partition)), len(position))
+    codes, parts = distinct_partitions(rows["part"], len(layout.query.partition))
     left, right, along, carried = (
         tuple(
             _values(texts.take(taken), kind)
-            for texts, kind in zip(_columns(rows[side], len(kinds)), kinds, strict=True)
+            for texts, kind in zip(columns_of_lists(rows[side], len(kinds)), kinds, strict=True)
         )
         for side in ("left", "right", "along", "carried")
         for kinds in (layout.value_types(side),)
@@ -190,23 +182,6 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
         Vertices(pane[order], codes[order], position[order], time[order], term[order], left, right, along, carried),
         parts,
     )
-
-
-def _lists(texts: Sequence[pa.Array], size: int) -> pa.Array:
-    """One list per row of the columns' values."""
-    width = len(texts)
-    offsets = pa.array(np.arange(size + 1, dtype=np.int32) * width)
-    if not width:
-        return pa.ListArray.from_arrays(offsets, pa.array([], pa.string()))
-    flat = pa.concat_arrays([text.cast(pa.string()) for text in texts])
-    place = np.arange(width * size).reshape(width, size).T.ravel()
-    return pa.ListArray.from_arrays(offsets, flat.take(pa.array(place)))
-
-
-def _columns(lists: pa.Array, width: int) -> list[pa.Array]:
-    """The columns of lists that all have `width` values."""
-    flat = pc.list_flatten(lists)
-    return [flat.take(pa.array(np.arange(len(lists)) * width + column)) for column in range(width)]
 
 
 def _values(texts: pa.Array, type_: str) -> Column:

@@ -14,12 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
 from patternlake.udfs.trends.measures import products
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 LaneArray = NDArray[np.uint64]
-FloatArray = NDArray[np.float64]
 
 _MANTISSA = 53
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from naive.group_cases import engine_of, named, stream_of
+from naive.named_events import named_events
 
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.state import no_state
@@ -14,7 +15,7 @@ def rows_of(engine: Groups, steps: np.ndarray, chances: dict[str, np.ndarray]) -
     """Rows of one key: for each name its probability in each step."""
     words = list(chances)
     names = np.tile(np.arange(len(words)), len(steps))
-    codes = engine.query.alphabet.classes(names, words)
+    codes = engine.query.alphabet.classes(named_events(names, words))
     values = np.stack([np.broadcast_to(chances[word], steps.shape) for word in words], axis=1).ravel()
     return np.zeros(len(names), np.int64), np.repeat(steps, len(words)), codes, values
 
@@ -88,7 +89,7 @@ def test_steps_of_any_size_are_taken() -> None:
         keys = np.zeros(3, np.int64)
         steps = np.array(sorted(stream), np.int64)
         names = np.arange(3)
-        rows = engine.answer(keys, steps, engine.query.alphabet.classes(names, list("abc")), np.ones(3))
+        rows = engine.answer(keys, steps, engine.query.alphabet.classes(named_events(names, list("abc"))), np.ones(3))
         assert (rows.t_start.tolist(), rows.t_end.tolist()) == ([first], [first + 1])
 
 
@@ -99,7 +100,7 @@ def test_many_keys_are_answered_at_once() -> None:
     steps = np.tile(np.repeat(np.arange(10), 2), 2000)
     chances = np.repeat(rng.uniform(0, 1, 20_000), 2)
     chances[1::2] = 1 - chances[1::2]
-    classes = engine.query.alphabet.classes(rng.integers(0, 3, 40_000), list("abc"))
+    classes = engine.query.alphabet.classes(named_events(rng.integers(0, 3, 40_000), list("abc")))
     rows = engine.answer(keys, steps, classes, chances)
     picked = rng.integers(0, 2000, 20)
     for key in picked:

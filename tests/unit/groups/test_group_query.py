@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from naive.named_events import named_events
 
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.groups.query import GroupQuery, compile_query
@@ -27,7 +28,7 @@ def classes(query: GroupQuery, names: list[str], x: list[float | None]) -> list[
     values = np.array([value or 0.0 for value in x])
     known = np.array([value is not None for value in x])
     codes = np.array([words.index(name) for name in names], np.int64)
-    found = query.alphabet.classes(codes, words, {"x": Column(values, known, "double")})
+    found = query.alphabet.classes(named_events(codes, words, {"x": Column(values, known, "double")}))
     symbols = np.array([symbol.name for symbol in query.alphabet.symbols])
     return [symbols[query.alphabet.member[code]].tolist() for code in found]
 
@@ -72,7 +73,7 @@ def test_a_negation_takes_every_other_event_and_what_is_not_stored() -> None:
     shown = np.array([letter.shown for letter in alphabet.letters])
     assert shown.tolist() == ["a", "!b", "_", "NOT(a, b)", "_", "c"]
     words = ["a", "b", "c", "z", "_"]
-    found = alphabet.classes(np.arange(5), words)
+    found = alphabet.classes(named_events(np.arange(5), words))
     taken = {word: shown[alphabet.member[code]].tolist() for word, code in zip(words, found, strict=True)}
     assert taken["a"] == ["a", "!b", "_"]
     assert taken["b"] == ["_"]
@@ -90,7 +91,7 @@ def test_a_column_that_is_missing_is_named() -> None:
     alphabet = compiled("hot DEFINE hot AS x > 1 AND step > 2", within=3).alphabet
     columns = {"x": Column(np.ones(1), np.ones(1, np.bool_), "double")}
     with pytest.raises(ArgumentError, match="column 'step' of the events is needed; given are x"):
-        alphabet.classes(np.zeros(1, np.int64), ["a"], columns)
+        alphabet.classes(named_events(np.zeros(1, np.int64), ["a"], columns))
 
 
 def test_partitions_are_columns() -> None:

@@ -15,7 +15,7 @@ from naive.kleene_random import TYPES as RANDOM_TYPES
 from naive.kleene_random import Pattern, random_events
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
-from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels import bindings, joins, linearized, ranges
 from patternlake.udfs.kleene.kernels.matching import count_matches, match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan

@@ -11,6 +11,7 @@ import pyarrow as pa
 from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import ATTRIBUTES, LOGIN_ATTRIBUTES
+from naive.named_events import named_events
 
 from patternlake.udfs.language.predicate.columns import Column, typed_column
 from patternlake.udfs.language.predicate.predicates import Scope
@@ -81,7 +82,7 @@ class Run:
         names = np.array([vocabulary.index(event.name) for event in events], np.int64)
         columns = {name: attribute(name, events) for name in TYPES}
         columns["key"] = typed_column(pa.array([event.key for event in events], pa.string()), "string")
-        at, who = matching_primitives(self.compiled.primitives, names, vocabulary, columns)
+        at, who = matching_primitives(self.compiled.primitives, named_events(names, vocabulary, columns))
         words = Column(np.array([event.name for event in events], object), np.ones(len(events), np.bool_), "string")
         codes = [self.codes.of({**columns, "name": words}[column]) for column in self.compiled.columns]
         return Stream(

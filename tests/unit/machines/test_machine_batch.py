@@ -13,7 +13,7 @@ from unit.machines.running_cases import TYPES
 from unit.streamed import EVENT_FIELDS, cut
 
 from patternlake.udfs import record_batches
-from patternlake.udfs.event_arrays import EVENT_COLUMNS
+from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.batch import Batches
 from patternlake.udfs.machines.forecasts.totals import Totals
 from patternlake.udfs.machines.from_config import groups_of

@@ -29,7 +29,7 @@ from naive.sketch_cases import (
 )
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.sketch.events import Events, presence
+from patternlake.udfs.sketch.events import TokenEvents, presence
 from patternlake.udfs.sketch.kernels import conditional, partials
 from patternlake.udfs.sketch.kernels.exact import match_events
 from patternlake.udfs.sketch.kernels.hits import Matches
@@ -248,9 +248,12 @@ def test_presence_finds_names_among_the_tokens_of_every_expression() -> None:
 def test_neighbours_and_counts_are_those_of_the_partition() -> None:
     pattern = compiled("A ; B WITHIN 2 EVENTS", verify=True)
     positions = np.array([1, 9, 2, 3, 4], np.int64)
-    events = Events(
+    events = TokenEvents(
         positions=positions,
         times=positions,
+        names=np.zeros(5, np.int64),
+        vocabulary=[""],
+        keys=np.array([0, 0, 1, 1, 1]),
         present=np.array([[1, 0], [0, 1], [1, 0], [0, 0], [0, 1]], np.bool_),
         offsets=np.array([0, 2, 5], np.int64),
     )

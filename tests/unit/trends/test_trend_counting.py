@@ -10,8 +10,8 @@ import pytest
 from naive.trend_cases import compiled
 
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
-from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels import roles
 from patternlake.udfs.trends.kernels.counting import primes
 from patternlake.udfs.trends.kernels.trends import Trends

@@ -10,8 +10,8 @@ from naive.trend_cases import compiled
 
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
-from patternlake.udfs.trends.events import Events
 from patternlake.udfs.trends.kernels.extraction import Batch
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.kernels.vertices import vertices_of

@@ -97,19 +97,7 @@ def test_vertices_do_not_depend_on_how_events_are_dealt_out(rng: random.Random) 
     for part in range(3):
         rows = np.array([at for at, number in enumerate(dealt) if number == part], np.int64)
         rng.shuffle(rows)
-        columns = {
-            name: type(column)(column.values[rows], column.known[rows], column.type)
-            for name, column in given_events.columns.items()
-        }
-        some = type(given_events)(
-            given_events.positions[rows],
-            given_events.times[rows],
-            given_events.names[rows],
-            given_events.vocabulary,
-            columns,
-            given_events.keys[rows],
-        )
-        parts.append(vertices_of(question, some))
+        parts.append(vertices_of(question, given_events.take(rows)))
     merged = joined(parts)
     for name in ("pane", "key", "position", "time", "term"):
         assert getattr(merged, name).tolist() == getattr(whole, name).tolist(), query.text()

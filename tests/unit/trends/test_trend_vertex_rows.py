@@ -70,7 +70,8 @@ def test_rows_of_any_batches_answer_as_the_vertices_do(seed: int) -> None:
         assert np.array_equal(one.known, np.broadcast_to(other.known, one.known.shape))
         assert np.array_equal(one.values[one.known], np.broadcast_to(other.values, one.values.shape)[one.known])
     keys = keys_of(events) if query.partitioned else [None]
-    assert answers(Trends(question, found), [shown(part) for part in parts]) == answers(Trends(question, direct), keys)
+    texts = [shown(part) for part in parts.to_pylist()]
+    assert answers(Trends(question, found), texts) == answers(Trends(question, direct), keys)
 
 
 def test_a_row_shows_both_sides_and_the_partition_as_text() -> None:

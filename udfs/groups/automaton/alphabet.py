@@ -9,21 +9,18 @@ take class 0 too, and with it what is missing from a step, and steps without eve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.language.predicate.columns import Column
-from patternlake.udfs.language.predicate.event_columns import resolver
-from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
+from patternlake.udfs.events import Events
+from patternlake.udfs.language.predicate.predicates import Predicate
 from patternlake.udfs.language.query.tree import Query
 
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 
 MAX_CLASSES = 4096
 """Classes of events that an alphabet may have; twelve predicates that may hold together make as many."""
@@ -147,23 +144,8 @@ class Alphabet:
         read = {ref.column for symbol in self.symbols for part in symbol.predicates for ref in part.references}
         return frozenset(read | ({"name"} if self.names else set()))
 
-    def classes(
-        self, names: IntArray, vocabulary: Sequence[str], columns: Mapping[str, Column] | None = None
-    ) -> SmallArray:
-        """The class of each event.
-
-        Parameters
-        ----------
-        names
-            int64[n]: each event's place in `vocabulary`, -1 for none.
-        vocabulary
-            Event names.
-        columns
-            Columns of n values that predicates read; ``name`` may be left out.
-
-        Returns
-        -------
-        int32[n]
+    def classes(self, events: Events) -> SmallArray:
+        """The class of each event: int32[n].
 
         Raises
         ------
@@ -171,15 +153,12 @@ class Alphabet:
             A column that a predicate reads is missing.
         """
         places = {name: place for place, name in enumerate(self.names, 1)}
-        place = np.array([*(places.get(name, 0) for name in vocabulary), 0], np.int64)[names]
+        place = np.array([*(places.get(name, 0) for name in events.vocabulary), 0], np.int64)[events.names]
         found = self.offset[place]
-        resolve = resolver(names, vocabulary, columns or {})
         for number, symbol in enumerate(self.symbols):
             if not symbol.predicates:
                 continue
-            true = np.ones(len(names), np.bool_)
-            for predicate in symbol.predicates:
-                true = true & evaluate(predicate, resolve).true
+            true = np.logical_and.reduce([events.truth(predicate) for predicate in symbol.predicates])
             weight = np.array([1 << part.index(number) if number in part else 0 for part in self.judged], np.int64)
             found = found + np.where(true, weight[place], 0)
         return found.astype(np.int32)

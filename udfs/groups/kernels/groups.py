@@ -10,14 +10,15 @@ from functools import cached_property
 
 import numpy as np
 
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray, SmallArray
+from patternlake.udfs.groups.automaton.alphabet import SmallArray
 from patternlake.udfs.groups.automaton.subsets import Automaton, automaton_of
 from patternlake.udfs.groups.kernels.complete import complete_workspace
 from patternlake.udfs.groups.kernels.gathering import Gathered, Held, TooEarly, gather
 from patternlake.udfs.groups.kernels.live import Plan, live_workspace, plan_of
 from patternlake.udfs.groups.kernels.running import run
-from patternlake.udfs.groups.kernels.steps import FloatArray, Rows, Steps
+from patternlake.udfs.groups.kernels.steps import Rows, Steps
 from patternlake.udfs.groups.kernels.sweep import Found, Tools, found_workspace, open_workspace
 from patternlake.udfs.groups.kernels.vectors import vector_workspace
 from patternlake.udfs.groups.query import GroupQuery

@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.groups.automaton.alphabet import IntArray
+from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.groups.kernels.gathering import Gathered, Held
-from patternlake.udfs.groups.kernels.steps import FloatArray, Rows, Steps
+from patternlake.udfs.groups.kernels.steps import Rows, Steps
 from patternlake.udfs.groups.kernels.sweep import SIZE, START, Found, Open, Tools, sweep, write
 from patternlake.udfs.groups.state import (
     CLASSES,

@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray, SmallArray
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.groups.automaton.alphabet import SmallArray
 from patternlake.udfs.subkernels import subkernel
-
-FloatArray = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 """By how much the probabilities of a step may miss 1: up to here over it, and from here under it they reach it."""

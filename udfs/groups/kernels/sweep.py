@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from patternlake.udfs.groups.automaton.alphabet import BoolArray, IntArray, SmallArray
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.groups.automaton.alphabet import SmallArray
 from patternlake.udfs.groups.automaton.subsets import Moves
 from patternlake.udfs.groups.kernels.complete import Complete, complete_probability
 from patternlake.udfs.groups.kernels.live import Live, Plan, grow, weigh
-from patternlake.udfs.groups.kernels.steps import FloatArray, Steps
+from patternlake.udfs.groups.kernels.steps import Steps
 from patternlake.udfs.groups.kernels.vectors import Vector, begin, push, put, take
 from patternlake.udfs.groups.state import GROUP_SIZE, NEVER
 from patternlake.udfs.subkernels import subkernel

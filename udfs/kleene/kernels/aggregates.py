@@ -6,16 +6,19 @@ Source: `aggregate_conditions`: judged of whole matches, beside ``!X``, never st
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, Columns, Events, IntArray, Stream
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.stream import Stream
 from patternlake.udfs.kleene.work import Work, aggregate
 from patternlake.udfs.language.predicate.aggregates import aggregated
 from patternlake.udfs.language.predicate.columns import Column
@@ -46,11 +49,11 @@ def holding(
             columns: dict[Reference, Column] = {}
             for reference, operand in condition.operands.items():
                 (slot,) = layout.of_operand[operand]
-                columns[reference] = stream.columns.at(reference.column, matches.ones[slot])
+                columns[reference] = stream.column(reference.column, matches.ones[slot])
             for reference, one in condition.aggregates.items():
                 if one not in made:
                     match, events = _collected_by(layout, matches, pattern.aggregates[one])
-                    made[one] = _aggregated(one, stream.columns, match, events, len(matches))
+                    made[one] = aggregated(one, partial(stream.column, numbers=events), match, len(matches))
                 columns[reference] = made[one]
             holds &= evaluate(condition.predicate, columns.__getitem__).true
         if work is not None:
@@ -73,17 +76,13 @@ def values_of(pattern: KleenePattern, events: Events, matches: Matches) -> Mappi
     dict
         For each aggregate a column of r values.
     """
-    columns, width = Columns(events), len(matches.operands)
+    width = len(matches.operands)
     found: dict[Aggregate, Column] = {}
     for one, number in pattern.aggregates.items():
         place = np.arange(len(matches), dtype=np.int64) * width + pattern.positive.index(number)
         match, at = expanded(matches.offsets[place], matches.offsets[place + 1])
-        found[one] = _aggregated(one, columns, match, matches.bound[at], len(matches))
+        found[one] = aggregated(one, partial(events.column, rows=matches.bound[at]), match, len(matches))
     return found
-
-
-def _aggregated(one: Aggregate, columns: Columns, match: IntArray, events: IntArray, matches: int) -> Column:
-    return aggregated(one, lambda name: columns.at(name, events), match, matches)
 
 
 def _collected_by(layout: Layout, matches: Collected, operand: int) -> tuple[IntArray, IntArray]:

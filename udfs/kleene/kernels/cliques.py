@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 
 Group = tuple[int, int, IntArray, IntArray]
 """(slot, least number of events, offsets by row, events)."""

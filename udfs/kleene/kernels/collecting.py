@@ -8,8 +8,8 @@ from math import comb
 
 import numpy as np
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.events import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels import cliques, first_ways, runs
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.joins import Joiner

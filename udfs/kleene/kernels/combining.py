@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.kleene.events import IntArray
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.kleene.kernels.collecting import Collected, sliced
 from patternlake.udfs.subkernels import subkernel
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.kleene.stream import Stream
 from patternlake.udfs.language.predicate.coercion import OPEN
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Call, Cast, Expression, Field, Literal
@@ -58,7 +59,7 @@ def sides(
         return None
 
     def type_of(reference: Reference) -> str:
-        return stream.columns.at(reference.column, np.zeros(0, np.int64)).type
+        return stream.column(reference.column, np.zeros(0, np.int64)).type
 
     parts = typed_predicate(root, type_of).arguments
     made: list[Expression] = []
@@ -99,7 +100,7 @@ def comparison(predicate: Predicate, is_left: Callable[[Reference], bool], strea
     every = np.arange(len(stream), dtype=np.int64)
 
     def column(side: Expression) -> Column:
-        made = value_of(side, lambda reference: stream.columns.at(reference.column, every))
+        made = value_of(side, lambda reference: stream.column(reference.column, every))
         values = np.broadcast_to(made.values, every.shape)
         return Column(values, np.broadcast_to(made.known, every.shape), made.type)
 

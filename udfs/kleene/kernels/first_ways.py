@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels.runs import CUT, FULL, NEVER, WHOLE, Candidates, Chains, starts_of
 from patternlake.udfs.kleene.kernels.ways import (
     UNKNOWN,

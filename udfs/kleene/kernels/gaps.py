@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.tables import expanded

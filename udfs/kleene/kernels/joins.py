@@ -15,10 +15,11 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.tables import Table, expanded, stacked
 from patternlake.udfs.kleene.layout import Layout, SlotCondition
+from patternlake.udfs.kleene.stream import Stream
 from patternlake.udfs.kleene.work import Work, held, tried
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
@@ -320,7 +321,7 @@ class Joiner:
             return np.zeros(0, np.bool_)
 
         def resolve(reference: Reference) -> Column:
-            return self.stream.columns.at(reference.column, event_of[reference])
+            return self.stream.column(reference.column, event_of[reference])
 
         return np.broadcast_to(evaluate(predicate, resolve).true, (n,))
 

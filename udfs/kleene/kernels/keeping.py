@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import Events
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.kernels import bindings
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import MOST_WAYS, Limits

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels import aggregates, bindings, combining
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import (
@@ -40,6 +40,7 @@ from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, layout_of
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.stream import Stream
 from patternlake.udfs.kleene.work import COLLECTED, Work
 
 Joined = TypeVar("Joined")
@@ -178,7 +179,7 @@ def combined(
         yield bindings.rows_of(linearization.layout, stream, found)
         return
     begin, size = 0, 0
-    positions = stream.columns.events.positions[stream.source]
+    positions = stream.events.positions[stream.source]
     counts = combining.combinations_of(found, linearization.picks)
     bound = np.full(len(found), len(found.ones) + sum(linearization.picks.values()), np.int64)
     for slot, (offsets, _) in found.lists.items():

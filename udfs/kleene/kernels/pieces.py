@@ -13,10 +13,11 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray, Stream
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.kleene.query import KleenePattern
+from patternlake.udfs.kleene.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Piece:
         key = int(stream.key[stream.part[self.begin]])
         if not leading or key != stream.key[stream.part[self.end - 1]]:
             return None
-        positions = stream.columns.events.positions
+        positions = stream.events.positions
         if self.end - self.begin > 1:
             return key, int(positions[stream.source[self.begin : self.end]].min())
         lower = [key, int(positions[stream.source[self.begin]])]
@@ -150,7 +151,7 @@ def row_order(pattern: KleenePattern, layout: Layout, *, windowed: bool) -> RowO
 
 def precedes(stream: Stream) -> BoolArray:
     """bool[m]: the events before which no later one stands by its position."""
-    positions = stream.columns.events.positions[stream.source]
+    positions = stream.events.positions[stream.source]
     least = np.minimum.accumulate(positions[::-1])[::-1]
     return np.append(positions[:-1] < least[1:], np.ones(min(1, len(positions)), np.bool_))
 

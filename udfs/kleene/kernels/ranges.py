@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from patternlake.udfs.kleene.events import Stream
+from patternlake.udfs.kleene.stream import Stream
 
 FIRST_EVENTS_AT_ONCE = 1 << 16
 """First events of one range, before it is cut."""
@@ -28,5 +28,5 @@ def first_event_ranges(stream: Stream, begin: int = 0, end: int | None = None) -
 
 def positions_rise(stream: Stream) -> bool:
     """Whether positions rise inside every part, so that the order of events is that of the answer."""
-    positions = stream.columns.events.positions[stream.source]
+    positions = stream.events.positions[stream.source]
     return bool(((stream.part[1:] != stream.part[:-1]) | (positions[1:] > positions[:-1])).all())

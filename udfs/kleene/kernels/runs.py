@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.subkernels import subkernel
 
 NEVER = 1 << 62

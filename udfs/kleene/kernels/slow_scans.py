@@ -10,7 +10,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import IntArray
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.scans import Scan, qualifies
 from patternlake.udfs.kleene.linearizations import Linearization

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import BoolArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 
 
 @dataclass(frozen=True)

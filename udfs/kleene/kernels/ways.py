@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from patternlake.udfs.kleene.events import IntArray
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.kleene.kernels.runs import NEVER, Candidates, Chains, follows
 from patternlake.udfs.subkernels import subkernel
 

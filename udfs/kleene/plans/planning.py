@@ -12,14 +12,12 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.kleene.plans.costs import Logs, Model, Side, Statistics
 from patternlake.udfs.kleene.plans.trees import NAMED, Join, Plan, named_plan, operands_in, plan_text, restricted
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import COLLECTED, MATCHES, Done, Key, Work, absence, aggregate
-
-IntArray = NDArray[np.int64]
 
 LARGEST = math.log(sys.float_info.max)
 

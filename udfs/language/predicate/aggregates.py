@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.language.predicate.casting import cast
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Aggregate, Expression, Field, to_sql
@@ -21,8 +22,6 @@ from patternlake.udfs.language.predicate.predicates import Predicate, value_of
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.predicate.scopes import mapped
 from patternlake.udfs.sort_keys import order_keys
-
-IntArray = NDArray[np.int64]
 
 
 def aggregates_in(predicate: Predicate) -> tuple[Aggregate, ...]:

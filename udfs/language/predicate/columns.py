@@ -26,6 +26,8 @@ from patternlake.udfs.language.predicate.allowed import TYPES, TYPES_SHOWN
 
 Values = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
+"""Rows that are taken: by number, by a mask, or a range with step 1."""
 
 INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DTYPES: dict[str, Any] = {
@@ -81,11 +83,21 @@ class Column:
         object.__setattr__(self, "known", known)
         object.__setattr__(self, "type", type_)
 
-    def rows(self, begin: int, end: int) -> Column:
-        """The values of rows `begin` to `end` (exclusive), of a column with one value a row."""
-        known = np.broadcast_to(self.known, self.values.shape)[begin:end]
-        arrow = None if self.arrow is None else self.arrow.slice(begin, end - begin)
-        return Column(self.values[begin:end], known, self.type, arrow)
+    def take(self, rows: Rows, *, arrow: bool = True) -> Column:
+        """Some of the values of a column with one value a row: by number, by a mask or by a range.
+
+        `arrow` says whether the same values as an Arrow array are wanted as well, where there is one.
+        """
+        values = self.values[rows]
+        known = np.broadcast_to(self.known[rows] if self.known.ndim else self.known, values.shape)
+        if self.arrow is None or not arrow:
+            return Column(values, known, self.type)
+        if isinstance(rows, slice):
+            begin, end, _ = rows.indices(len(self.arrow))
+            return Column(values, known, self.type, self.arrow.slice(begin, end - begin))
+        chosen = pa.array(rows)
+        taken = self.arrow.filter(chosen) if rows.dtype == np.bool_ else self.arrow.take(chosen)
+        return Column(values, known, self.type, taken)
 
 
 @dataclass(frozen=True, slots=True)

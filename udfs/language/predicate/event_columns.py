@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.columns import Column, typed_column
-from patternlake.udfs.language.predicate.references import Reference
 
 _BUILT_IN = (("key", "string"), ("name", "string"), ("step", "bigint"), ("probability", "double"))
 _ITEM = pa.struct([("key", pa.string()), ("value", pa.string())])
@@ -47,35 +45,3 @@ def event_columns(rows: Mapping[str, pa.Array], wanted: Collection[str], types: 
             values = pa.nulls(len(written), pa.string())
         columns[name] = typed_column(values, types[name])
     return columns
-
-
-def resolver(
-    names: np.ndarray[tuple[int, ...], np.dtype[np.int64]], vocabulary: Sequence[str], columns: Mapping[str, Column]
-) -> Callable[[Reference], Column]:
-    """What references to bare columns of n events read.
-
-    Parameters
-    ----------
-    names
-        int64[n]: each event's place in `vocabulary`, -1 for none.
-    vocabulary
-        Event names.
-    columns
-        Columns of n values; ``name`` may be left out.
-
-    Raises
-    ------
-    ArgumentError
-        By what is returned: a column is missing.
-    """
-
-    def resolve(reference: Reference) -> Column:
-        if reference.column == "name" and "name" not in columns:
-            words = np.array([*vocabulary, ""], object)
-            return Column(words[names], names >= 0, "string")
-        if reference.column not in columns:
-            given = ", ".join(columns) or "none"
-            raise ArgumentError(f"column {reference.column!r} of the events is needed; given are {given}")
-        return columns[reference.column]
-
-    return resolve

@@ -17,7 +17,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from numba import njit
 
-from patternlake.udfs.event_arrays import EVENT_COLUMNS, event_arrays
+from patternlake.udfs.events import EVENT_COLUMNS, read_events
 from patternlake.udfs.machines.events import stream_of
 from patternlake.udfs.machines.forecasts.passage import FloatArray, Forecaster
 from patternlake.udfs.machines.forecasts.totals import Totals, counts_of
@@ -111,7 +111,7 @@ class Trials:
         columns = {name: rows[name].combine_chunks() for name in ("part", *EVENT_COLUMNS)}
         first = first_rows(columns["part"])
         event_at = np.append(first, rows.num_rows).astype(np.int64)
-        events = event_arrays(columns, self.wanted, self.types)
+        events = read_events(columns, self.wanted, self.types)
         for number, (group, run) in enumerate(zip(self.groups, self.runs, strict=True)):
             stream = stream_of(events, group, self.codes[number], self.now)
             run.take(nothing_held(group.compiled, len(first)), event_at, stream)

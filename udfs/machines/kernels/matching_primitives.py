@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column, distinct_codes
-from patternlake.udfs.language.predicate.event_columns import resolver
-from patternlake.udfs.language.predicate.predicates import evaluate
 from patternlake.udfs.machines.kernels.tables import IntArray
 from patternlake.udfs.machines.kernels.workspace import NONE
 from patternlake.udfs.machines.query import Primitive
 
 
-def matching_primitives(
-    primitives: Sequence[Primitive], names: IntArray, vocabulary: Sequence[str], columns: Mapping[str, Column]
-) -> tuple[IntArray, IntArray]:
+def matching_primitives(primitives: Sequence[Primitive], events: Events) -> tuple[IntArray, IntArray]:
     """The primitives that take each of n events, joins apart.
 
     Parameters
     ----------
     primitives
         P of them.
-    names
-        int64[n]: each event's place in `vocabulary`, -1 for none.
-    vocabulary
-        Event names.
-    columns
-        Columns of n values that predicates read; ``name`` may be left out.
+    events
+        The events, with the columns that predicates read.
 
     Returns
     -------
@@ -40,15 +33,14 @@ def matching_primitives(
     ArgumentError
         A column that a predicate reads is missing.
     """
-    place = {name: number for number, name in enumerate(vocabulary)}
-    by_name: list[list[int]] = [[] for _ in vocabulary]
-    resolve = resolver(names, vocabulary, columns)
-    events, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    names = events.names
+    place = {name: number for number, name in enumerate(events.vocabulary)}
+    by_name: list[list[int]] = [[] for _ in events.vocabulary]
+    taken, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for number, primitive in enumerate(primitives):
         if primitive.define is not None:
-            true = evaluate(primitive.define, resolve).true
-            events.append(np.flatnonzero(np.broadcast_to(true, names.shape)))
-            found.append(np.full(len(events[-1]), number, np.int64))
+            taken.append(np.flatnonzero(events.truth(primitive.define)))
+            found.append(np.full(len(taken[-1]), number, np.int64))
         elif primitive.takes in place:
             by_name[place[primitive.takes]].append(number)
     counts = np.array([*map(len, by_name), 0], np.int64)
@@ -57,9 +49,9 @@ def matching_primitives(
     named = np.repeat(np.arange(len(names)), often)
     within = np.arange(len(named)) - np.repeat(np.cumsum(often) - often, often)
     flat = np.array([number for some in by_name for number in some], np.int64)
-    events.append(named)
+    taken.append(named)
     found.append(flat[np.repeat(starts[names], often) + within] if len(named) else np.empty(0, np.int64))
-    of = np.concatenate(events)
+    of = np.concatenate(taken)
     order = np.argsort(of, kind="stable")
     at = np.searchsorted(of[order], np.arange(len(names) + 1)).astype(np.int64)
     return at, np.concatenate(found)[order]

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.kernels.hits import Hits
-from patternlake.udfs.sketch.kernels.search import BoolArray, blocks_of_states, least_after
-from patternlake.udfs.sketch.query import Alternative, IntArray, Layout, SketchPattern
+from patternlake.udfs.sketch.kernels.search import blocks_of_states, least_after
+from patternlake.udfs.sketch.query import Alternative, Layout, SketchPattern
 from patternlake.udfs.sketch.windows import Window
 from patternlake.udfs.subkernels import subkernel
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.sketch.kernels.search import Rows, in_span
-from patternlake.udfs.sketch.query import IntArray, Layout
+from patternlake.udfs.sketch.query import Layout
 from patternlake.udfs.subkernels import subkernel
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.sketch.kernels.search import (
     Rows,
     blocks_of_states,
@@ -26,7 +27,7 @@ from patternlake.udfs.sketch.kernels.search import (
     next_table,
     single,
 )
-from patternlake.udfs.sketch.query import MOST_NAMES_OF_AND, IntArray, Layout
+from patternlake.udfs.sketch.query import MOST_NAMES_OF_AND, Layout
 from patternlake.udfs.subkernels import subkernel
 
 MOST = 1 << 62

@@ -14,13 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numba import njit
 
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.events import Events
 from patternlake.udfs.limits import too_many
-from patternlake.udfs.sketch.conditions import Columns, Condition
+from patternlake.udfs.sketch.conditions import Condition
 from patternlake.udfs.sketch.kernels.combinations import MOST, stops
 from patternlake.udfs.sketch.kernels.narrowing import Candidates
 from patternlake.udfs.sketch.kernels.partials import MOST_ROWS, Partial, concatenated, once, ragged
-from patternlake.udfs.sketch.kernels.search import BoolArray, Rows, greatest, held_any, least, next_table
-from patternlake.udfs.sketch.query import Alternative, IntArray, Layout
+from patternlake.udfs.sketch.kernels.search import Rows, greatest, held_any, least, next_table
+from patternlake.udfs.sketch.query import Alternative, Layout
 
 FIRST_WIDTH = 16
 
@@ -39,8 +41,8 @@ class Problem:
         For each gap, the negated alternatives with the events that they accept: bool[n] each.
     conditions
         Those over several events.
-    columns
-        The events' columns.
+    events
+        All events.
     """
 
     rows: Rows
@@ -48,7 +50,7 @@ class Problem:
     truths: list[list[BoolArray]]
     gaps: list[list[tuple[Alternative, BoolArray]]]
     conditions: tuple[Condition, ...]
-    columns: Columns
+    events: Events
 
 
 def conditional_matches(
@@ -106,7 +108,7 @@ class _Search:
             if condition.negated is None:
                 self.judged[max(condition.slots)].append(condition)
         self.candidates = [
-            Candidates(slot, np.flatnonzero(self.rows.flags[:, column]), self.judged[slot], problem.columns)
+            Candidates(slot, np.flatnonzero(self.rows.flags[:, column]), self.judged[slot], problem.events)
             for slot, column in enumerate(self.rows.slot)
         ]
         self.rejecting: list[list[tuple[BoolArray, list[Condition]]]] = []
@@ -227,7 +229,7 @@ class _Search:
             meets = np.ones(len(match), np.bool_)
             for condition in judges:
                 meets &= condition.holds(
-                    self.problem.columns, partial.bound[match], partial.choice[match], events[place]
+                    self.problem.events, partial.bound[match], partial.choice[match], events[place]
                 )
             result[match[meets]] = True
         return result
@@ -353,7 +355,7 @@ class _Search:
             piece.choice[:, slot] = index
             for condition in self.judged[slot]:
                 if len(rows):
-                    holds = condition.holds(self.problem.columns, piece.bound, piece.choice)
+                    holds = condition.holds(self.problem.events, piece.bound, piece.choice)
                     rows, piece = rows[holds], piece.take(holds)
             kept.append(piece)
             origins.append(rows)

@@ -10,23 +10,23 @@ once all its operands are bound; a negated name is judged when everything is bou
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
 import numpy as np
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.limits import too_many
 from patternlake.udfs.policies import check_arguments
-from patternlake.udfs.sketch.conditions import Columns, Condition, conditions
-from patternlake.udfs.sketch.events import Events
+from patternlake.udfs.sketch.conditions import Condition, conditions
+from patternlake.udfs.sketch.events import TokenEvents
 from patternlake.udfs.sketch.kernels.conditional import Problem, conditional_matches, past_last
 from patternlake.udfs.sketch.kernels.hits import Matches
 from patternlake.udfs.sketch.kernels.matching import Flag, first_choices, flag_columns, labels_of, search, span_of_rows
-from patternlake.udfs.sketch.kernels.search import BoolArray, Rows
-from patternlake.udfs.sketch.query import Alternative, IntArray, SketchPattern
+from patternlake.udfs.sketch.kernels.search import Rows
+from patternlake.udfs.sketch.query import Alternative, SketchPattern
 from patternlake.udfs.sketch.windows import Window
 
 MOST_WAYS = 1000
@@ -35,7 +35,7 @@ MOST_WAYS = 1000
 
 def match_events(
     pattern: SketchPattern,
-    events: Events,
+    events: TokenEvents,
     *,
     policy: str = "skip_till_next",
     after_match: str = "past_last",
@@ -70,15 +70,14 @@ def match_events(
     """
     check_arguments(policy, after_match, max_matches)
     events, ordinals = _visible(events, window)
-    columns = Columns(events.positions, events.times, events.columns)
     judged = conditions(pattern)
-    truths = _Truths(pattern, events, columns, judged)
+    truths = _Truths(pattern, events, judged)
     rows = _event_rows(pattern, events, ordinals, truths)
     constant = [condition for condition in judged if not condition.slots and condition.negated is None]
-    possible = all(columns.truth(condition.predicate, 1).all() for condition in constant)
+    possible = all(events.truth(condition.predicate).all() for condition in constant)
     if not possible:
         rows.flags[:] = False
-    asked = _Search(pattern, policy, rows, truths, judged, columns, bool(possible))
+    asked = _Search(pattern, policy, rows, truths, judged, events, possible)
     ways = [len(slot.alternatives) for slot in pattern.slots]
     if policy == "skip_till_any" or max(ways) == 1:
         total, key, found, choice = asked.matches(truths.slots, rows, after_match, max_matches, truncate)
@@ -96,7 +95,7 @@ class _Search:
     rows: Rows
     truths: _Truths
     judged: tuple[Condition, ...]
-    columns: Columns
+    events: TokenEvents
     possible: bool
 
     def matches(
@@ -113,7 +112,7 @@ class _Search:
             for gap, flags in zip(self.pattern.gaps, self.truths.gaps, strict=True)
         ]
         accepted = [[held for _, held in flags] for flags in slots]
-        problem = Problem(rows, layout, accepted, gaps, several, self.columns)
+        problem = Problem(rows, layout, accepted, gaps, several, self.events)
         return conditional_matches(problem, self.policy, after_match, max_matches, truncate)
 
     def by_ways(self, after_match: str, max_matches: int, truncate: bool) -> tuple[int, IntArray, IntArray, IntArray]:
@@ -155,7 +154,7 @@ class _Search:
         return total, key[order], found[order], choice[order]
 
 
-def _visible(events: Events, window: Window | None) -> tuple[Events, IntArray]:
+def _visible(events: TokenEvents, window: Window | None) -> tuple[TokenEvents, IntArray]:
     """The events inside the window, and their numbers within their partitions, counted before the cut."""
     if events.offsets is None:
         ordinals = events.positions
@@ -167,26 +166,15 @@ def _visible(events: Events, window: Window | None) -> tuple[Events, IntArray]:
     if not kept.all():
         before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
         offsets, ordinals = before[offsets], ordinals[kept]
-    return (
-        Events(
-            positions=np.ascontiguousarray(events.positions[kept], np.int64),
-            times=np.ascontiguousarray(events.times[kept], np.int64),
-            present=events.present[kept],
-            columns={
-                name: Column(column.values[kept], np.broadcast_to(column.known, kept.shape)[kept], column.type)
-                for name, column in events.columns.items()
-            },
-            offsets=offsets,
-        ),
-        np.ascontiguousarray(ordinals, np.int64),
-    )
+        events = events.take(kept)
+    return replace(events, offsets=offsets), np.ascontiguousarray(ordinals, np.int64)
 
 
 class _Truths:
     """Which events each alternative accepts, with the conditions over it alone."""
 
-    def __init__(self, pattern: SketchPattern, events: Events, columns: Columns, judged: tuple[Condition, ...]) -> None:
-        self.pattern, self.events, self.columns = pattern, events, columns
+    def __init__(self, pattern: SketchPattern, events: TokenEvents, judged: tuple[Condition, ...]) -> None:
+        self.pattern, self.events = pattern, events
         self.known: dict[tuple[Hashable, ...], BoolArray] = {}
         alone = [condition for condition in judged if len(condition.slots) + (condition.negated is not None) == 1]
         self.slots = [
@@ -204,13 +192,12 @@ class _Truths:
         """The events that an alternative accepts."""
         key = (choice.name, *(condition.predicate for condition in judged))
         if key not in self.known:
-            n = len(self.events.positions)
             if choice.primitive:
-                accepted = self.columns.truth(self.pattern.define[choice.name], n)
+                accepted = self.events.truth(self.pattern.define[choice.name])
             else:
                 accepted = self.events.present[:, self.pattern.names.index(choice.name)]
             for condition in judged:
-                accepted = accepted & self.columns.truth(condition.predicate, n)
+                accepted = accepted & self.events.truth(condition.predicate)
             self.known[key] = accepted
         return key, self.known[key]
 
@@ -220,7 +207,7 @@ def _judges(condition: Condition, slot: int, index: int) -> bool:
     return not condition.taken or condition.taken == ((slot, index),)
 
 
-def _event_rows(pattern: SketchPattern, events: Events, ordinals: IntArray, truths: _Truths) -> Rows:
+def _event_rows(pattern: SketchPattern, events: TokenEvents, ordinals: IntArray, truths: _Truths) -> Rows:
     """The events as rows of the kernels."""
     flags, slot, gap = flag_columns(truths.slots, truths.gaps)
     span = ordinals if pattern.counted else events.times
@@ -240,7 +227,7 @@ def _event_rows(pattern: SketchPattern, events: Events, ordinals: IntArray, trut
 
 
 def _matches(
-    pattern: SketchPattern, events: Events, key: IntArray, found: IntArray, choice: IntArray, total: int
+    pattern: SketchPattern, events: TokenEvents, key: IntArray, found: IntArray, choice: IntArray, total: int
 ) -> Matches:
     """Rows of the answer from the rows of the search."""
     first, last = span_of_rows(pattern, found)

@@ -16,14 +16,15 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.limits import too_many
 from patternlake.udfs.policies import check_arguments
 from patternlake.udfs.sketch.kernels.chains import is_chain, matches_of_chain
 from patternlake.udfs.sketch.kernels.combinations import all_matches
 from patternlake.udfs.sketch.kernels.greedy import matches_per_start
 from patternlake.udfs.sketch.kernels.hits import Hits, Matches
-from patternlake.udfs.sketch.kernels.search import BoolArray, Rows, greatest, least
-from patternlake.udfs.sketch.query import Alternative, IntArray, Layout, SketchPattern
+from patternlake.udfs.sketch.kernels.search import Rows, greatest, least
+from patternlake.udfs.sketch.query import Alternative, Layout, SketchPattern
 
 Flag = tuple[Hashable, BoolArray]
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column, distinct_codes
 from patternlake.udfs.language.predicate.expressions import Call, Expression, Field
 from patternlake.udfs.language.predicate.predicates import Reference, value_of
-from patternlake.udfs.sketch.conditions import Columns, Condition
+from patternlake.udfs.sketch.conditions import Condition
 from patternlake.udfs.sketch.kernels.partials import ragged
-from patternlake.udfs.sketch.kernels.search import BoolArray
-from patternlake.udfs.sketch.query import IntArray
 from patternlake.udfs.sort_keys import order_keys
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -36,12 +36,12 @@ class Candidates:
         int64[c]: the events that it accepts, ascending.
     conditions
         Those that are judged when it is filled.
-    columns
-        The events' columns.
+    all_events
+        All of them.
     """
 
-    def __init__(self, slot: int, events: IntArray, conditions: Iterable[Condition], columns: Columns) -> None:
-        self.slot, self.columns = slot, columns
+    def __init__(self, slot: int, events: IntArray, conditions: Iterable[Condition], all_events: Events) -> None:
+        self.slot, self.all_events = slot, all_events
         self.events = events
         self.sorted = events
         self.order = events
@@ -50,13 +50,13 @@ class Candidates:
         for condition in conditions:
             for own, sign, other in _sides(condition, slot):
                 if sign == "=" and self.partner is None and isinstance(other, Field):
-                    self.look_up(columns.of(own.column), condition.slot_of[other.reference], other.reference)
-                elif sign != "=" and columns.of(own.column).type in _ORDERED:
-                    self.limits.append(_Limit(condition, sign, other, columns.of(own.column), events))
+                    self.look_up(all_events.column(own.column), condition.slot_of[other.reference], other.reference)
+                elif sign != "=" and all_events.column(own.column).type in _ORDERED:
+                    self.limits.append(_Limit(condition, sign, other, all_events.column(own.column), events))
 
     def look_up(self, own: Column, slot: int, reference: Reference) -> None:
         """Sort the events by the value that must be equal to that of an earlier slot."""
-        other = self.columns.of(reference.column)
+        other = self.all_events.column(reference.column)
         if own.type != other.type:
             return
         n = len(own.values)
@@ -80,7 +80,7 @@ class Candidates:
         """The rows for which no event from `low` on meets some comparison: bool[r]."""
         result = np.zeros(len(bound), np.bool_)
         for limit in self.limits:
-            result |= limit.hopeless(self.columns, bound, np.searchsorted(self.events, low))
+            result |= limit.hopeless(self.all_events, bound, np.searchsorted(self.events, low))
         return result
 
 
@@ -97,9 +97,9 @@ class _Limit:
         fold = np.maximum if self.greater else np.fmin
         self.extreme: NDArray[np.float64] = np.append(fold.accumulate(values[::-1])[::-1], worst)
 
-    def hopeless(self, columns: Columns, bound: IntArray, place: IntArray) -> BoolArray:
+    def hopeless(self, events: Events, bound: IntArray, place: IntArray) -> BoolArray:
         def resolve(reference: Reference) -> Column:
-            return columns.at(reference.column, bound[:, self.condition.slot_of[reference]])
+            return events.column(reference.column, bound[:, self.condition.slot_of[reference]])
 
         value = value_of(self.other, resolve)
         if value.type not in _ORDERED:

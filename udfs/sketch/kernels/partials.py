@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.sketch.kernels.search import BoolArray
-from patternlake.udfs.sketch.query import IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 
 MOST_ROWS = 1 << 20
 """About so many candidates are judged at a time."""

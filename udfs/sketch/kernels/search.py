@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.sketch.query import IntArray, Layout
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.sketch.query import Layout
 from patternlake.udfs.subkernels import subkernel
-
-BoolArray = NDArray[np.bool_]
 
 
 class Rows(NamedTuple):

@@ -19,15 +19,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.trends.kernels.extraction import LEAST_ROOM, Batch, Followers, first_start
 from patternlake.udfs.trends.kernels.followers import followers_of, most_followers
 from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.role_sweep import following, most_following
 from patternlake.udfs.trends.kernels.roles import Automaton
 
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 
 LIMIT = 64
 """Parts that lead on from an event that is no anchor, at most."""

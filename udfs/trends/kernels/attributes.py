@@ -15,16 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.sort_keys import order_keys
 from patternlake.udfs.trends.kernels.leaves import places
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.query import TrendQuery
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.sort_keys import order_keys, paired
 from patternlake.udfs.trends.kernels.vertices import Vertices
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.query import TrendQuery
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,12 @@ from math import prod
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from patternlake.udfs.trends.kernels.sweep import FloatArray, LaneArray, SmallArray, Sums, logarithmic_sum
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.trends.kernels.sweep import LaneArray, SmallArray, Sums, logarithmic_sum
 from patternlake.udfs.trends.measures import LENGTHS, Measures
 from patternlake.udfs.trends.remainders import from_remainders
 from patternlake.udfs.trends.weights import Weights
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 Sweeper = Callable[[IntArray, LaneArray, bool, Measures], Sums]
 """(order, moduli, log, measures) to sums; `sweep.sweep`, `sweep.sweep_edges` or `sweep_states` of one graph."""

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Reference, evaluate
@@ -19,9 +20,7 @@ from patternlake.udfs.trends.kernels.graph import Graph
 from patternlake.udfs.trends.kernels.sweep import allowed
 from patternlake.udfs.trends.query import Step, TrendQuery
 
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 
 MOST_EDGES = 1 << 26
 """Edges of one part of an answer."""

@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.subkernels import subkernel
 
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.followers import most_followers, sort_distinct
 from patternlake.udfs.trends.kernels.graph import Graph
@@ -16,9 +17,7 @@ from patternlake.udfs.trends.kernels.roles import Automaton, forget, led_to, rel
 from patternlake.udfs.trends.kernels.sweep import Sums, add, finish, logarithmic_sum
 from patternlake.udfs.trends.measures import Measures
 
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 LaneArray = NDArray[np.uint64]
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.cells import Cells
@@ -35,9 +36,7 @@ from patternlake.udfs.trends.kernels.leaves import latest_first
 from patternlake.udfs.trends.kernels.sweep import allowed
 from patternlake.udfs.trends.query import TrendQuery
 
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 
 MOST_TERMS = 62
 """A set of terms is one integer."""

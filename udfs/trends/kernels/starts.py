@@ -12,13 +12,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.kernels.sweep import allowed
 
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 
 
 @njit(cache=True)

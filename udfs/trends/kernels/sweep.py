@@ -22,14 +22,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
 from patternlake.udfs.subkernels import subkernel
 from patternlake.udfs.trends.kernels.graph import LOOP, Graph
 from patternlake.udfs.trends.measures import Measures, product
 
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 LaneArray = NDArray[np.uint64]
 
 Sums = tuple[LaneArray, FloatArray, SmallArray]

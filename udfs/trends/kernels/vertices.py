@@ -11,17 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.events import Events
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Expression
-from patternlake.udfs.language.predicate.predicates import Predicate, Reference, evaluate, value_of
-from patternlake.udfs.trends.events import Events
+from patternlake.udfs.language.predicate.predicates import Reference, value_of
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.query import Term, TrendQuery
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Vertices:
 
     def take(self, rows: IntArray | BoolArray) -> Vertices:
         """Some of the vertices; the rows must keep their order."""
-        left, right, along, carried = (tuple(_rows(column, rows) for column in part) for part in self._columns())
+        left, right, along, carried = (tuple(column.take(rows) for column in part) for part in self._columns())
         pane, key, position, time, term = self.pane, self.key, self.position, self.time, self.term
         return Vertices(pane[rows], key[rows], position[rows], time[rows], term[rows], left, right, along, carried)
 
@@ -84,7 +81,7 @@ def joined(parts: Sequence[Vertices]) -> Vertices:
     order = np.lexsort((plain[4], plain[2]))
     pane, key, position, time, term = (array[order] for array in plain)
     left, right, along, carried = (
-        tuple(_rows(_stacked(same), order) for same in zip(*group, strict=True))
+        tuple(_stacked(same).take(order) for same in zip(*group, strict=True))
         for group in zip(*(part._columns() for part in parts), strict=True)
     )
     return Vertices(pane, key, position, time, term, left, right, along, carried)
@@ -124,46 +121,32 @@ def vertices_of(query: TrendQuery, events: Events) -> Vertices:
         term=terms,
         left=tuple(left),
         right=tuple(right),
-        along=tuple(_rows(events.column(name), rows) for name in query.along),
-        carried=tuple(_rows(events.column(name), rows) for name in query.carried),
+        along=tuple(events.column(name).take(rows) for name in query.along),
+        carried=tuple(events.column(name).take(rows) for name in query.carried),
     )
 
 
 def _taken(term: Term, events: Events) -> BoolArray:
     """The events that a term takes: bool[n]."""
     if term.define is not None:
-        found = _truth(term.define, events)
+        found = events.truth(term.define)
     elif term.name in events.vocabulary:
         found = np.asarray(events.names == list(events.vocabulary).index(term.name))
     else:
-        found = np.zeros(len(events.positions), np.bool_)
-    return found if term.filter is None else found & _truth(term.filter, events)
-
-
-def _truth(predicate: Predicate, events: Events) -> BoolArray:
-    true = evaluate(predicate, lambda reference: events.column(reference.column)).true
-    return np.broadcast_to(true, events.positions.shape)
+        found = np.zeros(len(events), np.bool_)
+    return found if term.filter is None else found & events.truth(term.filter)
 
 
 def _side(expression: Expression, type_: str, events: Events, rows: IntArray, wanted: BoolArray) -> Column:
     """One side of a comparison for the wanted of the rows, NULL for the others."""
 
     def resolve(reference: Reference) -> Column:
-        return _rows(events.column(reference.column), rows)
+        return events.column(reference.column).take(rows)
 
     column = value_of(expression, resolve)
     values = np.broadcast_to(column.values, rows.shape)
     known = np.broadcast_to(column.known, rows.shape)
     return Column(values, known & wanted, type_, column.arrow)
-
-
-def _rows(column: Column, rows: IntArray | BoolArray) -> Column:
-    known = column.known if column.known.ndim == 0 else column.known[rows]
-    values = column.values[rows]
-    arrow = None
-    if column.arrow is not None:
-        arrow = column.arrow.filter(pa.array(rows)) if rows.dtype == np.bool_ else column.arrow.take(pa.array(rows))
-    return Column(values, np.broadcast_to(known, values.shape), column.type, arrow)
 
 
 def _stacked(columns: Sequence[Column]) -> Column:

@@ -14,86 +14,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from numba import njit
-from numpy.typing import NDArray
 
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.query import KleenePattern, Operand
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.sort_keys import order_keys
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Events:
-    """Events in the order of (key, time, position).
-
-    Attributes
-    ----------
-    keys
-        int64[n]: number of each event's partition.
-    times
-        int64[n]: microseconds since the epoch.
-    positions
-        int64[n].
-    names
-        int64[n]: index into `vocabulary`.
-    vocabulary
-        The distinct names.
-    columns
-        The other columns that the pattern reads; ``name``, ``time`` and ``position`` need not be given.
-    ordinals
-        int64[n]: rank of each event among all events of its partition, the ones that are not given too. None: all that
-        matter are given.
-    """
-
-    keys: IntArray
-    times: IntArray
-    positions: IntArray
-    names: IntArray
-    vocabulary: Sequence[str]
-    columns: Mapping[str, Column] = field(default_factory=dict)
-    ordinals: IntArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-
-class Columns:
-    """Columns of events by name."""
-
-    def __init__(self, events: Events, taken: IntArray | None = None) -> None:
-        self.events = events
-        self.taken = np.arange(len(events), dtype=np.int64) if taken is None else taken
-
-    def at(self, name: str, numbers: IntArray) -> Column:
-        """A column's values for some events.
-
-        Raises
-        ------
-        ArgumentError
-            The caller did not give it.
-        """
-        rows = self.taken[numbers]
-        if name in self.events.columns:
-            column = self.events.columns[name]
-            return Column(column.values[rows], column.known[rows] if column.known.ndim else column.known, column.type)
-        known = np.ones(len(rows), np.bool_)
-        if name == "time":
-            return Column(self.events.times[rows], known, "timestamp")
-        if name == "position":
-            return Column(self.events.positions[rows], known, "bigint")
-        if name == "name":
-            return Column(np.array(self.events.vocabulary, object)[self.events.names[rows]], known, "string")
-        raise ArgumentError(f"column {name!r} of the events is needed; given are {', '.join(self.events.columns)}")
-
-    def truth(self, predicate: Predicate, numbers: IntArray) -> BoolArray:
-        """Whether a predicate over one event holds: bool of the length of `numbers`."""
-        result = evaluate(predicate, lambda reference: self.at(reference.column, numbers)).true
-        return np.broadcast_to(result, numbers.shape)
 
 
 @dataclass(frozen=True)
@@ -122,8 +51,8 @@ class Stream:
         For each operand int64[k]: the events that it takes, with its filter, in order.
     unfiltered
         For each operand: how many events it would take without its filter.
-    columns
-        Columns of these events.
+    events
+        All events, those that can't take part among them.
     windowed
         True where the pattern has a window.
     ranks
@@ -140,12 +69,16 @@ class Stream:
     floor: IntArray
     members: tuple[IntArray, ...]
     unfiltered: tuple[int, ...]
-    columns: Columns
+    events: Events
     windowed: bool
     ranks: dict[int, IntArray] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def column(self, name: str, numbers: IntArray) -> Column:
+        """A column's values for some of these events."""
+        return self.events.column(name, self.source[numbers])
 
     def rank(self, operand: int, events: IntArray) -> IntArray:
         """How many events of an operand come before each of some events (m itself stands behind all)."""
@@ -177,11 +110,10 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
         The events are not in order, arrays have different lengths, or a column that the pattern reads is missing.
     """
     _check(events)
-    columns = Columns(events)
     ordinals = ranks(events.keys) if events.ordinals is None else np.ascontiguousarray(events.ordinals, np.int64)
-    masks, unfiltered = _masks(pattern, pattern.operands, events, columns)
+    masks, unfiltered = _masks(pattern, pattern.operands, events)
     kept = np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.zeros(0, np.int64)
-    part = _parts(pattern, events, columns, kept)
+    part = _parts(pattern, events, kept)
     order = np.argsort(part, kind="stable")
     kept, part = kept[order], part[order]
     starts = np.flatnonzero(np.concatenate([[True], part[1:] != part[:-1]])) if len(part) else np.zeros(0, np.int64)
@@ -202,7 +134,7 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
         floor=floor,
         members=tuple(np.flatnonzero(mask[kept]).astype(np.int64) for mask in masks),
         unfiltered=unfiltered,
-        columns=Columns(events, kept),
+        events=events,
         windowed=pattern.within is not None,
     )
 
@@ -217,13 +149,13 @@ def may_begin(pattern: KleenePattern, events: Events) -> BoolArray:
     events
         In any order; of their columns those that `beginning_columns` names.
     """
-    masks, _ = _masks(pattern, _first_operands(pattern), events, Columns(events))
+    masks, _ = _masks(pattern, _first_operands(pattern), events)
     return np.logical_or.reduce([np.zeros(len(events), np.bool_), *masks])
 
 
 def candidates(pattern: KleenePattern, number: int, events: Events) -> IntArray:
     """The events that an operand takes, with its filter: their numbers, ascending."""
-    (mask,), _ = _masks(pattern, [pattern.operands[number]], events, Columns(events))
+    (mask,), _ = _masks(pattern, [pattern.operands[number]], events)
     return np.flatnonzero(mask)
 
 
@@ -265,12 +197,12 @@ def _check(events: Events) -> None:
 
 
 def _masks(
-    pattern: KleenePattern, operands: Sequence[Operand], events: Events, columns: Columns
+    pattern: KleenePattern, operands: Sequence[Operand], events: Events
 ) -> tuple[list[BoolArray], tuple[int, ...]]:
     """For each of some operands bool[n]: the events that it takes; and how many it would take without its filter."""
     nothing = np.zeros(0, np.int64)
     possible = all(
-        bool(np.all(evaluate(part, lambda r: columns.at(r.column, nothing)).true)) for part in pattern.constants
+        bool(np.all(evaluate(part, lambda r: events.column(r.column, nothing)).true)) for part in pattern.constants
     )
     code = {name: number for number, name in enumerate(events.vocabulary)}
     made: dict[tuple[str, Predicate | None], tuple[BoolArray, int]] = {}
@@ -282,10 +214,10 @@ def _masks(
         if operand.define is None:
             rows = np.flatnonzero(events.names == code.get(operand.takes, -1))
         else:
-            rows = np.flatnonzero(columns.truth(operand.define, np.arange(len(events), dtype=np.int64)))
+            rows = np.flatnonzero(events.truth(operand.define))
         unfiltered = len(rows)
         if operand.filter is not None and len(rows):
-            rows = rows[columns.truth(operand.filter, rows)]
+            rows = rows[events.truth(operand.filter, rows)]
         found[rows] = True
         return found, unfiltered
 
@@ -296,11 +228,11 @@ def _masks(
     return [masks for masks, _ in found], tuple(count for _, count in found)
 
 
-def _parts(pattern: KleenePattern, events: Events, columns: Columns, kept: IntArray) -> IntArray:
+def _parts(pattern: KleenePattern, events: Events, kept: IntArray) -> IntArray:
     """int64: the part of each kept event; parts of a later partition have greater numbers."""
     part = events.keys[kept].astype(np.int64)
     for name in pattern.along:
-        column = columns.at(name, kept)
+        column = events.column(name, kept)
         codes, _ = order_keys(column, column, ordered=False)
         known = np.broadcast_to(column.known, codes.shape)
         value, distinct = pd.factorize(codes)
