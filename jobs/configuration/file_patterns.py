@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from urllib.parse import unquote
 
 _FILES = (
     *("events_log/part-00000.snappy.parquet", "events_log/stream_id=1/0123456789abcdef.parquet"),
@@ -61,6 +62,20 @@ def alone(file: str) -> str:
         return escaped(file)
     folder, slash, name = file.rpartition("/")
     return f"{folder}{slash}{name.replace(',', '[,]')}" if "," in name else f"{folder}{slash}{{{name}}}"
+
+
+def folder_of(path: str) -> str:
+    """The folder that all files of a path lie below: itself, or what stands before the first pattern in it."""
+    parts = path.rstrip("/").split("/")
+    fixed = next((at for at, part in enumerate(parts) if is_pattern(part)), len(parts))
+    return "/".join(parts[:fixed]) or "/"
+
+
+def name_below(path: str, file: str) -> str | None:
+    """The part of a file's address that follows the folder of a path; None where the file does not lie below it."""
+    root = _plain(folder_of(path)).rstrip("/") + "/"
+    address = _plain(unquote(file))
+    return address[len(root) :] if address.startswith(root) else None
 
 
 def _plain(address: str) -> str:

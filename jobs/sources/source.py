@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -20,14 +20,13 @@ from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.bad_files import broken
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
-from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, PLACE
+from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN
 from patternlake.jobs.sources.parquet_footers import Footers, Reading, learned, missing_columns, readings
 from patternlake.jobs.sources.tables import refuse_other_than_delta
-from patternlake.jobs.sources.xes import FAULT
+from patternlake.jobs.sources.xes_files import columns_of_logs, events_of_logs
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrameReader, SparkSession
 
 logger = logging.getLogger(__name__)
@@ -45,7 +44,6 @@ _NO_SPARK_TYPE = (
     "PARQUET_TYPE_NOT_RECOGNIZED",
     "UNSUPPORTED_TIME_TYPE",
 )
-_ARROW_ROWS = 2000
 _LAST_LETTER = re.compile(r"(\w)([^\w/]*/*)$")
 # Content is declared because the format wants it, and never read.
 _BINARY = {"path": "STRING", "modificationTime": "TIMESTAMP", "length": "BIGINT", "content": "BINARY"}
@@ -211,16 +209,7 @@ class Source:
         """The rows of a batch: those of `rows`, and of XES the events in the files."""
         if self.kind != "xes":
             return batch
-        columns = schema.fieldNames()
-        fields = [*self._full(schema).fields, T.StructField(ORIGIN, T.StringType()), T.StructField(PLACE, T.LongType())]
-
-        def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for files in batches:
-                for file in files.column(0).to_pylist():
-                    yield from _xes_rows(file, columns)
-
-        # One task per file: a file is read from its beginning to its end.
-        return batch.repartition(max(1, min(batch.count(), 1000))).mapInArrow(parse, T.StructType(fields))
+        return events_of_logs(batch, self._full(schema), self._label)
 
     def again(self, files: Sequence[str], schema: T.StructType, used: Sequence[str] | None = None) -> DataFrame:
         """The same rows as those of a batch of these files, for `expanded`.
@@ -307,6 +296,11 @@ class Source:
         options = {key: value for key, value in self._source.read_options.items() if key.lower() not in _LISTING}
         return self._spark.read.options(**options).csv(escaped(file)).columns
 
+    @property
+    def _label(self) -> Callable[[str], str]:
+        """What a file is called in the names of traces that have none: its path below the source's."""
+        return partial(_name_below, self._source.path or "")
+
     def _load(self, reader: DataFrameReader, files: Sequence[str] | None) -> DataFrame:
         """What a reader makes of the source's path, or of some of its files."""
         path = self._source.path or ""
@@ -344,26 +338,11 @@ class Source:
             parsed = self._spark.read.options(**self._read_options()).option("primitivesAsString", "true")
             found = parsed.json(lines.rdd.map(lambda row: row[0])).schema
             return T.StructType([field for field in found.fields if field.name != CORRUPT])
-        there = self.modified()
-        if there is None:
-            return None
-        if files is not None:
-            there = there.where(F.col("path").isin(list(files)))
-        names = (
-            there.select("path")
-            .orderBy("path")
-            .limit(_SAMPLE_FILES)
-            .repartition(16)
-            .mapInArrow(_xes_names, "name string, place int")
-        )
-        ordered = names.groupBy("name").agg(F.min("place").alias("place")).orderBy("place", "name").collect()
-        found_names = [row["name"] for row in ordered]
-        if FAULT in found_names:
-            logger.warning(
-                "stream %r: traces without concept:name go by their number in the file, as case:concept:name",
-                self._name,
-            )
-        return T.StructType([T.StructField(name, T.StringType()) for name in found_names if name != FAULT])
+        there = self._paths() if files is None else files
+        names, notes = columns_of_logs(self._spark, sorted(there)[:_SAMPLE_FILES])
+        for note in notes:
+            logger.warning("stream %r: %s", self._name, note)
+        return T.StructType([T.StructField(name, T.StringType()) for name in names])
 
     def _parquet_schema(self, files: Sequence[str] | None) -> T.StructType:
         """The columns of Parquet files whose types Spark has, as one file says, or all where they are merged."""
@@ -457,56 +436,5 @@ def escaped(file: str) -> str:
     return file_patterns.escaped(unquote(file))
 
 
-def _xes_rows(file: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """The events of one file as batches of text columns; memory for one batch."""
-    import pyarrow as pa
-
-    from patternlake.jobs.sources.xes import events
-
-    def batch(rows: list[dict[str, str | None]], end: int) -> pa.RecordBatch:
-        arrays = [pa.array([row.get(column) for row in rows], pa.string()) for column in columns]
-        arrays.append(pa.array([row.get(FAULT) for row in rows], pa.string()))
-        arrays += [pa.array([file] * len(rows), pa.string()), pa.array(range(end - len(rows), end), pa.int64())]
-        return pa.RecordBatch.from_arrays(arrays, [*columns, CORRUPT, ORIGIN, PLACE])
-
-    rows: list[dict[str, str | None]] = []
-    place = 0
-    with _opened(file) as opened:
-        for place, event in enumerate(events(opened, name=file), 1):
-            rows.append(event)
-            if len(rows) == _ARROW_ROWS:
-                yield batch(rows, place)
-                rows = []
-    if rows:
-        yield batch(rows, place)
-
-
-def _xes_names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The attribute keys of each file's first events, in order; none, as `FAULT`, where traces go by their numbers."""
-    from itertools import islice
-
-    import pyarrow as pa
-
-    from patternlake.jobs.sources.xes import events
-
-    for files in batches:
-        for file in files.column(0).to_pylist():
-            seen: dict[str, None] = {}
-            numbered: list[int] = []
-            with _opened(file) as opened:
-                for event in islice(events(opened, name=file, on_number=numbered.append), _SAMPLE_ROWS):
-                    seen.update(dict.fromkeys(event))
-            seen = {key: None for key in seen if key not in (FAULT, CORRUPT)}
-            if numbered:
-                seen[FAULT] = None
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(list(seen), pa.string()), pa.array(range(len(seen)), pa.int32())], ["name", "place"]
-            )
-
-
-def _opened(file: str) -> Any:
-    """A file on any file system that Arrow knows, as a stream of bytes."""
-    from pyarrow import fs
-
-    system, path = fs.FileSystem.from_uri(file)
-    return system.open_input_file(path)
+def _name_below(path: str, file: str) -> str:
+    return file_patterns.name_below(path, file) or file

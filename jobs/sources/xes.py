@@ -9,10 +9,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import marshal
+import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from itertools import chain
+from typing import IO, Any, BinaryIO
 from xml.parsers import expat
 
 from patternlake.udfs.errors import SourceError
@@ -25,7 +28,7 @@ FAULT = ""
 _CHUNK = 1 << 16
 _DEEPEST = 64
 _HELD = 1000
-"""Events of a trace, at most, that wait for attributes of their trace that stand behind them."""
+"""Events of a trace that wait in memory for its end, at most: attributes of a trace may stand behind its events."""
 _GZIP = b"\x1f\x8b"
 
 _PARTS = ("trace", "event", "global")
@@ -46,13 +49,17 @@ _CHILDREN: dict[str, frozenset[str]] = {
 # An attribute is unique by its key here; inside a list the position is what counts.
 _KEYED = frozenset({"log", "trace", "event", "global", "container"}) | _PLAIN
 
+NUMBERED = "traces without concept:name go by the name of their file and their number in it, as in log.xes#1"
+LATE_GLOBAL = "a <global> stands behind the first trace or event; its values hold for those that stand behind it"
+
 # Text, or what becomes JSON text: the object of a container, the key-value items of a list.
 _Value = str | dict[str, Any] | list[dict[str, Any]] | None
+_Event = dict[str, str | None]
 
 
 def events(
-    open_file: BinaryIO, *, name: str, on_number: Callable[[int], None] | None = None
-) -> Iterator[dict[str, str | None]]:
+    open_file: BinaryIO, *, name: str, label: str | None = None, on_note: Callable[[str], None] | None = None
+) -> Iterator[_Event]:
     """The events of a log, in the file's order.
 
     Parameters
@@ -62,8 +69,10 @@ def events(
         not closed.
     name
         The file's name, for messages.
-    on_number
-        Called with the number of each trace that goes by it, since it has no name.
+    label
+        What the file is called in the names of traces that have none; None: its name.
+    on_note
+        Called with `NUMBERED` and `LATE_GLOBAL`, once each, where the log is such.
 
     Yields
     ------
@@ -73,8 +82,9 @@ def events(
         attribute's value stands in where the trace or event has none. An event outside of every trace has no
         ``case:`` attributes. A container is a JSON object, a list a JSON array of ``{"key": …, "value": …}``.
         An attribute nested in a plain attribute stands beside it as ``<outer key>/<inner key>``.
-        A trace without ``concept:name`` has its number in the file, from 1, for a name. An event that has a fault, or
-        whose trace has one, says so under `FAULT`.
+        A trace without ``concept:name`` has the file's label, ``#`` and its number in the file, from 1, for a name. An
+        event that has a fault, or whose trace has one, says so under `FAULT`; so does one that stands where none can,
+        and what it stands in.
 
     Raises
     ------
@@ -86,9 +96,9 @@ def events(
     Element names are compared without namespace prefix. Attributes of the log itself, extensions and classifiers
     describe the log and give no columns; whatever is wrong with them matters to no event, nor does a ``<global>``
     of another scope than trace and event. Memory: one chunk of the file, the events in it, and up to 1,000 events of
-    the trace that is read.
+    the trace that is read; more than that wait on disk for the end of their trace.
     """
-    reader = _Reader(name, on_number)
+    reader = _Reader(name, name if label is None else label, on_note)
     try:
         for chunk in _chunks(open_file):
             reader.feed(chunk)
@@ -121,23 +131,50 @@ class _Element:
     scope: str = ""
     attributes: list[tuple[str, _Value]] = field(default_factory=list)
     items: list[tuple[str, _Value]] | None = None
-    has_events: bool = False
     fault: str | None = None
+    number: int = 0
+    held: _Held | None = None
+
+
+class _Held:
+    """The events of a trace until it ends, those of a long one on disk."""
+
+    def __init__(self) -> None:
+        self._last: list[_Event] = []
+        self._file: IO[bytes] | None = None
+
+    def add(self, event: _Event) -> None:
+        """Put an event behind the others."""
+        self._last.append(event)
+        if len(self._last) == _HELD:
+            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115 - closed when it has been taken
+            marshal.dump(self._last, self._file)
+            self._last = []
+
+    def taken(self) -> Iterator[_Event]:
+        """All of them in their order, once."""
+        if self._file is not None:
+            with self._file as file:
+                end = file.tell()
+                file.seek(0)
+                while file.tell() < end:
+                    yield from marshal.load(file)
+        yield from self._last
 
 
 class _Reader:
     """The handlers behind `events`: a stack of open elements and the events completed since the last `taken`."""
 
-    def __init__(self, name: str, on_number: Callable[[int], None] | None) -> None:
+    def __init__(self, name: str, label: str, on_note: Callable[[str], None] | None) -> None:
         self._name = name
-        self._on_number = on_number
+        self._label = label
+        self._on_note = on_note
+        self._noted: set[str] = set()
         self._traces = 0
         self._skipped = 0
         self._stack = [_Element("")]
-        self._completed: list[dict[str, str | None]] = []
-        self._held: list[dict[str, str | None]] = []
-        self._let_go = False
-        self._defaults: dict[str, dict[str, str | None]] = {"trace": {}, "event": {}}
+        self._completed: list[Iterable[_Event]] = []
+        self._defaults: dict[str, _Event] = {"trace": {}, "event": {}}
         self._begun = False
         self._parser = expat.ParserCreate()
         self._parser.StartDoctypeDeclHandler = self._doctype
@@ -157,10 +194,10 @@ class _Reader:
         """Say that there are no more bytes."""
         self._parse(b"", final=True)
 
-    def taken(self) -> list[dict[str, str | None]]:
+    def taken(self) -> Iterator[_Event]:
         """The events completed since the last call."""
         completed, self._completed = self._completed, []
-        return completed
+        return chain.from_iterable(completed)
 
     def _parse(self, chunk: bytes, *, final: bool) -> None:
         try:
@@ -190,14 +227,17 @@ class _Reader:
             self._skipped += 1
             return
         allowed = _CHILDREN[parent.tag]
+        misplaced = None
         if tag not in allowed:
             place = f"in <{parent.tag}>" if parent.tag else "as the root"
             expected = ", ".join(f"<{one}>" for one in sorted(allowed)) or "nothing"
-            told = f"<{tag}> cannot stand {place}; expected {expected}"
-            if not parent.tag or tag in ("log", *_PARTS):
-                raise self._wrong(told)
-            self._skip(told)
-            return
+            misplaced = f"<{tag}> cannot stand {place}; expected {expected}"
+            if not parent.tag:
+                raise self._wrong(misplaced)
+            if tag not in ("trace", "event"):
+                self._skip(misplaced)
+                return
+            self._blame(misplaced)
         if len(self._stack) > _DEEPEST:
             self._skip(f"elements are nested more than {_DEEPEST} deep")
             return
@@ -208,18 +248,24 @@ class _Reader:
             if not element.key and parent.tag in _KEYED:
                 self._skip(f"<{tag}> in <{parent.tag}> has no key")
                 return
-            if parent.has_events and self._let_go:
-                told = f"attribute '{element.key}' of a trace stands after more than {_HELD:,} of its events"
-                raise self._wrong(f"{told}; expected before")
         elif tag == "event":
-            self._begun = parent.has_events = True
+            self._begun = True
         elif tag == "trace":
             self._begun = True
-            self._let_go = False
             self._traces += 1
+            element.number, element.held = self._traces, _Held()
         elif tag == "global":
-            element.scope = self._scope(given)
+            element.scope = given.get("scope", "").lower()
+            if self._begun and element.scope in self._defaults:
+                self._note(LATE_GLOBAL)
         self._stack.append(element)
+        if misplaced is not None:
+            self._blame(misplaced)
+
+    def _note(self, told: str) -> None:
+        if self._on_note is not None and told not in self._noted:
+            self._noted.add(told)
+            self._on_note(told)
 
     def _skip(self, fault: str) -> None:
         """Leave out the element that begins here: a fault of the event, trace or global that it stands in."""
@@ -243,15 +289,13 @@ class _Reader:
             own |= _missing(own, self._defaults["event"])
             if element.fault is not None:
                 own[FAULT] = element.fault
-            if parent.tag == "log":
-                self._completed.append(own)
+            held = next((each.held for each in reversed(self._stack) if each.held is not None), None)
+            if held is None:
+                self._completed.append([own])
             else:
-                self._held.append(own)
-                if len(self._held) >= _HELD:
-                    self._let_go = True
-                    self._let_events_go(parent)
+                held.add(own)
         elif element.tag == "trace":
-            self._let_events_go(element)
+            self._completed.append(self._events_of(element))
         elif element.tag == "values":
             parent.items = (parent.items or []) + element.attributes
         elif element.tag == "global":
@@ -259,31 +303,26 @@ class _Reader:
             if element.scope in self._defaults:
                 self._defaults[element.scope].update(texts)
 
-    def _scope(self, given: dict[str, str]) -> str:
-        scope = given.get("scope", "").lower()
-        if self._begun and scope in self._defaults:
-            raise self._wrong("<global> stands after the first <trace> or <event>; expected before")
-        return scope
-
-    def _let_events_go(self, trace: _Element) -> None:
-        """Give the events that wait the attributes and defaults of their trace, with the prefix."""
+    def _events_of(self, trace: _Element) -> Iterator[_Event]:
+        """The events of a trace that has ended, with its attributes and defaults, which have the prefix."""
         own = self._texts(trace)
         own |= _missing(own, self._defaults["trace"])
         if own.get(NAME) is None:
-            own[NAME] = str(self._traces)
-            if self._on_number is not None:
-                self._on_number(self._traces)
+            own[NAME] = f"{self._label}#{trace.number}"
+            self._note(NUMBERED)
         case = {CASE + key: value for key, value in own.items()}
-        fault = {} if trace.fault is None else {FAULT: trace.fault}
-        for event in self._held:
-            found = case | event | fault
-            both = event.keys() & case.keys()
-            if both:
-                found |= {FAULT: f"attribute '{min(both)}' of an event has the name of an attribute of its trace"}
-            self._completed.append(found)
-        self._held = []
+        fault: _Event = {} if trace.fault is None else {FAULT: trace.fault}
+        assert trace.held is not None
+        return (self._of_trace(event, case, fault) for event in trace.held.taken())
 
-    def _texts(self, element: _Element) -> dict[str, str | None]:
+    @staticmethod
+    def _of_trace(event: _Event, case: _Event, fault: _Event) -> _Event:
+        both = event.keys() & case.keys()
+        if both:
+            fault = {FAULT: f"attribute '{min(both)}' of an event has the name of an attribute of its trace"}
+        return case | event | fault
+
+    def _texts(self, element: _Element) -> _Event:
         return {
             key: value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             for key, value in self._unique(element, element.attributes).items()
@@ -310,7 +349,7 @@ class _Reader:
         return [(element.key, [{"key": key, "value": value} for key, value in items]), *beside]
 
 
-def _missing(own: dict[str, str | None], defaults: dict[str, str | None]) -> dict[str, str | None]:
+def _missing(own: _Event, defaults: _Event) -> _Event:
     return {key: value for key, value in defaults.items() if key not in own}
 
 
