@@ -126,7 +126,7 @@ class Evaluation:
                 batch = source.again([file for file in files if file not in bad], schema, self._used)
             phases.reads(None)
             phases.at("reading", unit="files" if source.kind == "xes" else phases.ROWS)
-            judged = judge(source.expanded(batch, schema))
+            judged = judge(source.expanded(batch, schema, [file for file in files if file not in bad]))
             try:
                 here = None if bring is None else bring(judged)
                 if here is not None:
@@ -181,7 +181,7 @@ class Evaluation:
 
         def read(some: Sequence[str]) -> None:
             rows = self.columns.prepared(
-                source.expanded(source.again(some, schema, self._used), schema), watermark=None
+                source.expanded(source.again(some, schema, self._used), schema, some), watermark=None
             )
             rows.agg(F.max("hash")).collect()
 

@@ -30,6 +30,7 @@ from patternlake.jobs.ingest.evaluated_rows import settings as evaluation_settin
 from patternlake.jobs.ingest.judging import Judge
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
 from patternlake.jobs.ingest.rivals import rival, rivalry
+from patternlake.jobs.ingest.ties import Ties, tied, tied_here
 from patternlake.jobs.ingest.unread_files import may_have_unread
 from patternlake.jobs.ingest.writing import write_by_tasks, write_here
 from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
@@ -112,6 +113,7 @@ def ingest(
             logger.warning("%s; reading the source anew", error)
             run = _Run(own, name, stream, quarantine_warning)
             run.perform(rebuild=True)
+        run.tell_ties()
     return Summary(
         job=JOB,
         object=name,
@@ -137,6 +139,14 @@ class _Run:
     published: list[Publication] = field(default_factory=list)
     repeated: int = 0
     warnings: list[str] = field(default_factory=list)
+    ties: Ties = field(default_factory=Ties)
+
+    def tell_ties(self) -> None:
+        """Warn of events that nothing orders but their names, once for all batches."""
+        told = self.ties.told(self.stream)
+        if told is not None:
+            self.warnings.append(f"stream {self.name!r}: {told}, and run ingest with --rebuild")
+            logger.warning("%s", self.warnings[-1])
 
     def perform(self, rebuild: bool) -> None:
         db, name = self.db, self.name
@@ -269,8 +279,11 @@ class _Run:
             if batch.published is not None:
                 raise rival(self.name)
             self._check_adopted(batch, epoch, first + good.rows)
-            if evaluated.here is not None:
-                write_here(batch, evaluated.here, self.columns, bad_files=bad_files)
+            phases.at("counting")
+            here = evaluated.here
+            tie_count = tied(prepared, self.stream) if here is None else tied_here(here, self.stream)
+            if here is not None:
+                write_here(batch, here, self.columns, bad_files=bad_files)
             else:
                 write_by_tasks(
                     batch,
@@ -292,6 +305,7 @@ class _Run:
             source_to=first + good.rows,
         )
         self.repeated += repeated
+        self.ties += Ties(tie_count, good.rows)
         self.warnings += warned
         for told in warned:
             logger.warning("%s", told)

@@ -23,7 +23,7 @@ from patternlake.jobs.sources.expressions import (
     CORRUPT,
     ORIGIN,
     OWN,
-    PLACE,
+    PLACES,
     columns_read,
     examine,
     is_atomic,
@@ -145,7 +145,7 @@ class EventColumns:
         Parameters
         ----------
         source
-            The source's columns, with `ORIGIN`, and `CORRUPT` and `PLACE` where its format has them.
+            The source's columns, with `ORIGIN`, and `CORRUPT` and `PLACES` where its format has them.
         watermark
             Microseconds since the epoch; an event before it is late. None: no event is.
 
@@ -153,15 +153,15 @@ class EventColumns:
         -------
         DataFrame
             ``time, step, key, name, probability, a0…, k0…, hash, reason, detail, row, origin``, and ``event_id``,
-            ``o0…`` and ``place`` where the stream has an id, an order, and rows a place. Reason and detail are
-            NULL for a good row; row and origin too, unless a later look at a whole step, or at repeats, can still
-            turn it down.
+            ``o0…`` and ``file, block, place`` where the stream has an id, an order, and rows a place. Reason and
+            detail are NULL for a good row; row and origin too, unless a later look at a whole step, or at repeats, can
+            still turn it down.
         """
-        columns = [column for column in source.columns if column not in (ORIGIN, PLACE)]
+        columns = [column for column in source.columns if column not in (ORIGIN, *PLACES)]
         # Under names of their own, since an attribute hides the source's column of its name.
         own = {column: f"{OWN}s{index}" for index, column in enumerate(columns)}
         fields = {field.name: field.dataType for field in source.schema.fields}
-        placed = [PLACE] if PLACE in source.columns else []
+        placed = [column for column in PLACES if column in source.columns]
         raw = self._raw(source).select(
             "*",
             *[_quoted(column).alias(name) for column, name in own.items()],
@@ -185,7 +185,7 @@ class EventColumns:
             *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
             *([] if self.stream.event_id is None else [F.col(f"{OWN}event_id").cast("string").alias("event_id")]),
             *[F.col(f"{OWN}o{index}").alias(f"o{index}") for index in range(len(self.stream.order or ()))],
-            *[F.col(column).alias("place") for column in placed],
+            *[F.col(column).alias(column.removeprefix(OWN)) for column in placed],
             F.col(f"{OWN}hash").alias("hash"),
             reason.alias("reason"),
             F.when(reason.isNotNull(), detail).alias("detail"),

@@ -14,14 +14,16 @@ from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.repeatability import moving_part
 
-_ORDER = re.compile(r"o\d+|place")
+_ORDER = re.compile(r"o\d+|file|block|place")
 
 OWN = "__patternlake_"
 """Columns that are put beside the source's begin so; no column of a source may."""
 ORIGIN = f"{OWN}origin"
 CORRUPT = "_corrupt_record"
-PLACE = f"{OWN}place"
-"""Column of a row's number in its file, where the source's rows have an order of their own."""
+FILE, BLOCK, PLACE = f"{OWN}file", f"{OWN}block", f"{OWN}place"
+"""Columns of a row's place in its source, where that has one: number of the file by its name, first byte of the part of
+the file that is read at once, number in that part."""
+PLACES = (FILE, BLOCK, PLACE)
 
 
 def deciding(columns: Sequence[str]) -> list[str]:
@@ -50,7 +52,7 @@ def _unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
     if not (error.getCondition() or "").startswith(("UNRESOLVED_COLUMN", "MISSING_COLUMN")):
         return None
     name = (error.getMessageParameters() or {}).get("objectName", "?").replace("`", "")
-    there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN, PLACE))
+    there = ", ".join(column for column in columns if column not in (CORRUPT, ORIGIN, *PLACES))
     return f"no column {name!r} in the source{suggest(name, columns)}; columns: {there}"
 
 

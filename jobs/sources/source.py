@@ -20,8 +20,9 @@ from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources.bad_files import broken
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
-from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN
+from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, PLACE
 from patternlake.jobs.sources.parquet_footers import Footers, Reading, learned, missing_columns, readings
+from patternlake.jobs.sources.places import as_read, block_columns, numbered_by_file, row_numbers
 from patternlake.jobs.sources.tables import refuse_other_than_delta
 from patternlake.jobs.sources.xes_files import columns_of_logs, events_of_logs
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
@@ -138,8 +139,7 @@ class Source:
             reader = self._spark.readStream.format(self.kind).options(**self._read_options())
             # What a column is read as, each file says: Parquet's batches are read by `again`.
             typed = T.StructType([field for field in schema.fields if not isinstance(field.dataType, T.NullType)])
-            rows = reader.schema(self._full(typed)).option("maxFileAge", _ANY_AGE).load(path)
-            return rows.withColumn(ORIGIN, F.col("_metadata.file_path"))
+            return self._marked(reader.schema(self._full(typed)).option("maxFileAge", _ANY_AGE).load(path))
         except AnalysisException as error:
             raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
 
@@ -205,11 +205,13 @@ class Source:
     def _folder_columns(self) -> list[str]:
         return [field.name for field in self._folders()]
 
-    def expanded(self, batch: DataFrame, schema: T.StructType) -> DataFrame:
-        """The rows of a batch: those of `rows`, and of XES the events in the files."""
-        if self.kind != "xes":
-            return batch
-        return events_of_logs(batch, self._full(schema), self._label)
+    def expanded(self, batch: DataFrame, schema: T.StructType, files: Sequence[str]) -> DataFrame:
+        """The rows of a batch of files: those of `rows`, and of XES the events in the files; with `PLACES`."""
+        if self.kind == "xes":
+            batch = events_of_logs(batch, self._full(schema), self._label)
+        elif self.kind in ("csv", "json"):
+            batch = row_numbers(batch)
+        return numbered_by_file(batch, files)
 
     def again(self, files: Sequence[str], schema: T.StructType, used: Sequence[str] | None = None) -> DataFrame:
         """The same rows as those of a batch of these files, for `expanded`.
@@ -222,13 +224,17 @@ class Source:
             The columns that the stream's expressions read; None: all. Others may be of any type in a Parquet file.
         """
         if self.kind == "xes":
-            return frame_of_tuples(self._spark, [(file,) for file in files], f"{ORIGIN} string")
+            return frame_of_tuples(self._spark, [(as_read(file),) for file in files], f"{ORIGIN} string")
         if not files:
             return self.empty(schema).withColumn(ORIGIN, F.lit(""))
         if self.kind == "parquet":
             return self._by_footers(files, schema, used)
         reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(self._full(schema))
-        return self._load(reader, files).withColumn(ORIGIN, F.col("_metadata.file_path"))
+        return self._marked(self._load(reader, files))
+
+    def _marked(self, rows: DataFrame) -> DataFrame:
+        """Rows of files as Spark reads them, with their origin, and what is known of their places."""
+        return rows.select("*", F.col("_metadata.file_path").alias(ORIGIN), *block_columns(self.kind))
 
     def _by_footers(self, files: Sequence[str], schema: T.StructType, used: Sequence[str] | None) -> DataFrame:
         """Parquet files as their footers say; those that are read alike together."""
@@ -242,7 +248,7 @@ class Source:
             read = [T.StructField(name, each.type) for name, each in named if not isinstance(each.type, T.NullType)]
             reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(T.StructType(read))
             values = [F.expr(each.sql).alias(name) for name, each in zip(schema.names, columns, strict=True)]
-            frames.append(self._load(reader, some).select(*values, F.col("_metadata.file_path").alias(ORIGIN)))
+            frames.append(self._marked(self._load(reader, some)).select(*values, ORIGIN, PLACE))
         return reduce(DataFrame.unionAll, frames)
 
     def with_types(self, files: Sequence[str], schema: T.StructType) -> T.StructType:

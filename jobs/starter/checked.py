@@ -49,6 +49,8 @@ class Checked:
         Some of those, a few of each reason.
     bad_files
         Files that would be left out, and what is wrong with each.
+    ties
+        What to say of events that only their names order; None where they are few.
     """
 
     stream: str
@@ -61,6 +63,7 @@ class Checked:
     refused: Shown = Shown((), ())
     quarantined: Shown = Shown((), ())
     bad_files: tuple[tuple[str, str], ...] = ()
+    ties: str | None = None
 
     def __str__(self) -> str:
         return "\n".join(as_text(self))
@@ -77,6 +80,8 @@ def as_text(found: Checked) -> Iterator[str]:
     yield f"  {read}: {found.accepted:,} would be events, {refused:,} would go to quarantine"
     for file, reason in found.bad_files:
         yield f"  file {file} {reason}; it would be left out"
+    if found.ties is not None:
+        yield f"  {found.ties}"
     yield from _block("the first events:", found.events)
     yield from _block("quarantine, by reason:", found.refused, right=(1,))
     yield from _block("rows of it:", found.quarantined)

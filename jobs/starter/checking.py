@@ -13,6 +13,7 @@ from patternlake.delta_tables.sessions import own_session
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation, settings
 from patternlake.jobs.ingest.ordering import order_of
+from patternlake.jobs.ingest.ties import Ties, tied
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.starter.checked import Checked, Shown
@@ -111,6 +112,7 @@ def _checked(name: str, stream: StreamConfiguration, source: str, found: Evaluat
         ),
         quarantined=_quarantined(found.prepared),
         bad_files=tuple(sorted(found.bad_files.items())),
+        ties=Ties(tied(found.prepared, stream), accepted).told(stream),
     )
 
 

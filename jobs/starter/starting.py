@@ -156,7 +156,7 @@ def _rows(source: Source, found: FoundSource, schema: T.StructType, everything: 
     files = [file for file, _ in found.files]
     total = sum(size for _, size in found.files)
     some = files if everything else _spread(found.files, total)
-    rows = source.expanded(source.again(some, schema), schema)
+    rows = source.expanded(source.again(some, schema), schema, some)
     if len(some) == len(files):
         return rows, f"all {{rows}} of {_counted(len(files), 'file')} ({source.shown})"
     return rows, f"{{rows}} of {len(some):,} of {_counted(len(files), 'file')} ({source.shown}); --all looks at all"

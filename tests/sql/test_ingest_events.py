@@ -31,17 +31,17 @@ def s(db: Database, tmp_path: Path) -> Lake:
     return Lake(db, tmp_path)
 
 
-def test_events_are_numbered_by_time_then_name_then_key(s: Lake) -> None:
-    s.write("a.csv", "2024-01-01 00:00:02,b,k,1", "2024-01-01 00:00:01,z,k,2", "2024-01-01 00:00:02,a,k,3")
+def test_events_are_numbered_by_time_then_as_they_stand_in_the_files(s: Lake) -> None:
     s.write("b.csv", "2024-01-01 00:00:02,a,,4", "2024-01-01 00:00:02,a,j,5")
+    s.write("a.csv", "2024-01-01 00:00:02,b,k,1", "2024-01-01 00:00:01,z,k,2", "2024-01-01 00:00:02,a,k,3")
     summary = s.ingest()
     assert (summary.batch_id, summary.batches, summary.rows_in, summary.rows_out) == (1, 1, 5, 5)
     assert s.events("position", "name", "key", "attributes['x']") == [
         (1, "z", "k", "2.0"),
-        (2, "a", None, "4.0"),
-        (3, "a", "j", "5.0"),
-        (4, "a", "k", "3.0"),
-        (5, "b", "k", "1.0"),
+        (2, "b", "k", "1.0"),
+        (3, "a", "k", "3.0"),
+        (4, "a", None, "4.0"),
+        (5, "a", "j", "5.0"),
     ]
 
 

@@ -19,9 +19,11 @@ from sql.empty_database import opened
 from patternlake.delta_tables import writes
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.jobs import few, spilling
-from patternlake.jobs.ingest import bringing, ranges
+from patternlake.jobs.ingest import bringing, ranges, ties
 from patternlake.jobs.ingest import job as ingest_job
+from patternlake.jobs.starter.checking import check
 from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
 from tests.sql.ingesting import Lake
 
@@ -94,7 +96,7 @@ def test_events_of_one_time_stand_in_the_order_that_the_stream_says(
 ) -> None:
     go(way)
     lake = Lake(db, tmp_path)
-    # A shuffled file of one time and key: by name alone, `buy` would stand before `view`.
+    # A shuffled file of one time and key; what is alike in `order` stays as it stands in the file.
     numbers = [1e300, -1.0, float("nan"), 0.0, -0.0, float("inf"), 2.5, None]
     rows = [(number, f"n{(number_at * 5 + turn) % 9}") for turn in range(3) for number_at, number in enumerate(numbers)]
     lake.write("1.csv", *(f"2024-01-01,{name},k,{'' if x is None else x}" for x, name in rows))
@@ -102,8 +104,8 @@ def test_events_of_one_time_stand_in_the_order_that_the_stream_says(
     lake.ingest(order=order)
 
     def by(row: tuple[float | None, str]) -> tuple[Any, ...]:
-        x, name = row
-        return (x is not None, x is not None and x != x, 0.0 if x is None or x != x else x, name)
+        x, _ = row
+        return (x is not None, x is not None and x != x, 0.0 if x is None or x != x else x)
 
     assert lake.events("attributes['x'] IS NULL", "name") == [(x is None, name) for x, name in sorted(rows, key=by)]
     lake.write("2.csv", "2024-01-02,buy,k,2", "2024-01-02,view,k,1")
@@ -111,6 +113,68 @@ def test_events_of_one_time_stand_in_the_order_that_the_stream_says(
     assert lake.events("name")[-2:] == [("view",), ("buy",)]
     with pytest.raises(StateError, match="order changed, which would mix"):
         lake.ingest(order="x")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_events_of_one_time_stand_in_the_order_of_their_files(
+    db: Database, tmp_path: Path, go: Way, way: str, format: str
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    names = {"b ü": ["view", "buy", "ask"] * 9, "a": ["zoom", "ask", "buy", "a", "view"], "c": ["late"]}
+    for file, told in names.items():
+        table = pa.table({"at": ["2024-01-01"] * len(told), "what": told, "who": ["k"] * len(told)})
+        path = lake.data / f"{file}.{format}"
+        if format == "parquet":
+            pq.write_table(table, path, row_group_size=2)
+        else:
+            rows = table.to_pylist()
+            lines = [json.dumps(row) if format == "json" else ",".join(row.values()) for row in rows]
+            lake.write(path.name, *lines, header="at,what,who" if format == "csv" else None)
+    options = {"header": True} if format == "csv" else {}
+    lake.stream |= {"source": {"format": format, "path": "data", "options": options}, "attributes": {}}
+    # Each file is cut into blocks of some rows, which tasks take by their sizes.
+    cut = {"spark.sql.files.maxPartitionBytes": "100", "spark.sql.files.openCostInBytes": "1"}
+    with temporary_settings(lake.spark, cut):
+        lake.ingest()
+    assert lake.events("name") == [(name,) for name in names["a"] + names["b ü"] + names["c"]]
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+@pytest.mark.parametrize("place", ["table", "file", "files"])
+def test_events_that_only_their_names_order_are_counted_and_told(
+    db: Database, tmp_path: Path, go: Way, way: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(way)
+    monkeypatch.setattr(ties, "_AT_ONCE", 30)
+    lake = Lake(db, tmp_path)
+    # 300 events of 300 keys, of which each comes alone; 2 with one time and key, and one name; 4 with two names.
+    rows = [("2024-01-01", "a", f"k{number}", number) for number in range(300)]
+    rows += [("2024-01-02", "a", "same", 1), ("2024-01-02", "a", "same", 2)]
+    rows += [("2024-01-03", name, key, number) for key in ("k", None) for number, name in enumerate("ab")]
+    refused = ("2024-01-01", None, "k1", 1)
+    frame = lake.spark.createDataFrame([*rows, refused], "at string, what string, who string, x bigint").coalesce(1)
+    lake.stream["source"] = {"format": "delta" if place == "table" else "parquet", "path": "data"}
+    if place == "files":
+        for wanted in ("what != 'b'", "what = 'b' OR what IS NULL"):
+            frame.where(wanted).write.mode("append").parquet(str(lake.data))
+    else:
+        frame.write.format(lake.stream["source"]["format"]).mode("overwrite").save(str(lake.data))
+    other = " in another file" if place == "files" else ""
+    decide = "the names of the files decide" if place == "files" else "their names decide, by the alphabet,"
+    told = (
+        f"4 of 306 events (1.3%) share time and key with an event of another name{other}, and {decide} which comes "
+        "first; write `order:` in the stream with an expression that says it, such as a sequence number"
+    )
+    assert check(lake.spark, lake.name, lake.configuration()).ties == (None if place == "file" else told)
+    warnings = lake.ingest(quarantine_warning=1).warnings
+    assert warnings == (() if place == "file" else (f"stream '{lake.name}': {told}, and run ingest with --rebuild",))
+    assert lake.ingest(quarantine_warning=1, order="x", rebuild=True).warnings == ()
+    lake.stream |= {"attributes": {}, "order": "'the same'", "key": None}
+    warnings = lake.ingest(quarantine_warning=1, rebuild=True).warnings
+    shared = ["4 of 306 events (1.3%) share time and `order` with"] if place != "file" else []
+    assert [each.split(": ", 1)[1][: len(text)] for each, text in zip(warnings, shared, strict=True)] == shared
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
@@ -122,9 +186,15 @@ def test_events_of_one_time_stand_in_the_order_of_their_log(db: Database, tmp_pa
     events = "".join(f"<event>{moment}<string key='what' value='{name}'/></event>" for name in names)
     bad = f"<event>{moment}<string key='what' value='bad'/><string value='?'/></event>"
     (lake.data / "1.xes").write_text(f"<log><string value='?'/><trace>{events}{bad}</trace></log>")
-    lake.stream |= {"source": {"format": "xes", "path": "data"}, "key": "`case:concept:name`", "attributes": {}}
+    (lake.data / "more").mkdir()
+    (lake.data / "more" / "1.xes").write_text(
+        f"<log><trace><event>{moment}<string key='what' value='x'/></event></trace></log>"
+    )
+    source = {"format": "xes", "path": "data", "options": {"recursiveFileLookup": True}}
+    lake.stream |= {"source": source, "key": "`case:concept:name`", "attributes": {}}
     lake.ingest()
-    assert lake.events("name", "key") == [(name, "1") for name in names]
+    # Traces without a name go by the file, below the source's folder, and their number in it.
+    assert lake.events("name", "key") == [*[(name, "1.xes#1") for name in names], ("x", "more/1.xes#1")]
     (refused,) = lake.quarantine()
     assert refused["reason"] == "corrupt"
     assert "line 1: <string> in <event> has no key" in refused["detail"]

@@ -1,0 +1,55 @@
+"""The place of a row in a source of files, which decides between events of one time.
+
+Files come one after the other by their names, and the rows of one as they stand in it, however Spark cuts the files
+into tasks: so a replay, or another machine, finds the same order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.arrow_rows import frame_of_tuples
+from patternlake.jobs.sources.expressions import BLOCK, FILE, ORIGIN, OWN, PLACE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_LOCAL = re.compile(r"file:/+")
+_INDEX_BITS = 33
+"""Bits of `monotonically_increasing_id` that count the rows of a task; the others number the task."""
+
+
+def as_read(file: str) -> str:
+    """A file's address as Spark's readers spell it: its checkpoint has three slashes, they have one."""
+    return _LOCAL.sub("file:/", file, count=1)
+
+
+def block_columns(kind: str) -> list[Column]:
+    """What Spark's reader of a format knows of a row's place, as columns of the rows that it has just read."""
+    if kind == "parquet":
+        return [F.col("_metadata.row_index").alias(PLACE)]
+    # A task reads blocks of several files, each from its first row to its last one.
+    return [F.col("_metadata.file_block_start").alias(BLOCK)]
+
+
+def row_numbers(rows: DataFrame) -> DataFrame:
+    """Rows of text, not yet moved from the tasks that read them, with the number of each in its task.
+
+    That grows from row to row of a block. Spark's streams refuse to count, the batches that they give do not.
+    """
+    return rows.withColumn(PLACE, F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _INDEX_BITS) - 1)))
+
+
+def numbered_by_file(rows: DataFrame, files: Sequence[str]) -> DataFrame:
+    """Rows with the number of their file among those of the batch, where these are several."""
+    if len(files) < 2:
+        return rows
+    path = f"{OWN}path"
+    known = [(as_read(file), number) for number, file in enumerate(sorted(files, key=unquote))]
+    numbers = frame_of_tuples(rows.sparkSession, known, f"{path} string, {FILE} int")
+    return rows.join(F.broadcast(numbers), F.col(ORIGIN) == F.col(path), "left").drop(path)
