@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from patternlake.jobs.configuration import file_patterns
 from patternlake.udfs.errors import StateError
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ class Folder:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.path = path
+        self._spark = spark
         jvm: Any = spark._jvm
+        self._jvm = jvm
         self._path = jvm.org.apache.hadoop.fs.Path
         self._system = self._path(path).getFileSystem(spark._jsc.hadoopConfiguration())
 
@@ -58,6 +61,27 @@ class Folder:
 
     def write(self, text: str, *parts: str) -> None:
         """Write a small file that is not there yet: all of it or, if the process dies, nothing."""
+        whole, draft = self._drafted(text, *parts)
+        if not self._system.rename(draft, whole):
+            self._system.delete(draft, False)
+
+    def replace(self, text: str, *parts: str) -> None:
+        """Write a file in the place of one that is there: all of it or, if the process dies, nothing."""
+        whole, draft = self._drafted(text, *parts)
+        hadoop, gateway = self._jvm.org.apache.hadoop.fs, self._spark.sparkContext._gateway
+        assert gateway is not None
+        rename = getattr(hadoop, "Options$Rename")
+        over = gateway.new_array(rename, 1)
+        over[0] = rename.OVERWRITE
+        hadoop.FileContext.getFileContext(whole.toUri(), self._system.getConf()).rename(draft, whole, over)
+
+    def address(self, path: str) -> str:
+        """A path as Spark's checkpoints spell it."""
+        place = self._path(path)
+        return str(place.getFileSystem(self._system.getConf()).makeQualified(place).toUri().toString())
+
+    def _drafted(self, text: str, *parts: str) -> tuple[Any, Any]:
+        """A file's place, and a file beside it that has the text."""
         whole = self._path("/".join((self.path, *parts)))
         draft = self._path(f"{whole}.{uuid.uuid4().hex}.tmp")
         opened = self._system.create(draft, True)
@@ -65,8 +89,7 @@ class Folder:
             opened.write(bytearray(text.encode()))
         finally:
             opened.close()
-        if not self._system.rename(draft, whole):
-            self._system.delete(draft, False)
+        return whole, draft
 
     def delete(self) -> None:
         """Delete all of it."""
@@ -203,6 +226,21 @@ class Checkpoint:
         # The names alone, of which Spark holds as many to plan the batch.
         return [] if found is None else sorted(row["path"] for row in found.select("path").collect())
 
+    def move(self, before: str, now: str) -> None:
+        """Know the files that were read below one folder by the same names below another.
+
+        Safe to be done again where it was broken off.
+        """
+        root = self._folder.address(now).rstrip("/")
+        for name in self._folder.names("sources", "0"):
+            text = self._folder.read("sources", "0", name) if name.removesuffix(".compact").isdigit() else None
+            if text is None:
+                continue
+            version, *lines = text.splitlines()
+            moved = [_moved(line, before, root) for line in lines]
+            if moved != lines:
+                self._folder.replace("\n".join([version, *moved]), "sources", "0", name)
+
     def files(self, until: int, *, after: int = -1) -> DataFrame | None:
         """The files that the query has read: ``path``, ``modified`` (milliseconds), None if there are none.
 
@@ -225,6 +263,18 @@ class Checkpoint:
         return rows.where((F.col("batchId") <= until) & (F.col("batchId") > after)).select(
             "path", F.col("timestamp").alias("modified")
         )
+
+
+def _moved(line: str, before: str, root: str) -> str:
+    """An entry of Spark's log of the files that were read, with its file below another folder."""
+    entry = json.loads(line)
+    path = str(entry["path"])
+    name = file_patterns.name_below(before, path)
+    if name is None:
+        return line
+    # As many parts of the address as of the name: it is encoded.
+    parts = path.split("/")[-len(name.split("/")) :]
+    return json.dumps({**entry, "path": "/".join([root, *parts])}, ensure_ascii=False, separators=(",", ":"))
 
 
 _REBUILD = "run the job again with --rebuild, which reads the source from its beginning"

@@ -28,6 +28,7 @@ from patternlake.jobs.ingest.checkpoints import Checkpoint, Expected
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation
 from patternlake.jobs.ingest.evaluated_rows import settings as evaluation_settings
 from patternlake.jobs.ingest.judging import Judge
+from patternlake.jobs.ingest.moved_source import follow
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
 from patternlake.jobs.ingest.rivals import rival, rivalry
 from patternlake.jobs.ingest.ties import Ties, tied, tied_here
@@ -189,6 +190,9 @@ class _Run:
         self.source = Source(self.spark, name, self.stream)
         last = begun.source if begun is not None else own.source if own is not None else None
         self.origin = None if last is None else last.get("origin")
+        moved = self.source.kind != "delta" and self.origin not in (None, self.source.shown)
+        if moved and follow(name, self.source, self.checkpoint, str(self.origin)):
+            self.origin = self.source.shown
         unread = last is None or may_have_unread(name, self.source, self.checkpoint, last)
         if not unread and begun is None and self.checkpoint.settled(expected):
             logger.info("stream %r: no new files at %s", name, self.source.shown)

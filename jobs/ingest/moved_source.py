@@ -1,0 +1,71 @@
+"""A source whose folder is another one than before: the project was copied, or is reached by a link.
+
+Spark's checkpoint knows files by their addresses, and would read each of them once more. A file of the same name below
+the source's folder, last modified at the same moment, is the file that was read.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from patternlake.jobs.configuration.file_patterns import folder_of, name_below
+from patternlake.udfs.errors import StateError
+
+if TYPE_CHECKING:
+    from patternlake.jobs.ingest.checkpoints import Checkpoint
+    from patternlake.jobs.sources.source import Source
+
+logger = logging.getLogger(__name__)
+
+_ALL = 2**62
+_SHOWN = 3
+
+
+def follow(name: str, source: Source, checkpoint: Checkpoint, before: str) -> bool:
+    """Let the checkpoint know the files by where they are now.
+
+    Parameters
+    ----------
+    name
+        Of the stream.
+    source, checkpoint
+        Its source, and what Spark remembers of it.
+    before
+        The source's path when the last batch began.
+
+    Returns
+    -------
+    bool
+        Whether it does. If not, the files there are others than those that were read.
+
+    Raises
+    ------
+    StateError
+        Files there have the names of files that were read, and other times of their last change.
+    """
+    former, now = folder_of(before), folder_of(source.shown)
+    if name_below(former, f"{now}/x") is not None or name_below(now, f"{former}/x") is not None:
+        return False
+    files, there = checkpoint.files(_ALL), source.modified()
+    if files is None or there is None:
+        return False
+    entries = [(row["path"], row["modified"]) for row in files.collect()]
+    read = {below: time for path, time in entries if (below := name_below(former, path)) is not None}
+    if not read:  # all were followed by a run that had nothing to read
+        return any(name_below(now, path) is not None for path, _ in entries)
+    found = {name_below(now, row["path"]): row["modified"] for row in there.collect()}
+    again = sorted(read.keys() & found.keys() - {None})
+    if not again:
+        return False
+    if not any(read[file] == found[file] for file in again):
+        shown = ", ".join(again[:_SHOWN]) + (", …" if len(again) > _SHOWN else "")
+        raise StateError(
+            f"stream {name!r}: the source moved from {before} to {source.shown}, where {len(again):,} files have names "
+            f"of files that were read ({shown}) but were modified at other times; if they are copies, copy them with "
+            "their times (cp -p, rsync -t), if they hold other rows, give them other names, or run with --rebuild, "
+            "which reads all that is there"
+        )
+    checkpoint.move(former, now)
+    logger.info("stream %r: the source moved from %s to %s, its files are known", name, before, source.shown)
+    return True
