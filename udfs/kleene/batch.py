@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.events import beginning_columns, may_begin
 from patternlake.udfs.kleene.finality import ends_with_window
 from patternlake.udfs.kleene.first_events import too_many_at_once
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.result import MATCHES, match_rows
-from patternlake.udfs.kleene.stream import beginning_columns, may_begin
 from patternlake.udfs.kleene.task import Portion, answered, partition_numbers, sorted_portion
 from patternlake.udfs.limits import TooManyMatchesError
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from patternlake.udfs.arrays import BoolArray
 from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.events import stream_of
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.stream import stream_of
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.policies import resumes
 

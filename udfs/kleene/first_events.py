@@ -15,9 +15,9 @@ import numpy as np
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.events import candidates
 from patternlake.udfs.kleene.kernels.bindings import MOST_BOUND, Matches
 from patternlake.udfs.kleene.request import KleeneRequest
-from patternlake.udfs.kleene.stream import candidates
 from patternlake.udfs.limits import TooManyMatchesError
 
 Match = Callable[[Events, BoolArray | None, Mapping[int, BoolArray] | None], Matches]

@@ -13,12 +13,12 @@ import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.stream import Stream
 from patternlake.udfs.kleene.work import Work, aggregate
 from patternlake.udfs.language.predicate.aggregates import aggregated
 from patternlake.udfs.language.predicate.columns import Column

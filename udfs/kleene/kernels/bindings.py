@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
-from patternlake.udfs.kleene.stream import Stream
 from patternlake.udfs.limits import TooManyMatchesError
 from patternlake.udfs.subkernels import subkernel
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.kleene.stream import Stream
+from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.language.predicate.coercion import OPEN
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Call, Cast, Expression, Field, Literal

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.ranges import first_event_ranges
 from patternlake.udfs.kleene.plans.replanning import Replanning, replanned
 from patternlake.udfs.kleene.plans.trees import Plan
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.stream import Stream
 from patternlake.udfs.kleene.work import Work
 
 FIRST_TRIED = 1 << 12

@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import aggregates, bindings, combining
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import (
@@ -40,7 +41,6 @@ from patternlake.udfs.kleene.kernels.tables import Table
 from patternlake.udfs.kleene.layout import Layout, layout_of
 from patternlake.udfs.kleene.plans.trees import Join, Plan, left_deep, operands_in, restricted
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.stream import Stream
 from patternlake.udfs.kleene.work import COLLECTED, Work
 
 Joined = TypeVar("Joined")

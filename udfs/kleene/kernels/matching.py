@@ -15,6 +15,7 @@ import numpy as np
 
 from patternlake.udfs.arrays import BoolArray
 from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.events import Stream, agreeing_pairs, stream_of
 from patternlake.udfs.kleene.kernels import bindings, combining
 from patternlake.udfs.kleene.kernels.bindings import Matches, Rows
 from patternlake.udfs.kleene.kernels.course import Course
@@ -34,7 +35,6 @@ from patternlake.udfs.kleene.kernels.scanning import per_start
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.trees import Plan
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.stream import Stream, agreeing_pairs, stream_of
 from patternlake.udfs.kleene.work import MATCHES, Work, held, tried
 from patternlake.udfs.policies import check_arguments
 

@@ -14,10 +14,10 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.stream import Stream
 
 
 @dataclass(frozen=True)

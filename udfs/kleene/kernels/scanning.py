@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import aggregates, bindings, runs
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import Collected
@@ -27,7 +28,6 @@ from patternlake.udfs.kleene.kernels.slow_scans import slowly
 from patternlake.udfs.kleene.layout import Layout, Slot
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import Condition, KleenePattern
-from patternlake.udfs.kleene.stream import Stream
 
 
 def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last: bool) -> Rows:
