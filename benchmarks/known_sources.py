@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from benchmarks.named_events import named_events
 from patternlake.udfs.language.query.parser import parse
-from patternlake.udfs.machines.forecasts.passage import Forecaster
+from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited
 from patternlake.udfs.machines.forecasts.totals import counts_of
-from patternlake.udfs.machines.forecasts.trials import BINS, judge, told_by
+from patternlake.udfs.machines.forecasts.trials import BINS, Trained, judge, told_by
+from patternlake.udfs.machines.forecasts.waiting_times import counted
 from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.kernels.matching_primitives import matching_primitives
 from patternlake.udfs.machines.kernels.running import Machines, nothing_held
@@ -83,10 +84,20 @@ def run(made: Compiled, source: Source, *, tracing: bool = False) -> Machines:
     return machines
 
 
-def forecaster_of(query: str, source: Source, lookahead: int) -> Forecaster:
-    """A subscription trained on a source."""
+def waited(source: Source, now: int | None = None) -> Waited:
+    """The waits of the partitions of a source, up to a watermark, or its last event."""
+    new = np.zeros(len(source.begins), np.int64)
+    now = int(source.times.max()) if now is None else now
+    return Waited(counted(source.times, source.event_at, new, new, new, now), now)
+
+
+def forecaster_of(
+    query: str, source: Source, lookahead: int, time: int | None = None, now: int | None = None
+) -> Forecaster:
+    """A subscription trained on a source up to a watermark, for a number of events or a time in microseconds."""
     made = made_of(asked(query))
-    return Forecaster(made.subscriptions[0], counts_of(made, run(made, source).totals, 0), lookahead)
+    counts = counts_of(made, run(made, source).totals, 0)
+    return Forecaster(made.subscriptions[0], counts, lookahead, waited=waited(source, now), time=time)
 
 
 def judged(
@@ -99,13 +110,13 @@ def judged(
     """What `trials.judge` makes of the forecasts of some subscriptions: float64[subscriptions, n, t + BINS + 1, 4]."""
     made, count = made_of(*subscriptions), len(subscriptions)
     group = Group(tuple(map(str, range(count))), made, 0.0)
-    told = told_by(group, run(made, trained).totals, max(lookaheads), [0.0] * count)
+    known = waited(trained)
+    told = told_by(group, Trained(run(made, trained).totals, known.counts), known.now, max(lookaheads), [0.0] * count)
     found = np.zeros((count, len(lookaheads), len(thresholds) + BINS + 1, 4))
     judge(
         run(made, tested, tracing=True).trace,
         tested.event_at,
         tested.times,
-        made.tables,
         told,
         np.array(lookaheads),
         np.array(thresholds, np.float64),

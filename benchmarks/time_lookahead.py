@@ -26,10 +26,9 @@ from rich.table import Table
 from benchmarks.known_sources import LETTERS, SECOND, Source, asked, made_of, run
 from benchmarks.tables import console
 from patternlake.udfs.arrays import FloatArray, IntArray
-from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
-from patternlake.udfs.machines.forecasts.passage import Forecaster, any_of
+from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited
 from patternlake.udfs.machines.forecasts.totals import counts_of
-from patternlake.udfs.machines.forecasts.waiting_times import Steps, counted
+from patternlake.udfs.machines.forecasts.waiting_times import counted, pace_of, rounded
 from patternlake.udfs.machines.graph.composite_states import CompositeState
 
 Gaps = Callable[[np.random.Generator, IntArray], FloatArray]
@@ -104,26 +103,29 @@ def judged(
     known = [(letters[times <= MOMENT * SECOND], times[times <= MOMENT * SECOND]) for letters, times in some]
     known_times = np.concatenate([times for _, times in known])
     event_at = np.concatenate([[0], np.cumsum([len(times) for _, times in known])]).astype(np.int64)
-    new = np.zeros(len(known), np.int64)
-    steps = Steps.of(counted(known_times, event_at, new, new), ahead * SECOND, MOST_LOOKAHEAD)
     source = Source(
         np.concatenate([letters for letters, _ in known]), known_times, LETTERS, tuple(event_at[:-1].tolist())
     )
-    made = made_of(asked(query))
-    forecaster = Forecaster(made.subscriptions[0], counts_of(made, run(made, source).totals, 0), steps.steps)
-    alpha = [np.diff(any_of(forecaster.hazard(CompositeState(done))[None, :])) for done in range(1, len(word))]
+    made, now, new = made_of(asked(query)), MOMENT * SECOND, np.zeros(len(known), np.int64)
+    waited = Waited(counted(known_times, event_at, new, new, new, now), now)
+    counts = counts_of(made, run(made, source).totals, 0)
+    passage = Forecaster(made.subscriptions[0], counts, 1, waited=waited, time=ahead * SECOND).passage
     rows = []
     for (letters, times), (past, past_times) in zip(some, known, strict=True):
-        inside = (times > MOMENT * SECOND) & (times <= (MOMENT + ahead) * SECOND)
+        inside = (times > now) & (times <= now + ahead * SECOND)
         for done in range(1, len(word)):
             # A live row has all its letters in order; the first that have them are as good as any.
             if len(follow(word[:done], past)) == done:
                 hit = len(follow(word[done:], letters[inside])) == len(word) - done
-                rows.append((done, MOMENT * SECOND - int(past_times[-1]), hit))
-    quiet = np.array([each for _, each, _ in rows], np.int64)
-    reached = steps.reached(quiet)
-    told = np.array([float(alpha[done - 1] @ reached[at]) for at, (done, _, _) in enumerate(rows)])
-    return told, np.array([hit for _, _, hit in rows], np.float64), quiet
+                rows.append((done, now - int(past_times[-1]), past_times[-1] - past_times[0], len(past_times), hit))
+    done, quiet, span, events, hits = np.array(rows, np.int64).T
+    pace = pace_of(span, events)
+    told = np.zeros(len(rows))
+    kinds, of = np.unique(np.stack([done, rounded(quiet), pace]), axis=1, return_inverse=True)
+    for number, (step, how_long, how_fast) in enumerate(kinds.T.tolist()):
+        within = passage.within(CompositeState(step), np.zeros(1, np.int64), how_long, how_fast, last=1)
+        told[of.ravel() == number] = within[0, 0]
+    return told, hits.astype(np.float64), quiet
 
 
 def main(

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -167,6 +167,16 @@ def _recorded_versions(database: Database) -> None:
         database.spark.sql(f"ALTER TABLE {database.log('publications')} ADD COLUMNS (versions STRING)")
 
 
+def _waits(database: Database) -> None:
+    """Version 14: `machine_instances` tells of a partition when it began; its pace depends on that.
+
+    Moves are counted by what is left of deadlines at the event, and open waits are counted, so `predict` takes the
+    events of all subscriptions anew; until then, forecasts ask for it.
+    """
+    if "first_time" not in database.table("machine_instances").columns:
+        database.spark.sql(f"ALTER TABLE {database.log('machine_instances')} ADD COLUMNS (first_time TIMESTAMP)")
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -180,6 +190,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     11: _bound_operands,
     12: _stored_aggregates,
     13: _recorded_versions,
+    14: _waits,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, among, shown_at
 from patternlake.delta_tables.visibility import visible
 from patternlake.jobs import few
-from patternlake.udfs.machines.passing_time import completable_rows, rows_read
-from patternlake.udfs.machines.request import MOVE_NAMES, forecast, operands_of, text_of
+from patternlake.udfs.machines.forecasts.passage import Waited
+from patternlake.udfs.machines.forecasts.waiting_times import Waits
+from patternlake.udfs.machines.passing_time import rows_read, standing_rows
+from patternlake.udfs.machines.request import MOVE_NAMES, Told, forecast, group_of, operands_of, text_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, ROWS, live_rows
 from patternlake.udfs.partitions import up_to_last_value
 from patternlake.udfs.record_batches import BATCH_ROWS, columns_of
@@ -45,8 +47,8 @@ class Asked:
     ----------
     name, lookahead, threshold
         Its name, how far it looks, and what a forecast must exceed.
-    states
-        As `forecast` gives them.
+    told
+        As `forecast` gives it.
     text
         Of the request, as `text_of` gives it.
     """
@@ -54,7 +56,7 @@ class Asked:
     name: str
     lookahead: int
     threshold: float
-    states: Sequence[Mapping[str, Any]]
+    told: Told
     text: str
 
     @property
@@ -63,7 +65,7 @@ class Asked:
         return operands_of(self.text)
 
 
-def forecast_rows(batch: Batch, now: int | None) -> DataFrame | pa.Table | None:
+def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> DataFrame | pa.Table | None:
     """Rows of `forecasts`, made in the driver's process where few instances are there; None: no forecasts are kept.
 
     Parameters
@@ -72,14 +74,17 @@ def forecast_rows(batch: Batch, now: int | None) -> DataFrame | pa.Table | None:
         A batch of `predict` whose instances and moves are written, and those that they replace closed.
     now
         Microseconds since the epoch: the watermark up to which it took events, or None.
+    waits
+        By columns of PARTITION BY, joined by a comma, the waits that it has counted.
     """
     entries = {name: one for name, one in batch.configuration["subscriptions"].items() if KEPT in one}
     if not entries:
         return None
-    asked = _asked(batch, entries)
+    asked = _asked(batch, entries, now, waits)
     more = [rows_read(each.text) for each in asked]
     states = sorted(
-        {state["state_id"] for each in asked for state in each.states} | {one for _, others in more for one in others}
+        {state["state_id"] for each in asked for state in each.told.states}
+        | {one for _, others in more for one in others}
     )
     read = list(dict.fromkeys((*INSTANCE_COLUMNS, *(column for columns, _ in more for column in columns))))
     where = [Condition("stream_id", "=", batch.stream_id), *shown_at(batch.base_batch, batch.batch_id)]
@@ -109,7 +114,9 @@ def forecast_rows(batch: Batch, now: int | None) -> DataFrame | pa.Table | None:
     )
 
 
-def _asked(batch: Batch, entries: Mapping[str, Mapping[str, Any]]) -> list[Asked]:
+def _asked(
+    batch: Batch, entries: Mapping[str, Mapping[str, Any]], now: int | None, waits: Mapping[str, Waits]
+) -> list[Asked]:
     """What the subscriptions forecast, by the moves that the batch has written."""
     moves: dict[str, list[dict[str, Any]]] = {name: [] for name in entries}
     mine = [Condition("stream_id", "=", batch.stream_id), Condition("from_batch", "=", batch.batch_id)]
@@ -119,16 +126,16 @@ def _asked(batch: Batch, entries: Mapping[str, Mapping[str, Any]]) -> list[Asked
     found = []
     for name, entry in sorted(entries.items()):
         text = text_of(name, entry, batch.configuration["stream"])
-        states = forecast(text, moves[name])
-        found.append(Asked(name, int(entry["lookahead"]), float(entry[KEPT]), states, text))
+        waited = Waited(waits.get(",".join(group_of(text).partition), {}), now or 0)
+        told = forecast(text, moves[name], waited)
+        found.append(Asked(name, int(entry["lookahead"]), float(entry[KEPT]), told, text))
     return found
 
 
 def _rows(asked: Asked, instances: Mapping[str, pa.Array], now: int | None) -> pa.Table:
     """Rows of `_SCHEMA` that a subscription forecasts of instances."""
-    found = live_rows(
-        completable_rows(asked.text, instances, now), asked.states, asked.operands, asked.threshold, _CARRIED
-    )
+    held = standing_rows(asked.text, instances, now)
+    found = live_rows(held, asked.told, asked.operands, asked.threshold, _CARRIED)
     same = {"subscription": asked.name, "lookahead": asked.lookahead}
     columns = {
         field.name: (

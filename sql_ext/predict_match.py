@@ -16,9 +16,9 @@ from patternlake.sql_ext.event_rows import PART
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.machines.passing_time import completable_rows, rows_read
+from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
-from patternlake.udfs.machines.result import INSTANCE_COLUMNS, Ahead, live_rows
+from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, threshold_for
 from patternlake.udfs.record_batches import columns_of
 
@@ -37,13 +37,11 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     of_subscription = [*mine, Condition("subscription", "=", arguments["subscription"])]
     moves = lake.reader.rows("machine_transitions", tuple(MOVE_NAMES), of_subscription)
     moves = moves.filter(pc.is_valid(moves["left_state"])).rename_columns(list(MOVE_NAMES.values()))
-    states = forecast(request["text"], moves.to_pylist())
     text, now = request["text"], request["now"]
-    steps = request["steps"]
-    ahead = None if steps is None or now is None else Ahead(steps, now)
-    more, others = rows_read(text, timed=ahead is not None)
+    told = forecast(text, moves.to_pylist(), request["waited"], request["time"])
+    more, others = rows_read(text, timed=request["time"] is not None)
     read = (*INSTANCE_COLUMNS, *more)
-    where = [*mine, among("state_id", [*(one["state_id"] for one in states), *others])]
+    where = [*mine, among("state_id", [*(one["state_id"] for one in told.states), *others])]
     operands, key = request["operands"], arguments["key"]
     threshold = request["threshold"]
     if request["wanted"] is not None:
@@ -53,8 +51,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         if key is not None and rows.num_rows:
             part = rows[PART].combine_chunks()
             rows = rows.filter(event_rows.of_key(part, len(part[0]), key))
-        held = completable_rows(text, columns_of(rows), now)
-        return Answer(live_rows(held, states, operands, threshold, ahead=ahead))
+        return Answer(live_rows(standing_rows(text, columns_of(rows), now), told, operands, threshold))
     instances = lake.frame("machine_instances", where).select(*read)
     if key is not None:
         instances = event_rows.with_key(instances, key)
@@ -62,7 +59,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     portion = F.pmod(F.hash(PART), F.lit(portions)).cast("int")
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield live_rows(completable_rows(text, columns, now), states, operands, threshold, ahead=ahead)
+        yield live_rows(standing_rows(text, columns, now), told, operands, threshold)
 
     return Answer(tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, FUNCTION.schema))
 

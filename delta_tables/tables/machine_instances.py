@@ -47,6 +47,7 @@ TABLE = Table(
         Column("first_rank", "BIGINT", "rank of the first event in its partition, from 0"),
         Column("taken", "BIGINT", "of a row without operands: events that the partition has taken"),
         Column("last_time", "TIMESTAMP", "of a row without operands: time of the last of them"),
+        Column("first_time", "TIMESTAMP", "of a row without operands: time of the first of them"),
     ),
     keys=("stream_id", "partitioned_by", "part", "state_id", "positions", "from_batch"),
     view=_view,

@@ -30,9 +30,16 @@ from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.subscriptions import by_partition, check, event_rows, ordered
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.events import EVENT_COLUMNS
-from patternlake.udfs.machines.forecasts.trials import BINS, TRIAL_SCHEMA, Trials, told_by, verdicts
+from patternlake.udfs.machines.forecasts.trials import (
+    BINS,
+    TRIAL_SCHEMA,
+    Trained,
+    Trials,
+    told_by,
+    trained_of,
+    verdicts,
+)
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
-from patternlake.udfs.machines.state import totals_of
 from patternlake.udfs.partitions import are_texts, partition_values
 from patternlake.udfs.record_batches import batches_of
 
@@ -138,6 +145,7 @@ class _Judge:
             told_by(
                 group,
                 counted,
+                end,
                 max(lookaheads),
                 [float(self.asked["subscriptions"][name]["smoothing"]) for name in group.names],
             )
@@ -151,7 +159,7 @@ class _Judge:
         rows = []
         for group, judged in zip(self.groups, tested, strict=True):
             shape = len(group.names), len(lookaheads), len(thresholds) + BINS + 1, 4
-            shaped = (np.zeros(shape) if judged is None else judged.counted).reshape(shape)
+            shaped = (np.zeros(shape) if judged is None else judged.totals.counted).reshape(shape)
             for name, own in zip(group.names, shaped, strict=True):
                 rows += [(name, *astuple(verdict)) for verdict in verdicts(own, lookaheads, thresholds)]
         batch.append(TABLE, batch.marked(TABLE, of_tuples(rows, _SCHEMA)))
@@ -172,19 +180,19 @@ class _Judge:
         count, _, _ = reader.bounds("events", "position", where)
         return reader.rows("events", EVENT_COLUMNS, where) if few.few_events(self.db, count) else None
 
-    def _totals_here(self, events: pa.Table, trials: Callable[[Sequence[Group], int], Trials]) -> list[Any]:
+    def _totals_here(self, events: pa.Table, trials: Callable[[Sequence[Group], int], Trials]) -> list[Trained | None]:
         """As `_totals`, in the driver's process."""
-        totals: list[Any] = [None] * len(self.groups)
+        totals: list[Trained | None] = [None] * len(self.groups)
         offset = 0
         for columns, groups in by_partition(self.groups).items():
             dealt = events.append_column("part", partition_values(events, columns))
             rows = batches_of(few.in_partition_order(dealt, None, ("time", "position")))
             for row in few.table_of(trials(groups, offset).rows(rows), TRIAL_SCHEMA).to_pylist():
-                totals[offset + row["group"]] = totals_of(row)
+                totals[offset + row["group"]] = trained_of(row)
             offset += len(groups)
         return totals
 
-    def _totals(self, bounds: Sequence[str], trials: Callable[[Sequence[Group], int], Trials]) -> list[Any]:
+    def _totals(self, bounds: Sequence[str], trials: Callable[[Sequence[Group], int], Trials]) -> list[Trained | None]:
         """What `Trials` makes of a range of events, of all tasks together."""
         begin, end = (timestamps.to_micros(datetime.fromisoformat(moment)) for moment in bounds)
         few_rows = self._few(begin, end)
@@ -194,7 +202,8 @@ class _Judge:
         settled = F.lit(None if self.stream.watermark is None else timestamps.to_micros(self.stream.watermark))
         events = EventsReader(self.db).published(self.stream)
         events = events.where((time >= F.lit(begin)) & (time < F.lit(end)) & (time <= settled))
-        totals: list[Any] = [None] * len(self.groups)
+        end_of_training = timestamps.to_micros(datetime.fromisoformat(self.asked["train"][1]))
+        totals: list[Trained | None] = [None] * len(self.groups)
         offset = 0
         for columns, groups in by_partition(self.groups).items():
 
@@ -206,8 +215,8 @@ class _Judge:
             rows = event_rows(events, columns, groups, self.types).repartition(self.parallelism, "part")
             sorted_rows = rows.sortWithinPartitions("part", "time", "position")
             for row in sorted_rows.mapInArrow(found, from_arrow_schema(TRIAL_SCHEMA)).toLocalIterator():
-                own = totals_of(row.asDict())
-                place = offset + row["group"]
-                totals[place] = own if totals[place] is None else totals[place] + own
+                own, place = trained_of(row.asDict()), offset + row["group"]
+                known = totals[place]
+                totals[place] = own if known is None else known.with_more(own, end_of_training)
             offset += len(groups)
         return totals

@@ -40,7 +40,13 @@ from patternlake.jobs.subscriptions import by_partition, check, event_rows, orde
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.events import EVENT_COLUMNS
 from patternlake.udfs.machines.batch import Batches
-from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document, from_document, together
+from patternlake.udfs.machines.forecasts.waiting_times import (
+    Waits,
+    as_document,
+    from_document,
+    from_numbers,
+    together,
+)
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
 from patternlake.udfs.machines.request import COUNTING
 from patternlake.udfs.machines.state import (
@@ -49,7 +55,6 @@ from patternlake.udfs.machines.state import (
     INSTANCE_COLUMNS,
     MATCH,
     totals_of,
-    waits_of,
 )
 from patternlake.udfs.partitions import are_texts, partition_values
 from patternlake.udfs.record_batches import batches_of
@@ -192,7 +197,7 @@ class _Builder:
         if self.last is not None:
             self._close(found, changed)
         phases.at("forecasting")
-        forecasts = forecast_rows(batch, self.watermark)
+        forecasts = forecast_rows(batch, self.watermark, waits)
         if forecasts is not None:
             batch.append(FORECASTS, forecasts)
         return batch.publish(
@@ -332,14 +337,14 @@ class _Builder:
         former = {} if self.last is None else self.last.state.get("waits", {})
         counted: dict[int, list[Waits]] = {}
         for row in found.waits():
-            counted.setdefault(row["group"], []).append(waits_of(row["keys"]))
+            counted.setdefault(row["group"], []).append(from_numbers(row["keys"]))
         waits: dict[str, Waits] = {}
         number = 0
         for each in self.passes:
             for columns, groups in by_partition(each.groups).items():
                 before = from_document(former.get(_joined(columns), [])) if each.begun else {}
                 # What is new has taken all events, which those that go on have counted as well.
-                waits[_joined(columns)] = together([before, *counted.get(number, [])])
+                waits[_joined(columns)] = together([before, *counted.get(number, [])], self.watermark or 0)
                 number += len(groups)
         return waits
 

@@ -11,7 +11,8 @@ How SPEC is read where it leaves room:
   differ in a time of which later conditions ask no more than that it be early.
 - In a sequence, a state on whose instances no deadline and no lower bound is pending is occupied once, and moves once,
   for each key and join values. All other instances move one by one, each from its state with what its deadline has
-  left, to its state after the event with what is left then. N0 is occupied once per key.
+  left at the time of the event, to its state after it with what is left then; of one that is too late nothing is left.
+  N0 is occupied once per key.
 - Of several operands that one event can bind, the one that completes the subscription counts as the move, else the
   first in text order.
 - Where a condition with OR or ``<>`` is pending, of which some operands are bound and some are missing, instances move
@@ -54,7 +55,7 @@ Joins = frozenset[tuple[str, Value]]
 
 
 class Left(NamedTuple):
-    """Microseconds and events that can pass until nothing completes an instance (None: without end), and microseconds
+    """Microseconds, and events, the last of which can complete an instance (None: without end), and microseconds
     until the last lower bound on what comes next is reached.
     """
 
@@ -297,7 +298,7 @@ def left(states: States, partition: Partition, bound: Assignment) -> Left:
     events = None
     if states.asked.counted and states.asked.within is not None:
         rank = len(partition.events) - 1
-        events = max(states.asked.within - 1 - (rank + len(order) - min(bound.values())) for order in some)
+        events = max(states.asked.within - (rank + len(order) - min(bound.values())) for order in some)
     opens = [partition.events[bound[name]].time + least - now
              for name, least, _ in states.waits_for(bound) if least is not None]  # fmt: skip
     return Left(time, events, max([0, *opens]))
@@ -345,11 +346,23 @@ class Moment:
         for bound in self.held:
             state = self.state(bound)
             if self.states.alone(state):
-                yield Cell(state, left(self.states, self.before, bound)), self.alone(bound)
+                yield Cell(state, self.left_then(bound)), self.alone(bound)
             else:
                 together.setdefault((state, joins_of(self.before, bound)), []).append(bound)
         for (state, joins), some in together.items():
             yield Cell(state), self.together(state, joins, some)
+
+    def left_then(self, bound: Assignment) -> Left:
+        """What is left at the event of an assignment that was live before it; no time of one that had ended."""
+        if bound in self.after.live:
+            return left(self.states, self.after, bound)
+        before = left(self.states, self.before, bound)
+        passed = self.after.events[-1].time - self.before.events[-1].time
+        return Left(
+            None if before.time is None else max(0, before.time - passed),
+            None if before.events is None else max(0, before.events - 1),
+            max(0, before.closed - passed),
+        )
 
     def advance(self, some: Iterable[Assignment]) -> Cell | None:
         """What counts of the advances of instances."""

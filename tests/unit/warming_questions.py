@@ -48,10 +48,11 @@ from patternlake.udfs.kleene import request as patterns
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.batch import Batches
-from patternlake.udfs.machines.forecasts.trials import Trials, told_by
+from patternlake.udfs.machines.forecasts.passage import Waited
+from patternlake.udfs.machines.forecasts.trials import Trials, told_by, trained_of
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
-from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE, totals_of
+from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.request import parse_request, request_text
@@ -245,13 +246,14 @@ def run_machines(rng: random.Random) -> None:
     given = machine_table(events, partition, []).to_batches()
     trained = [row for batch in Trials(apart, MACHINE_TYPES, 0).rows(given) for row in batch.to_pylist()]
     told = [
-        told_by(group, totals_of(row), 3, [1.0] * len(group.names)) for group, row in zip(apart, trained, strict=True)
+        told_by(group, trained_of(row), 0, 3, [1.0] * len(group.names))
+        for group, row in zip(apart, trained, strict=True)
     ]
     list(Trials(apart, MACHINE_TYPES, 0, (1, 3), (0.5,), told).rows(given))
     shown = pa.Table.from_pylist(instances, pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS]))
     for name, entry in entries.items():
-        states = machines.forecast(json.dumps({"name": name, "entry": entry, "stream": MACHINE_STREAM}), [])
-        live_rows(whole(shown), states, [f"o{number}" for number in range(1, 7)], 0.0)
+        told_ = machines.forecast(json.dumps({"name": name, "entry": entry, "stream": MACHINE_STREAM}), [], Waited())
+        live_rows(whole(shown), told_, [f"o{number}" for number in range(1, 7)], 0.0)
 
 
 def structs(rows: pa.Table) -> pa.StructArray:

@@ -35,7 +35,7 @@ class Batches:
     types
         Spark type of each of the stream's attributes.
     now
-        Microseconds: what the age of counts is measured against.
+        Microseconds: the watermark, against which the age of counts and open waits are measured.
     known
         Ids of states whose instances are not wanted: others keep them.
     """
@@ -111,8 +111,8 @@ class Batches:
                 held = _begun_by(carried[number], held)
             if number == 0:
                 # All groups have taken, and take, the same events.
-                waits = counted_waits(stream.times, event_at, held.last, held.taken)
-                self.waits = together([self.waits, waits])
+                waits = counted_waits(stream.times, event_at, held.last, held.taken, held.began, self.now)
+                self.waits = together([self.waits, waits], self.now)
             taken, after = run.take(held, event_at, stream_of(stream, group, self.codes[number], self.now))
             kept.append(after)
             if len(taken.event):
@@ -132,8 +132,10 @@ class Batches:
 def _some(held: Held, low: int, high: int) -> Held:
     """What is remembered of some partitions."""
     begin, end = held.at[low], held.at[high]
-    rows = {name: getattr(held, name)[begin:end] for name in Held._fields[3:]}
-    return Held(held.taken[low:high], held.last[low:high], held.at[low : high + 1] - begin, **rows)
+    rows = {name: getattr(held, name)[begin:end] for name in Held._fields[4:]}
+    return Held(
+        held.taken[low:high], held.last[low:high], held.began[low:high], held.at[low : high + 1] - begin, **rows
+    )
 
 
 def _begun_by(before: Held, held: Held) -> Held:

@@ -1,8 +1,8 @@
-"""Which partial matches no event can complete any more, as time passes without one.
+"""What is left of the deadlines of partial matches at the watermark, and which of them nothing can complete any more.
 
 Source: SPEC section 6; the bounds are those of `liveness`. The kernels judge partial matches at the events of their
 partition, and a quiet one has none. But no event below the watermark is to come, in any partition: what had to be
-completed before it never is.
+completed before it never is, and what is left has grown less by the quiet time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.language.predicate.columns import typed_column
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
+from patternlake.udfs.machines.forecasts.waiting_times import pace_of
 from patternlake.udfs.machines.from_config import Group
+from patternlake.udfs.machines.graph.ages import NEVER
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.request import attribute_types, group_of
@@ -26,18 +28,21 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 COLUMNS = ("part", "state_id", "operands", "times", "joins")
-LAST_TIME = "last_time"
-"""Read as well of a lookahead in time: of the root's rows, too."""
 RANK_COLUMNS = ("first_rank", "taken")
 """Read as well where a group is `ranked`: of the root's rows, too, which say how many events a partition has taken."""
+PARTITION_COLUMNS = (*RANK_COLUMNS, "last_time", "first_time")
+"""Read as well where deadlines or waits matter to forecasts: of the root's rows, too."""
+STANDING = ("left", "events", "closed", "quiet", "pace")
+"""What `standing` says of instances."""
 
 _MISSING = np.iinfo(np.int64).max
 """Stands for the time of an operand that is not bound."""
+_FAR = _MISSING // 2
 _NULL = -1
 
 
 def rows_read(text: str, *, timed: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """More columns, and ids of more states, than rows of an answer are made of, whose rows `completable_rows` takes.
+    """More columns, and ids of more states, than rows of an answer are made of, whose rows `standing_rows` takes.
 
     Parameters
     ----------
@@ -46,25 +51,70 @@ def rows_read(text: str, *, timed: bool = False) -> tuple[tuple[str, ...], tuple
     timed
         It looks ahead in time.
     """
-    group = group_of(text)
-    columns = (*(RANK_COLUMNS if ranked(group) else ()), *((LAST_TIME,) if timed else ()))
-    return columns, (group.compiled.graph.ids[0],) if columns else ()
+    graph = group_of(text).compiled.graph
+    asked = timed or any(graph.timed)
+    return (PARTITION_COLUMNS, (graph.ids[0],)) if asked else ((), ())
 
 
-def completable_rows(text: str, instances: Mapping[str, pa.Array], now: int | None) -> dict[str, pa.Array]:
-    """The rows of `completable` instances; None: of all.
+def standing_rows(text: str, instances: Mapping[str, pa.Array], now: int | None) -> dict[str, pa.Array]:
+    """The rows of `completable` instances, with the columns `STANDING` where `rows_read` has more columns.
 
     Parameters
     ----------
     text
         Of the question, as `request.check_request` gives it.
-    instances, now
-        As of `completable`.
+    instances
+        As of `completable`, with the columns of `rows_read`.
+    now
+        The watermark; None: there was none, so that all are there as the last event of their partition left them.
     """
+    group, types = group_of(text), attribute_types(text)
+    found = dict(instances)
+    if "first_time" in instances:
+        found |= standing(group, types, instances, now)
     if now is None:
-        return dict(instances)
-    kept = pa.array(completable(group_of(text), attribute_types(text), instances, now))
-    return {name: column.filter(kept) for name, column in instances.items()}
+        return found
+    kept = pa.array(completable(group, types, instances, now))
+    return {name: column.filter(kept) for name, column in found.items()}
+
+
+def standing(
+    group: Group, types: Mapping[str, str], instances: Mapping[str, pa.Array], now: int | None
+) -> dict[str, pa.Array]:
+    """What was left of deadlines after the last event of partitions, and how long these have been quiet at a moment.
+
+    Parameters
+    ----------
+    group, types, instances, now
+        As of `standing_rows`; the instances have `PARTITION_COLUMNS`.
+
+    Returns
+    -------
+    `STANDING`, int64[n] each: microseconds and events until nothing completes an instance any more (`NEVER`: there is
+    no such deadline), microseconds until the last lower bound is reached, and since the last event of the partition;
+    the pace of that.
+    """
+    part, shown = number_partitions(instances["part"], len(group.partition))
+    root = pc.is_valid(instances["taken"])
+    of_root = part[root.to_numpy(zero_copy_only=False)]
+    last, began, taken = (np.zeros(len(shown), np.int64) for _ in range(3))
+    for name, values in (("last_time", last), ("first_time", began), ("taken", taken)):
+        # NULL where an older PatternLake wrote the row.
+        known = instances[name].filter(root).cast(pa.int64()).fill_null(0)
+        values[of_root] = known.to_numpy(zero_copy_only=False)
+    at = last[part] if now is None else np.full(len(part), now, np.int64)
+    _, ends, events = _paths(group, types, instances, at)
+    # What is left is told as it was after the last event: there the slots of grids begin.
+    since = last[part]
+    left = np.where(ends == _MISSING, NEVER, np.maximum(0, ends - since))
+    found = {
+        "left": left,
+        "events": np.where(events == _MISSING, NEVER, np.maximum(0, events + 1)),
+        "closed": np.maximum(0, _opens(group, instances) - since),
+        "quiet": np.maximum(0, at - since),
+        "pace": pace_of(last - began, taken)[part],
+    }
+    return {name: pa.array(values) for name, values in found.items()}
 
 
 def bounded_by_now(group: Group) -> bool:
@@ -92,29 +142,68 @@ def completable(group: Group, types: Mapping[str, str], instances: Mapping[str, 
     now
         Microseconds since the epoch; no event that was taken is later.
     """
-    found = np.ones(len(instances["state_id"]), np.bool_)
-    if not len(found) or not bounded_by_now(group):
-        return found
-    graph = group.compiled.graph
-    times = _times(instances, len(group.compiled.subscriptions[0].primitives), now)
+    count = len(instances["state_id"])
+    if not count or not bounded_by_now(group):
+        return np.ones(count, np.bool_)
+    return _paths(group, types, instances, np.full(count, now, np.int64))[0]
+
+
+def _paths(
+    group: Group, types: Mapping[str, str], instances: Mapping[str, pa.Array], at: IntArray
+) -> tuple[BoolArray, IntArray, IntArray]:
+    """By instance: whether a completion path holds at its moment, and until when and for how many events one does.
+
+    `_MISSING` stands for ever; so it does of rows that are no instances, and of events where they are not read.
+    """
+    count = len(instances["state_id"])
+    found = np.ones(count, np.bool_)
+    ends, events = (np.full(count, _MISSING, np.int64) for _ in range(2))
+    graph, within = group.compiled.graph, group.compiled.subscriptions[0].within
+    times = _times(instances, len(group.compiled.subscriptions[0].primitives), at)
     values = _joined_values(group, types, instances)
-    left = _events_left(group, instances) if ranked(group) else None
+    counted = within is not None and within.counted and "taken" in instances
+    left = _events_left(group, instances) if counted else None
     paths_of = dict(zip(graph.ids, graph.completion_paths, strict=True))
     states = instances["state_id"].dictionary_encode()
     state = states.indices.to_numpy(zero_copy_only=False)
     for number, state_id in enumerate(states.dictionary.to_pylist()):
         paths = paths_of.get(state_id, ())
-        if not _has_now(paths):
+        if state_id == graph.ids[0] or (left is None and not _has_now(paths)):
             continue
         mine = np.flatnonzero(state == number)
         alive = np.zeros(len(mine), np.bool_)
+        until, more = (np.full(len(mine), -1, np.int64) for _ in range(2))
         for path in paths:
             holds = _in_time(path, {one: each[mine] for one, each in times.items()})
             holds &= _agreeing(path, {one: each[mine] for one, each in values.items()}, len(mine))
-            if left is not None:
-                holds &= left[mine] >= path.missing
+            events_left = np.full(len(mine), _MISSING) if left is None else left[mine] - path.missing
+            holds &= events_left >= 0
             alive |= holds
-        found[mine] = alive
+            last = np.full(len(mine), _MISSING)
+            for one, other, most in path.bounds:
+                if one == NOW:
+                    earlier = times[other][mine]
+                    last = np.where(earlier == _MISSING, last, np.minimum(last, np.minimum(earlier, _FAR) + most))
+            until = np.where(holds, np.maximum(until, last), until)
+            more = np.where(holds, np.maximum(more, events_left), more)
+        found[mine], ends[mine], events[mine] = alive, until, more
+    return found, ends, events
+
+
+def _opens(group: Group, instances: Mapping[str, pa.Array]) -> IntArray:
+    """int64[n]: when the last lower bound on what comes after operands of an instance is reached; 0: there is none."""
+    graph = group.compiled.graph
+    count = len(instances["state_id"])
+    times = _times(instances, len(group.compiled.subscriptions[0].primitives), np.zeros(count, np.int64))
+    found = np.zeros(count, np.int64)
+    opens_of = dict(zip(graph.ids, graph.opens, strict=True))
+    states = instances["state_id"].dictionary_encode()
+    state = states.indices.to_numpy(zero_copy_only=False)
+    for number, state_id in enumerate(states.dictionary.to_pylist()):
+        mine = np.flatnonzero(state == number)
+        for operand, low in opens_of.get(state_id, ()):
+            time = times[operand][mine]
+            found[mine] = np.where(time == _MISSING, found[mine], np.maximum(found[mine], np.minimum(time, _FAR) + low))
     return found
 
 
@@ -122,7 +211,7 @@ def _has_now(paths: Iterable[CompletionPath]) -> bool:
     return any(one == NOW for path in paths for one, _, _ in path.bounds)
 
 
-def _times(instances: Mapping[str, pa.Array], width: int, now: int) -> dict[int, IntArray]:
+def _times(instances: Mapping[str, pa.Array], width: int, at: IntArray) -> dict[int, IntArray]:
     """int64[n] by operand, `FIRST` and `NOW`: their times, `_MISSING` where an operand is not bound."""
     count = len(instances["state_id"])
     sizes = pc.list_value_length(instances["operands"]).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -134,7 +223,7 @@ def _times(instances: Mapping[str, pa.Array], width: int, now: int) -> dict[int,
     flat = pc.list_flatten(instances["times"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
     time[row[own], operand[own]] = flat[own]
     found = {number: time[:, number] for number in range(width)}
-    return {**found, FIRST: time.min(axis=1), NOW: np.full(count, now, np.int64)}
+    return {**found, FIRST: time.min(axis=1), NOW: at}
 
 
 def _in_time(path: CompletionPath, times: Mapping[int, IntArray]) -> BoolArray:

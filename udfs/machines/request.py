@@ -6,26 +6,17 @@ import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from patternlake.udfs.arguments import check_bounds, check_moment, given
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language import durations
+from patternlake.udfs.machines.forecasts.grids import limits_of
 from patternlake.udfs.machines.forecasts.limits import MOST_LOOKAHEAD
-from patternlake.udfs.machines.forecasts.passage import (
-    DEAD,
-    Cell,
-    Counts,
-    FloatArray,
-    Forecaster,
-    any_of,
-    nearest,
-    telling,
-)
-from patternlake.udfs.machines.forecasts.waiting_times import Steps, from_document
+from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Forecaster, Passage, Waited
+from patternlake.udfs.machines.forecasts.waiting_times import Waiting, chance_of_more, from_document
 from patternlake.udfs.machines.from_config import Group, groups_of, subscription_of, types_of
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
 
@@ -42,7 +33,7 @@ _SHOWN_NAMES = 20
 MOST_TRUNCATED = 1e-3
 """The probability that a lookahead in time brings more than `MOST_LOOKAHEAD` events is this at the most."""
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
-COUNTING = 2
+COUNTING = 3
 """What moves are, as `machine_transitions` counts them; subscriptions of which others were counted begin anew."""
 DEAD_NAME = "dead"
 """What `DEAD` is called in `machine_transitions`."""
@@ -66,7 +57,8 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
     ``text``: for `forecast`; ``number``: of the stream; ``base``, ``batch``: of its state; ``operands``: names, in text
     order; ``threshold``: that holds, None where a precision is wanted; ``wanted``: then, what
     `wanted_precision.threshold_for` takes; ``stream``: its name; ``now``: microseconds, the watermark up to which
-    events were taken; ``steps``: of a lookahead in time how many events it brings, else None.
+    events were taken; ``waited``: the waits of partitions up to it; ``time``: a lookahead in time in
+    microseconds, or None.
 
     Raises
     ------
@@ -90,9 +82,9 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
         )
     entry = configuration["subscriptions"][name]
     chosen = given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD))
-    steps = None if time is None else _steps(name, entry, published_stream["at"], configuration, arguments)
-    if steps is not None:
-        lookahead = steps.steps
+    waited = waited_of(published_stream["at"], subscription_of(entry, configuration["stream"]).partition)
+    if time is not None and "lookahead" in arguments:
+        _check_time(name, arguments["lookahead"], time, waited)
         if isinstance(chosen, Mapping):
             raise ArgumentError(
                 f"the subscription {name!r} wants the threshold of precision {chosen['precision']:g}, which is "
@@ -118,7 +110,8 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
         else None,
         "stream": published_stream["at"]["object"],
         "now": published_stream["at"]["watermark"],
-        "steps": steps,
+        "waited": waited,
+        "time": time,
     }
 
 
@@ -140,31 +133,25 @@ def _lookahead(text: str | None) -> tuple[int | None, int | None]:
     return None, time
 
 
-def _steps(
-    name: str,
-    entry: Mapping[str, Any],
-    at: Mapping[str, Any],
-    configuration: Mapping[str, Any],
-    arguments: Mapping[str, Any],
-) -> Steps:
-    """How many events of a partition come within a lookahead in time."""
-    asked = f"lookahead => {arguments['lookahead']!r}"
-    one = subscription_of(entry, configuration["stream"])
-    waits = from_document(json.loads(at["state"]).get("waits", {}).get(",".join(one.partition), []))
-    if not waits:
+def waited_of(at: Mapping[str, Any], partition: Sequence[str]) -> Waited:
+    """The waits that a publication of `predict` has counted, of the partitions of some columns."""
+    rows = json.loads(at["state"] or "{}").get("waits", {}).get(",".join(partition), [])
+    return Waited(from_document(rows), at["watermark"] or 0)
+
+
+def _check_time(name: str, asked: str, time: int, waited: Waited) -> None:
+    """Refuse a lookahead in time of which it is not known how many events it brings, or that brings too many."""
+    if not any(key.bin >= 0 for key in waited.counts):
         raise ArgumentError(
-            f"{asked}: no time between two events of one partition of {name!r} was counted by then, which would tell "
-            "how many events come in a time; run `predict`, or look a number of events ahead"
+            f"lookahead => {asked!r}: no time between two events of one partition of {name!r} was counted by then, "
+            "which would tell how many events come in a time; run `predict`, or look a number of events ahead"
         )
-    _, time = _lookahead(arguments["lookahead"])
-    assert time is not None
-    steps = Steps.of(waits, time, MOST_LOOKAHEAD)
-    if steps.truncated > MOST_TRUNCATED:
+    more = chance_of_more(Waiting.of(waited.counts, waited.now), time, MOST_LOOKAHEAD)
+    if more > MOST_TRUNCATED:
         raise ArgumentError(
-            f"{asked}: more than {MOST_LOOKAHEAD:,} events of a partition of {name!r} come in that time with "
-            f"probability {steps.truncated:.3g}, and no more are looked ahead; give a shorter time"
+            f"lookahead => {asked!r}: more than {MOST_LOOKAHEAD:,} events of a partition of {name!r} come in that time "
+            f"with probability {more:.3g}, and no more are looked ahead; give a shorter time"
         )
-    return steps
 
 
 def text_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> str:
@@ -238,7 +225,24 @@ def attribute_types(text: str) -> dict[str, str]:
     return types_of(json.loads(text)["stream"])
 
 
-def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Told:
+    """What the states of a subscription forecast.
+
+    Attributes
+    ----------
+    states
+        Of each state that partial matches can be in ``state_id``, ``state`` (its name), ``composite_state`` and
+        ``trained_on``.
+    passage
+        How likely they are to be completed.
+    """
+
+    states: Sequence[Mapping[str, Any]]
+    passage: Passage
+
+
+def forecast(text: str, moves: Sequence[Mapping[str, Any]], waited: Waited, time: int | None = None) -> Told:
     """What every state of a subscription forecasts.
 
     Parameters
@@ -247,11 +251,10 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
         Of the subscription, as `text_of` gives it.
     moves
         Rows of `machine_transitions`: ``state``, ``age``, ``next_state``, ``next_age``, ``moves``.
-
-    Returns
-    -------
-    Of each state that partial matches can be in ``state_id``, ``state`` (its name), ``ages`` at which it was left,
-    ``hazards`` (`Forecaster.hazard` of each of these ages) and ``trained_on``.
+    waited
+        The waits of its partitions.
+    time
+        A lookahead in time: microseconds; None: it is the number of events that the text has.
     """
     entry = json.loads(text)["entry"]
     group = group_of(text)
@@ -261,23 +264,21 @@ def forecast(text: str, moves: Sequence[Mapping[str, Any]]) -> list[dict[str, An
         moves,
         {state_name(subscription.master, composite_state): composite_state for composite_state in graph.states[0]},
     )
-    forecaster = Forecaster(subscription, counts, lookahead, float(entry["smoothing"]))
-    found = []
-    for composite_state, state in graph.states[0].items():
-        if composite_state == START or complete(subscription.master, composite_state):
-            continue
-        found.append(
-            {
-                "state_id": graph.ids[state],
-                "state": state_name(subscription.master, composite_state) + ("" if forecaster.exact else ROUGHLY),
-                "ages": forecaster.ages(composite_state),
-                "hazards": [
-                    forecaster.hazard(composite_state, age).tolist() for age in forecaster.ages(composite_state)
-                ],
-                "trained_on": round(forecaster.trained_on(composite_state)),
-            }
-        )
-    return found
+    limits = limits_of(graph, group.compiled.ages, 0, subscription.master)
+    forecaster = Forecaster(
+        subscription, counts, lookahead, float(entry["smoothing"]), waited=waited, time=time, limits=limits
+    )
+    found = [
+        {
+            "state_id": graph.ids[state],
+            "state": state_name(subscription.master, composite_state) + ("" if forecaster.exact else ROUGHLY),
+            "composite_state": composite_state,
+            "trained_on": round(forecaster.trained_on(composite_state)),
+        }
+        for composite_state, state in graph.states[0].items()
+        if composite_state != START and not complete(subscription.master, composite_state)
+    ]
+    return Told(found, forecaster.passage)
 
 
 def counts_from(moves: Sequence[Mapping[str, Any]], composite_states: Mapping[str, CompositeState]) -> Counts:
@@ -287,27 +288,3 @@ def counts_from(moves: Sequence[Mapping[str, Any]], composite_states: Mapping[st
         after = DEAD if row["next_state"] == DEAD_NAME else (composite_states[row["next_state"]], row["next_age"])
         found.setdefault((composite_states[row["state"]], row["age"]), {})[after] = row["moves"]
     return found
-
-
-def row_forecast(ages: Sequence[int], trained: Sequence[int], hazards: Sequence[Sequence[float]]) -> dict[str, float]:
-    """What a row forecasts that stands for instances of one state.
-
-    Parameters
-    ----------
-    ages
-        Theirs.
-    trained, hazards
-        Of the state, as `forecast` gives them: ``ages`` and ``hazards``.
-
-    Returns
-    -------
-    ``alpha``: matched at exactly the last event; ``probability``: within all.
-    """
-    within = row_within(ages, trained, hazards)
-    return {"alpha": float(within[-1] - within[-2]), "probability": min(1.0, float(within[-1]))}
-
-
-def row_within(ages: Sequence[int], trained: Sequence[int], hazards: Sequence[Sequence[float]]) -> FloatArray:
-    """What such a row forecasts to be matched within n events, for each n from 0: float64[lookahead + 1]."""
-    known = np.array(trained, np.int64)
-    return any_of(np.array([hazards[nearest(known, age)] for age in telling(ages)]))

@@ -7,7 +7,6 @@ is shown by the smallest of them: operands in text order by (time, position), th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.udfs.machines.forecasts.waiting_times import Steps
+from patternlake.udfs.machines.forecasts.passage import any_of, telling
+from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, rounded
+from patternlake.udfs.machines.graph.ages import NEVER
 from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
-from patternlake.udfs.machines.request import row_forecast, row_within
+from patternlake.udfs.machines.passing_time import STANDING
+from patternlake.udfs.machines.request import Told
 from patternlake.udfs.partitions import number_partitions
 
 IntArray = NDArray[np.int64]
@@ -33,28 +35,7 @@ ROWS = pa.schema(
         ("is_best", pa.bool_()),
     ]
 )
-INSTANCE_COLUMNS = ("part", "state_id", "operands", "positions", "times", "joins", "age")
-
-_MOST_QUIETS, _TOGETHER = 4_096, 4_096
-"""How long partitions have been quiet is rounded where there are more different times; so many rows are worked on at
-once."""
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """A lookahead in time.
-
-    Attributes
-    ----------
-    steps
-        How many events it brings.
-    now
-        Microseconds: the watermark, from which it is counted.
-    """
-
-    steps: Steps
-    now: int
-
+INSTANCE_COLUMNS = ("part", "state_id", "operands", "positions", "times", "joins")
 
 _NONE = np.iinfo(np.int64).max
 """Stands for the time and the position of an operand that is not bound."""
@@ -62,34 +43,32 @@ _NONE = np.iinfo(np.int64).max
 
 def live_rows(
     instances: Mapping[str, pa.Array],
-    forecasts: Sequence[Mapping[str, Any]],
+    told: Told,
     operands: Sequence[str],
     threshold: float,
     carried: Sequence[str] = (),
-    ahead: Ahead | None = None,
 ) -> pa.Table:
     """The rows of some partitions, best first in each.
 
     Parameters
     ----------
     instances
-        `INSTANCE_COLUMNS` of n instances; all of a partition.
-    forecasts
-        Of the subscription's states, as `request.forecast` gives them; instances of other states are left out.
+        `INSTANCE_COLUMNS` of n instances, all of a partition, with `passing_time.STANDING` where that was asked for.
+    told
+        What the subscription's states forecast; instances of other states are left out. Of a lookahead in time, alpha
+        is NULL.
     operands
         Names of the operands, in text order.
     threshold
         Only rows with a greater probability.
     carried
         Columns of the instances that all instances of a row agree in.
-    ahead
-        Of a lookahead in time: how many events it brings. Then the instances have ``last_time``, which rows of the
-        root tell of partitions, and alpha is NULL.
 
     Returns
     -------
     Rows of `ROWS`, and the columns `carried` behind them.
     """
+    forecasts = told.states
     number = {one["state_id"]: at for at, one in enumerate(forecasts)}
     known = pc.index_in(instances["state_id"], pa.array(list(number), pa.string()))
     kept = pa.array(np.flatnonzero(known.is_valid().to_numpy(zero_copy_only=False)))
@@ -103,12 +82,7 @@ def live_rows(
     group = _combined(part, state, joins, _bound(position))
     first = smallest_of_groups(group, time, position, int(group.max(initial=-1)) + 1)
     place = [column for operand in range(width) for column in (time[:, operand], position[:, operand])]
-    ages = pc.fill_null(rows["age"], 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    if ahead is None:
-        alpha, probability = _forecast(forecasts, state[first], group, ages)
-    else:
-        quiet = _quiet(instances, ahead.now)[kept.to_numpy()][first]
-        alpha, probability = None, _in_time(forecasts, state[first], group, ages, quiet, ahead.steps)
+    alpha, probability = _forecast(told, state, group, first, rows)
     ranked = np.lexsort([*(column[first] for column in reversed(place)), -probability, part[first]])
     first, probability = first[ranked], probability[ranked]
     alpha = None if alpha is None else alpha[ranked]
@@ -178,66 +152,71 @@ def _combined(*codes: IntArray) -> IntArray:
 
 
 def _forecast(
-    forecasts: Sequence[Mapping[str, Any]], state: IntArray, group: IntArray, ages: IntArray
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """float64[groups] each, α and β: most groups share their state and ages with others."""
-    of, kinds = _kinds(state, group, ages)
-    rows = [row_forecast(told, forecasts[one]["ages"], forecasts[one]["hazards"]) for one, told in kinds]
-    alpha = np.array([row["alpha"] for row in rows], np.float64)
-    return alpha[of], np.array([row["probability"] for row in rows], np.float64)[of]
+    told: Told, state: IntArray, group: IntArray, first: IntArray, rows: Mapping[str, pa.Array]
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64]]:
+    """float64[groups] each, α and β: most groups share what they forecast with others."""
+    passage = told.passage
+    at = {name: rows[name].to_numpy(zero_copy_only=False) for name in STANDING if name in rows}
+    spots, quiet, pace = (np.zeros(len(state), np.int64) for _ in range(3))
+    for number, one in enumerate(told.states):
+        mine = np.flatnonzero(state == number)
+        if at and len(mine):
+            left, events, closed = (at[name][mine] for name in STANDING[:3])
+            spots[mine] = passage.grids.spots(one["composite_state"], left, events, closed)
+    if at and not passage.untimed:
+        quiet, pace = rounded(at["quiet"]), at["pace"]
+        pace = np.where(np.isin(pace, sorted(passage.paces)), pace, ANY_PACE)
+    # What is left of the only instance of a group is judged to the microsecond.
+    left = np.full(len(first), NEVER) if not at else rounded(at["left"][first])
+    left[np.bincount(group, minlength=len(first)) > 1] = NEVER
+    of, kinds = _kinds(state[first], group, spots, np.stack([quiet[first], pace[first], left]))
+    asked: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    last = np.zeros((len(kinds), 2))
+    for number, (which, at_spots, *how) in enumerate(kinds):
+        at_spots = telling(at_spots)
+        if len(at_spots) == 1:
+            asked.setdefault((which, *how), []).append((number, at_spots[0]))
+        else:
+            within = passage.within(told.states[which]["composite_state"], np.array(at_spots), *how[:2])
+            last[number] = any_of(within)[-2:]
+    for (which, how_long, how_fast, rest), some in asked.items():
+        numbers, places = np.array(some, np.int64).T
+        last[numbers] = passage.within(
+            told.states[which]["composite_state"], places, how_long, how_fast, left=None if rest < 0 else rest, last=2
+        )
+    alpha, probability = last[of, 1] - last[of, 0], last[of, 1]
+    return (alpha if passage.ahead is None else None), np.clip(probability, 0.0, 1.0)
 
 
-def _in_time(
-    forecasts: Sequence[Mapping[str, Any]], state: IntArray, group: IntArray, ages: IntArray, quiet: IntArray,
-    steps: Steps,
-) -> NDArray[np.float64]:  # fmt: skip
-    """float64[groups]: matched within a time, of groups whose partitions have been quiet for so many microseconds."""
-    of, kinds = _kinds(state, group, ages)
-    within = [row_within(told, forecasts[one]["ages"], forecasts[one]["hazards"]) for one, told in kinds]
-    alpha = np.diff(np.array(within, np.float64).reshape(len(kinds), -1), axis=1)
-    found = np.zeros(len(of))
-    if len(np.unique(quiet)) > _MOST_QUIETS:
-        quiet = (np.round(quiet / steps.slot) * steps.slot).astype(np.int64)
-    order = np.argsort(quiet, kind="stable")
-    for begin in range(0, len(order), _TOGETHER):
-        some = order[begin : begin + _TOGETHER]
-        values, place = np.unique(quiet[some], return_inverse=True)
-        found[some] = (alpha[of[some]] * steps.reached(values)[place]).sum(axis=1)
-    return np.clip(found, 0.0, 1.0)
-
-
-def _quiet(instances: Mapping[str, pa.Array], now: int) -> IntArray:
-    """int64[n]: for how many microseconds the partition of each instance has had no event."""
-    part, shown = number_partitions(instances["part"], _width(instances["part"]))
-    root = pc.is_valid(instances["last_time"])
-    last = np.full(len(shown), now, np.int64)
-    times = instances["last_time"].filter(root).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    last[part[root.to_numpy(zero_copy_only=False)]] = times
-    return np.maximum(now - last, 0)[part]
-
-
-def _kinds(state: IntArray, group: IntArray, ages: IntArray) -> tuple[IntArray, list[tuple[int, list[int]]]]:
-    """int64[groups]: which of some (state, ages of its instances) each group is; and those."""
-    width = int(ages.max(initial=0)) + 1
-    pairs = np.sort(group * width + ages)
-    pairs = pairs[np.diff(pairs, prepend=-1) != 0]
-    offsets = np.searchsorted(pairs, np.arange(len(state) + 1) * width)
-    told = pairs % width
-    found, kinds = np.zeros(len(state), np.int64), list[tuple[int, list[int]]]()
-
-    def fill(groups: IntArray, codes: IntArray) -> None:
-        """Groups whose `codes` are equal have the same state and ages."""
-        _, first, of = np.unique(codes, return_index=True, return_inverse=True)
-        found[groups] = len(kinds) + of
-        kinds.extend((int(state[at]), told[offsets[at] : offsets[at + 1]].tolist()) for at in groups[first].tolist())
-
+def _kinds(
+    state: IntArray, group: IntArray, spots: IntArray, how: IntArray
+) -> tuple[IntArray, list[tuple[int, list[int], int, int, int]]]:
+    """int64[groups]: which of some (state, spots of its instances, and how the rows of `how` are) each group is."""
+    order = np.lexsort([spots, group])
+    kept = np.ones(len(order), np.bool_)
+    kept[1:] = (np.diff(group[order]) != 0) | (np.diff(spots[order]) != 0)
+    of_group, values = group[order][kept], spots[order][kept]
+    offsets = np.searchsorted(of_group, np.arange(len(state) + 1))
     sizes = np.diff(offsets)
+    found, kinds = np.zeros(len(state), np.int64), list[tuple[int, list[int], int, int, int]]()
     single, several = np.flatnonzero(sizes == 1), np.flatnonzero(sizes > 1)
-    fill(single, state[single] * width + told[offsets[single]])
-    texts = [(int(state[at]), told[offsets[at] : offsets[at + 1]].tobytes()) for at in several.tolist()]
-    number = {text: code for code, text in enumerate(dict.fromkeys(texts))}
-    fill(several, np.array([number[text] for text in texts], np.int64))
+    codes = np.stack([state[single], *how[:, single], values[offsets[:-1][single]]])
+    for groups, keys in ((single, codes), (several, _numbers(state, how, values, offsets, several))):
+        _, begin, of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        found[groups] = len(kinds) + of.ravel()
+        kinds += [
+            (int(state[at]), values[offsets[at] : offsets[at + 1]].tolist(), *map(int, how[:, at]))
+            for at in groups[begin].tolist()
+        ]
     return found, kinds
+
+
+def _numbers(state: IntArray, how: IntArray, values: IntArray, offsets: IntArray, groups: IntArray) -> IntArray:
+    """int64[1, groups]: a number for each state, list of spots, and how the rows of `how` are."""
+    known: dict[tuple[int, bytes, bytes], int] = {}
+    keys = [(int(state[at]), how[:, at].tobytes(), values[offsets[at] : offsets[at + 1]].tobytes())
+            for at in groups.tolist()]  # fmt: skip
+    return np.array([[known.setdefault(key, len(known)) for key in keys]], np.int64).reshape(1, -1)
 
 
 def _table(

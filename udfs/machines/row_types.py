@@ -127,6 +127,6 @@ MADE = row_type(wide="instance kept")
 """An instance that the current event made, and what stands for it."""
 DISCARD = row_type(wide="instance state")
 FIRING = row_type(wide="group advance_counter link")
-MOVEMENT = row_type(wide="instance link age age_before")
-"""An instance that counts moves of its own, a link, the ages of what comes of it and of the instance before."""
+MOVEMENT = row_type(wide="instance link age")
+"""An instance that counts moves of its own, a link, and the age of what comes of it."""
 MATCH = row_type(wide="event state mask")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.machines.forecasts.totals import Totals
-from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document, from_document
+from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document
 from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Found, Held
@@ -49,7 +49,9 @@ BATCH_SCHEMA = pa.schema(
 TOTALS_COLUMNS = ("totals", "keys", "weights")
 """Columns in which `Totals` stand."""
 
-INSTANCE_COLUMNS = ("state_id", "operands", "positions", "times", "joins", "first_rank", "taken", "last_time")
+INSTANCE_COLUMNS = (
+    "state_id", "operands", "positions", "times", "joins", "first_rank", "taken", "last_time", "first_time",
+)  # fmt: skip
 """Columns of `machine_instances` that are read back."""
 
 
@@ -81,12 +83,12 @@ class InstanceRows:
             How many partitions there are.
         """
         state = np.array([self.state_of.get(one, NONE) for one in rows["state_id"].to_pylist()], np.int64)
-        held = Held(
-            np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts + 1, np.int64), *self._columns(0, 1)
-        )
+        taken, last, began = (np.zeros(parts, np.int64) for _ in range(3))
+        held = Held(taken, last, began, np.zeros(parts + 1, np.int64), *self._columns(0, 1))
         root = state == 0
         held.taken[part[root]] = _integers(rows["taken"].filter(pa.array(root)))
-        held.last[part[root]] = _integers(pc.cast(rows["last_time"].filter(pa.array(root)), pa.int64()))
+        for name, times in (("last_time", held.last), ("first_time", held.began)):
+            times[part[root]] = _integers(pc.cast(rows[name].filter(pa.array(root)), pa.int64()))
         mine = state > 0
         if not mine.any():
             return held
@@ -111,7 +113,7 @@ class InstanceRows:
         joins[np.repeat(np.arange(count), lengths)[kept], variable[kept]] = np.array(codes, np.int64)[kept]
         at = np.searchsorted(part[mine], np.arange(parts + 1)).astype(np.int64)
         return Held(
-            held.taken, held.last, at, state[mine], mask, first_time, first_rank, joins, time, position,
+            held.taken, held.last, held.began, at, state[mine], mask, first_time, first_rank, joins, time, position,
             np.zeros(count, np.int64),
         )  # fmt: skip
 
@@ -183,6 +185,7 @@ def instances(
             "joins": pa.array([[None] * variables] * count, PART),
             "taken": pa.array(held.taken),
             "last_time": pa.array(held.last).cast(_MOMENT),
+            "first_time": pa.array(held.began).cast(_MOMENT),
             "group": pa.array(np.full(count, number, np.int32)),
         },
     )
@@ -256,11 +259,6 @@ def waited(waits: Waits) -> pa.RecordBatch:
     """The row of the times between events of the partitions of all groups."""
     flat = [number for row in as_document(waits) for number in row]
     return _batch(WAITS, 1, {"group": pa.array([0], pa.int32()), "keys": pa.array([flat], pa.list_(pa.int64()))})
-
-
-def waits_of(keys: Sequence[int]) -> Waits:
-    """The counts of a row."""
-    return from_document(np.array(keys, np.int64).reshape(-1, 3).tolist())
 
 
 def totals_columns(totals: Totals) -> dict[str, pa.Array]:

@@ -17,6 +17,8 @@ from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.kleene import request as patterns
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.machines import request as machines
+from patternlake.udfs.machines.forecasts.passage import Waited
+from patternlake.udfs.machines.passing_time import STANDING
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA
 from patternlake.udfs.record_batches import columns_of
@@ -165,15 +167,16 @@ def warm_group_questions() -> None:
 
 
 def warm_live_questions() -> None:
-    """`predict_match`: a row that stands for instances of several ages."""
+    """`predict_match`: a row that stands for instances with different times left."""
     entry = {"query": "a ; b PARTITION BY key WITHIN 9 MIN", "decay": 0.0, "smoothing": 1.0, "lookahead": 4}
-    states = machines.forecast(json.dumps({"name": "s", "entry": entry, "stream": STREAM}), [])
+    told = machines.forecast(json.dumps({"name": "s", "entry": entry, "stream": STREAM}), [], Waited(), 2)
     rows = [
         {
-            "part": ["k"], "state_id": states[0]["state_id"], "operands": [0], "positions": [age], "times": [age],
-            "joins": [], "age": age,
+            "part": ["k"], "state_id": told.states[0]["state_id"], "operands": [0], "positions": [left],
+            "times": [left], "joins": [], "left": left * 10**8, "events": -1, "closed": 0, "quiet": 1, "pace": 1,
         }
-        for age in (1, 2)
+        for left in (1, 2)
     ]  # fmt: skip
-    schema = pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS])
-    live_rows(columns_of(pa.Table.from_pylist(rows, schema)), states, ["a", "b"], 0.0)
+    fields = [BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS]
+    schema = pa.schema([*fields, *((name, pa.int64()) for name in STANDING)])
+    live_rows(columns_of(pa.Table.from_pylist(rows, schema)), told, ["a", "b"], 0.0)

@@ -14,7 +14,7 @@ from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines import state as machine_rows
 from patternlake.udfs.machines.batch import Batches
-from patternlake.udfs.machines.forecasts.trials import Trials, told_by
+from patternlake.udfs.machines.forecasts.trials import Trials, told_by, trained_of
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.kernels.workspace import NONE, rehash
 from patternlake.udfs.sketch.batch import SegmentPlan, segment_rows
@@ -78,8 +78,7 @@ def warm_machines() -> None:
     apart = groups_of(entries, STREAM, apart=True)
     trained = [row for batch in Trials(apart, TYPES, 0).rows(events.to_batches()) for row in batch.to_pylist()]
     told = [
-        told_by(group, machine_rows.totals_of(row), 4, [1.0] * len(texts))
-        for group, row in zip(apart, trained, strict=True)
+        told_by(group, trained_of(row), 0, 4, [1.0] * len(texts)) for group, row in zip(apart, trained, strict=True)
     ]
     list(Trials(apart, TYPES, 0, (1, 4), (0.5,), told).rows(events.to_batches()))
     # So few events do not fill a tally.

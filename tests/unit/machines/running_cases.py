@@ -164,6 +164,6 @@ def joined(parts: Sequence[Held]) -> Held:
 def one(held: Held, number: int) -> Held:
     """One of several partitions."""
     low, high = held.at[number : number + 2]
-    rows = {name: getattr(held, name)[low:high].copy() for name in Held._fields[3:]}
-    return Held(held.taken[number : number + 1].copy(), held.last[number : number + 1].copy(),
-                np.array([0, high - low]), **rows)  # fmt: skip
+    rows = {name: getattr(held, name)[low:high].copy() for name in Held._fields[4:]}
+    own = {name: getattr(held, name)[number : number + 1].copy() for name in Held._fields[:3]}
+    return Held(at=np.array([0, high - low]), **own, **rows)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import exp, sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks.known_sources import LETTERS, SHARES, Source, calibration, forecaster_of, independent, markov
+from benchmarks.known_sources import LETTERS, SECOND, SHARES, Source, calibration, forecaster_of, independent, markov
 from patternlake.udfs.machines.graph.composite_states import CompositeState
 
 LOOKAHEADS = [1, 2, 5, 10, 20]
@@ -29,6 +31,20 @@ def within(follow: Follow, start: State, n: int) -> float:
         return sum(share * probability(follow(state, letter), steps - 1) for letter, share in SHARE.items())
 
     return probability(start, n)
+
+
+Rest = Callable[[State], dict[str, int]]
+"""What a row's state has left: as `Forecaster.spot` takes it."""
+
+
+def in_time(limit: int) -> Rest:
+    """Less than so many seconds, of which some have passed; the last figure of a state, or the state, is those."""
+    return lambda state: {"left": (limit - (state[-1] if isinstance(state, tuple) else state)) * SECOND - 1}
+
+
+def nothing(_: State) -> dict[str, int]:
+    """Nothing is pending."""
+    return {}
 
 
 def before(limit: int) -> Follow:
@@ -102,37 +118,84 @@ def both(state: frozenset[str], letter: str) -> State:
 
 N1, N2, INSIDE = CompositeState(1), CompositeState(2), CompositeState(1, 0, (CompositeState(1),))
 ONE_SIDE = CompositeState(1, -1, (CompositeState(1), CompositeState(0)))
-CASES: list[tuple[str, Follow, dict[CompositeState, list[State]]]] = [
-    ("a ; b @(t(b) - t(a) < 3 SEC)", before(3), {N1: [0, 1, 2]}),
-    ("a ; b @(t(b) - t(a) < 12 SEC)", before(12), {N1: [*range(12)]}),
-    ("a ; b WITHIN 5 SEC", before(5), {N1: [*range(5)]}),
-    ("a ; b WITHIN 5 EVENTS", before(5), {N1: [*range(4)]}),
-    ("a ; b @(t(b) - t(a) > 3 SEC)", after(3), {N1: [3, 0, 1, 2]}),
-    ("a ; b ; c @(t(c) - t(a) < 6 SEC)", third_before,
-     {N1: [(1, since) for since in range(6)], N2: [(2, since) for since in range(1, 6)]}),
-    ("a ; b ; c @(t(c) - t(b) < 4 SEC)", third_near,
+CASES: list[tuple[str, Follow, Rest, dict[CompositeState, list[State]]]] = [
+    ("a ; b @(t(b) - t(a) < 3 SEC)", before(3), in_time(3), {N1: [0, 1, 2]}),
+    ("a ; b @(t(b) - t(a) < 12 SEC)", before(12), in_time(12), {N1: [*range(12)]}),
+    ("a ; b WITHIN 5 SEC", before(5), in_time(5), {N1: [*range(5)]}),
+    ("a ; b WITHIN 5 EVENTS", before(5), lambda since: {"events": 4 - since}, {N1: [*range(4)]}),
+    ("a ; b @(t(b) - t(a) > 3 SEC)", after(3), lambda since: {"closed": (3 - since) * SECOND + 1},
+     {N1: [0, 1, 2]}),
+    ("a ; b ; c @(t(c) - t(a) < 6 SEC)", third_before, in_time(6),
+     {N1: [(1, since) for since in range(5)], N2: [(2, since) for since in range(1, 6)]}),
+    ("a ; b ; c @(t(c) - t(b) < 4 SEC)", third_near, lambda state: {} if state[0] else in_time(4)(state),
      {N1: [(True, None)], N2: [(False, since) for since in range(4)]}),
-    ("a ; b, c WITHIN 8 EVENTS", next_to, {N1: [(False, since) for since in range(6)]}),
-    ("a , (b | d)", lambda state, letter: DONE if letter in "bd" else None, {N1: [0]}),
+    ("a ; b, c WITHIN 8 EVENTS", next_to, lambda state: {"events": 6 - state[1]},
+     {N1: [(False, since) for since in range(6)]}),
+    ("a , (b | d)", lambda state, letter: DONE if letter in "bd" else None, nothing, {N1: [0]}),
     ("a , ((b ; c) | d)", lambda state, letter: one_of(False)(state, letter) if state[1] or letter in "bd" else None,
-     {N1: [(True, False)], INSIDE: [(False, True)]}),
-    ("a ; ((b ; c) | d)", one_of(True), {N1: [(True, False)], INSIDE: [(False, True)]}),
-    ("a ; (b & c)", both, {N1: [frozenset()], ONE_SIDE: [frozenset("b")]}),
+     nothing, {N1: [(True, False)], INSIDE: [(False, True)]}),
+    ("a ; ((b ; c) | d)", one_of(True), nothing, {N1: [(True, False)], INSIDE: [(False, True)]}),
+    ("a ; (b & c)", both, nothing, {N1: [frozenset()], ONE_SIDE: [frozenset("b")]}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("query", "follow", "rows"), CASES, ids=[case[0] for case in CASES])
-def test_forecasts_are_the_exact_answers(query: str, follow: Follow, rows: dict[CompositeState, list[State]]) -> None:
+@pytest.mark.parametrize(("query", "follow", "rest", "rows"), CASES, ids=[case[0] for case in CASES])
+def test_forecasts_are_the_exact_answers(
+    query: str, follow: Follow, rest: Rest, rows: dict[CompositeState, list[State]]
+) -> None:
     forecaster = forecaster_of(query, independent(60_000, 1), LOOKAHEADS[-1])
     for composite_state, states in rows.items():
-        ages = forecaster.ages(composite_state)
-        assert len(ages) >= len(states)
-        for age, state in zip(ages, states, strict=False):
-            told = forecaster.probability(composite_state, age)[LOOKAHEADS]
-            assert told == pytest.approx([within(follow, state, n) for n in LOOKAHEADS], abs=0.02), (
-                composite_state,
-                age,
-            )
+        for state in states:
+            told = forecaster.probability(composite_state, forecaster.spot(composite_state, **rest(state)))[LOOKAHEADS]
+            assert told == pytest.approx([within(follow, state, n) for n in LOOKAHEADS], abs=0.025), state
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4])
+def test_a_quiet_time_counts_against_the_deadline(limit: int) -> None:
+    # A letter a second in the mean, and a fifth of them b: after a quiet time, what is left of the limit is due alike.
+    source = independent(60_000, 2, irregular=True)
+    query, left = f"a ; b WITHIN {limit} SEC", limit * SECOND - 1
+    for time in (None, 4 * SECOND, SECOND // 2):
+        forecaster = forecaster_of(query, source, 10, time)
+        spot = forecaster.spot(N1, left)
+        for quiet in (0.0, 0.5 * limit, 0.975 * limit):
+            told = forecaster.probability(N1, spot, round(quiet * SECOND), left=left, last=1)[-1]
+            due = min(limit - quiet, 10.0 if time is None else time / SECOND)
+            assert told == pytest.approx(1 - exp(-0.2 * due), rel=0.06), (time, quiet)
+
+
+QUIET_SOURCES = {"exponential": lambda rng, n: rng.exponential(1.0, n), "heavy tail": lambda rng, n: rng.lognormal(
+    -1.125, 1.5, n)}  # fmt: skip
+
+
+@pytest.mark.parametrize("gaps", QUIET_SOURCES)
+@pytest.mark.parametrize("limit", [1, 2, 4])
+def test_as_many_forecasts_of_quiet_partitions_come_true_as_they_say(gaps: str, limit: int) -> None:
+    # At second 30, in all partitions: what is live forecasts, and what follows tells.
+    rng, count, moment = np.random.default_rng(limit), 3_000, 30 * SECOND
+    times = np.cumsum(QUIET_SOURCES[gaps](rng, count * 400).reshape(count, 400) * SECOND, axis=1).astype(np.int64)
+    letters = rng.integers(len(LETTERS), size=times.shape)
+    known = times <= moment
+    begins = np.concatenate([[0], np.cumsum(known.sum(axis=1))[:-1]])
+    kept = known.any(axis=1)
+    source = Source(letters[known], times[known], LETTERS, tuple(begins[kept].tolist()))
+    for time in (4 * SECOND, SECOND // 2, None):
+        forecaster = forecaster_of(f"a ; b WITHIN {limit} SEC", source, 10, time, now=moment)
+        told, true = [], []
+        for own, at in zip(letters[kept], times[kept], strict=True):
+            last = int((at <= moment).sum())
+            live = [int(one) for one in at[:last][own[:last] == 0] if one + limit * SECOND > moment]
+            # The last a does all that those before it can.
+            if not live:
+                continue
+            left, quiet = live[-1] + limit * SECOND - 1 - int(at[last - 1]), moment - int(at[last - 1])
+            spot = forecaster.spot(N1, left)
+            told.append(forecaster.probability(N1, spot, quiet, left=left, last=1)[-1])
+            until = min(live[-1] + limit * SECOND - 1, moment + time if time else at[last + 9])
+            true.append(bool((own[last:][at[last:] <= until] == 1).any()))
+        assert len(told) > 300
+        spread = sqrt(np.mean(true) * (1 - np.mean(true)) / len(true))
+        assert np.mean(told) == pytest.approx(np.mean(true), abs=3 * spread + 0.005), time
 
 
 SOURCES: dict[str, Callable[[int, int], Source]] = {

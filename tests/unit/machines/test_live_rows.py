@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.machines.forecasts.passage import Forecaster
+from patternlake.udfs.machines.graph.composite_states import CompositeState
+from patternlake.udfs.machines.query import compile_subscription
+from patternlake.udfs.machines.request import Told
 from patternlake.udfs.machines.result import live_rows
 
 MOMENT = pa.timestamp("us", "UTC")
-FORECASTS = [{"state_id": "n1", "state": "N1", "ages": [0], "hazards": [[0.5]], "trained_on": 4}]
+N1 = CompositeState(1)
+SUBSCRIPTION = compile_subscription(parse("a ; b"))
+PASSAGE = Forecaster(SUBSCRIPTION, {(N1, 0): {(CompositeState(2), 0): 1.0, (N1, 0): 1.0}}, 1).passage
+TOLD = Told([{"state_id": "n1", "state": "N1", "composite_state": N1, "trained_on": 4}], PASSAGE)
 
 
 def instances(joins: list[list[str | None]]) -> dict[str, pa.Array]:
@@ -21,12 +29,11 @@ def instances(joins: list[list[str | None]]) -> dict[str, pa.Array]:
         "positions": pa.array([[each] for each in positions], pa.list_(pa.int64())),
         "times": pa.array([[each] for each in positions], pa.list_(pa.int64())).cast(pa.list_(MOMENT)),
         "joins": pa.array(joins, pa.list_(pa.string())),
-        "age": pa.array([0] * count, pa.int32()),
     }
 
 
 def shown(joins: list[list[str | None]]) -> list[int]:
-    rows = live_rows(instances(joins), FORECASTS, ["a", "b"], 0.0)
+    rows = live_rows(instances(joins), TOLD, ["a", "b"], 0.0)
     return sorted(dict(row)["a"][0] for row in rows["bindings"].to_pylist())
 
 

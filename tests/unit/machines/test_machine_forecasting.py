@@ -18,9 +18,12 @@ from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.machines.forecasts import passage
 from patternlake.udfs.machines.forecasts.coverage import uncovered
-from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Forecaster, any_of
+from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Forecaster, Waited, any_of
+from patternlake.udfs.machines.forecasts.waiting_times import counted
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, moves, pending, state_name
 from patternlake.udfs.machines.query import Subscription, compile_subscription
+
+SECOND = 1_000_000
 
 
 def compiled(text: str) -> Subscription:
@@ -77,13 +80,14 @@ def test_random_forecasts_are_those_of_the_oracle_where_copies_do_all(rng: rando
     for composite_state in {
         cell[0] for cell in ours_of.values() if cell != DEAD and not complete(asked.master, cell[0])
     }:
-        possible = [DEAD if target == DEAD[0] else (target, 0) for target in blank.possible(composite_state, 0)]
+        possible = [DEAD if target == DEAD[0] else (target, 0) for target in blank.possible(composite_state)]
         counts[composite_state, 0] = {target: float(rng.choice([0, 0, 1, 5])) for target in possible}
         smoothed[name_of[composite_state, 0]] = {
             name_of[to]: count + smoothing for to, count in counts[composite_state, 0].items()
         }
     counts = {cell: {to: count for to, count in moves.items() if count} for cell, moves in counts.items()}
-    ours = Forecaster(asked, counts, lookahead, smoothing)
+    # Deadlines apart, which the oracle's chain does not know.
+    ours = Forecaster(asked, counts, lookahead, smoothing, limits={})
     naive = chains.Chain(smoothed, chains.name_of(case.root, case.primitives))
     for bound, composite_state in composite_states(asked).items():
         if bound and not complete(asked.master, composite_state):
@@ -115,20 +119,43 @@ def test_an_unvisited_state_forecasts_nothing_and_says_so() -> None:
         5,
     )
     assert not forecaster.probability(CompositeState(2)).any()
-    assert not forecaster.probability(CompositeState(2), 30).any()
     assert (forecaster.trained_on(CompositeState(2)), forecaster.trained_on(CompositeState(1))) == (0, 2)
 
 
 def test_an_age_that_was_never_seen_forecasts_as_the_most_similar_one() -> None:
     asked = compiled("a ; b @(t(b) - t(a) < 9 SEC)")
-    counts = {
-        (CompositeState(1), 10): {(CompositeState(2), 0): 1, (CompositeState(1), 60): 3},
-        (CompositeState(1), 60): {DEAD: 1},
-    }
+    # Of 9 seconds, 10 slices of 64 are about 1.3, and 60 about 8.4: so late b came once in four, and never.
+    state = CompositeState(1)
+    counts = {(state, 10): {(CompositeState(2), 0): 100, (state, 10): 300}, (state, 60): {(state, 60): 500}}
     forecaster = Forecaster(asked, counts, 1)
-    assert [forecaster.probability(CompositeState(1), age)[1] for age in (1, 10, 30, 40, 60, 127)] == [1 / 4] * 3 + [
-        0
-    ] * 3
+    passed = (1, SECOND, 4 * SECOND, 6 * SECOND, 8 * SECOND)
+    spots = [forecaster.spot(state, left=9 * SECOND - each) for each in passed]
+    # Without waits the next event comes at once.
+    assert [forecaster.probability(state, spot)[1] for spot in spots] == [1 / 4] * 3 + [0] * 2
+
+
+def test_what_a_wait_takes_from_the_deadline_and_from_the_lookahead_is_the_same() -> None:
+    # An event a second, of which half are b: two events are left of 3 seconds, and one of them comes in 1.5 seconds.
+    asked, state = compiled("a ; b @(t(b) - t(a) < 3 SEC)"), CompositeState(1)
+    counts = {(state, 30): {(CompositeState(2), 0): 1, (state, 30): 1}}
+    waited = Waited(
+        counted(np.arange(9) * SECOND, np.array([0, 9]), *np.zeros((3, 1), np.int64), 8 * SECOND), 8 * SECOND
+    )
+
+    def within(time: int | None, steps: int = 1, *, left: int = 3 * SECOND - 1, quiet: int = 0) -> float:
+        forecaster = Forecaster(asked, counts, steps, waited=waited, time=time)
+        return float(forecaster.probability(state, forecaster.spot(state, left), quiet, left=left, last=1)[-1])
+
+    assert [within(None, n) for n in (1, 2, 3, 9)] == pytest.approx([1 / 2, 3 / 4, 3 / 4, 3 / 4])
+    assert [within(time) for time in (SECOND // 2, SECOND, 3 * SECOND // 2, 9 * SECOND)] == pytest.approx(
+        [0, 1 / 2, 1 / 2, 3 / 4]
+    )
+    # After 0.9 seconds without an event the next one is 0.1 seconds away, the second one 1.1, and the third too late.
+    for time, wanted in ((SECOND // 20, 0), (SECOND // 5, 1 / 2), (9 * SECOND, 3 / 4)):
+        assert within(time, quiet=9 * SECOND // 10) == pytest.approx(wanted, abs=1e-9)
+    assert within(None, 9, quiet=9 * SECOND // 10) == pytest.approx(3 / 4)
+    # Quiet for longer than any wait: the next event comes too late.
+    assert within(None, 9, quiet=2 * SECOND) == 0
 
 
 def test_what_waits_on_beside_its_copy_is_followed_too() -> None:
@@ -161,8 +188,8 @@ def test_where_there_are_too_many_fronts_each_instance_goes_its_own_way(monkeypa
 
 def test_any_instance_of_a_row_may_be_completed() -> None:
     # One can be completed at the next event, another one at the second.
-    assert any_of(np.array([[0.2, 0.0], [0.0, 0.2]])) == pytest.approx([0, 0.2, 0.36])
-    assert any_of(np.array([[0.2, 0.2], [0.2, 0.0]])) == pytest.approx([0, 0.2, 0.36])
+    assert any_of(np.array([[0, 0.2, 0.2], [0, 0.0, 0.2]])) == pytest.approx([0, 0.2, 0.36])
+    assert any_of(np.array([[0, 0.2, 0.36], [0, 0.2, 0.2]])) == pytest.approx([0, 0.2, 0.36])
 
 
 def test_smoothing_counts_every_possible_move_once_more() -> None:

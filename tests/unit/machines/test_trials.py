@@ -19,8 +19,11 @@ from naive.machine_random import random_events, random_subscription
 from unit.machines.running_cases import Run
 from unit.machines.test_machine_forecasting import composite_states
 
+from patternlake.udfs.machines.forecasts.grids import joined
 from patternlake.udfs.machines.forecasts.trials import BINS, Told, judge, verdicts
 from patternlake.udfs.machines.graph.composite_states import CompositeState
+
+SECOND = 1_000_000
 
 
 def predictions(
@@ -96,11 +99,12 @@ def compare(subscription: naive.Subscription, events: Sequence[naive.Event], loo
     run.take(events)
     states = len(run.compiled.graph.waits)
     # Every state is judged as if it were a subscription of its own.
-    hazards = np.full((states, max(lookaheads)), 0.1)
-    told = Told(np.arange(states), np.arange(states + 1), np.zeros(states, np.int64), hazards)
+    hazards = np.full((1, states, max(lookaheads)), 0.1)
+    no_grids, paces = np.full((states, 3, 3), -1), np.zeros(65, np.int64)
+    told = Told(np.arange(states), no_grids, paces, np.arange(states + 1), np.zeros(states, np.int64), hazards)
     judged = np.zeros((states, len(lookaheads), BINS + 1, 4))
-    tables, wanted_at = run.compiled.tables, np.array(lookaheads)
-    judge(run.machines.trace, run.event_at, run.times, tables, told, wanted_at, np.empty(0), judged)
+    wanted_at = np.array(lookaheads)
+    judge(run.machines.trace, run.event_at, run.times, told, wanted_at, np.empty(0), judged)
     state_of = {
         bound: run.compiled.graph.states[0][composite_state]
         for bound, composite_state in composite_states(run.compiled.subscriptions[0]).items()
@@ -136,19 +140,22 @@ def test_a_row_is_hit_by_what_its_smallest_assignment_goes_back_to() -> None:
     compare(subscription, events, [1, 2])
 
 
-def test_a_row_is_forecast_as_any_of_its_instances_at_their_ages() -> None:
-    # Behind each a, b is likelier the older it is; of two a's both ages count.
+def test_a_row_is_forecast_as_any_of_its_instances_with_what_each_has_left() -> None:
+    # Behind each a, b is likelier the less time is left; of two a's both count.
     run = Run(["a ; b @(t(b) - t(a) < 9 SEC)"], apart=True)
     run.take(stream("a a x x"))
     state = run.compiled.graph.states[0][CompositeState(1)]
-    first = run.compiled.ages.fresh[0]
+    grid = [[SECOND, 1, 9], [-1] * 3, [-1] * 3]
+    grids = np.where(np.arange(3)[:, None, None] == state, np.array(grid), -1)
+    # What is left is floored to whole seconds: 8 after the a itself, 7 and 6 later.
     told = Told(
-        np.where(np.arange(3) == state, 0, -1), np.array([0, 0, 2, 2]), np.array([first, first + 30]),
-        np.array([[0.1, 0.6], [0.3, 0.2]]),
+        np.where(np.arange(3) == state, 0, -1), grids, np.zeros(65, np.int64), np.array([0, 0, 2, 2]),
+        np.array([joined(8, None, None), joined(6, None, None)]), np.array([[[0.1, 0.6], [0.3, 0.2]]]),
     )  # fmt: skip
     judged = np.zeros((1, 2, BINS + 1, 4))
-    judge(run.machines.trace, run.event_at, run.times, run.compiled.tables, told, np.array([1, 2]), np.empty(0), judged)
-    # Ages in seconds: 0; 0 and 1; 1 and 2. Of 9 seconds, 30 slices are about 4.
+    judge(run.machines.trace, run.event_at, run.times, told, np.array([1, 2]), np.empty(0), judged)
+    # What is left in seconds: 8; 7 and 8; 6 and 7. 7 is as near to 8 as to 6, and the first is taken. Of what ends
+    # sooner, nothing counts: 8; 8; 7.
     assert judged[0, 0, -1].tolist() == pytest.approx([3, 0, 0.3, 0.03])
     assert judged[0, 1, -1, 2] == pytest.approx(2 * (1 - 0.9 * 0.4))
 

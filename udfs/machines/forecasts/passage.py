@@ -1,9 +1,17 @@
-"""How likely a partial match is to be completed: first passage on the chain of the states that are trained.
+"""How likely a partial match is to be completed: first passage, by the moves of states and the waits of partitions.
 
 Source: Muthusamy et al. 2010, sections 5.2.1 to 5.2.3, and SPEC section 6. A state is a composite state of the whole
-subscription, which is the paper's global state, with the age of its deadlines (`ages`). From cell i it goes to cell j
-with probability N_ij / Σ_j N_ij; what is matched goes nowhere, so that the probability to be matched at exactly the
-n-th event is **first passage** (α), and its sum up to n is a probability (β).
+subscription, which is the paper's global state; at an event it goes to another with probability N_ij / Σ_j N_ij. Under
+deadlines the chain is joint in the state and what is left of them: a **cell** is a composite state and a spot
+(`grids`). Two things follow each other:
+
+- **a wait**, which takes from what is left, and ends what is too late. It is a wait as `waiting_times` counted them;
+  the first one goes on after the quiet time of the partition, from the watermark;
+- **an event**, at which the cell moves as its state did in training with what is left at the event.
+
+A lookahead is a number of events, of which each takes one, or a time, from which each takes its wait: so time is
+taken from the deadline and from the lookahead together. What is matched goes nowhere, so that what is found is first
+passage, and a probability.
 
 What is counted is the way of one instance. An instance that advances may wait on beside its copy (the paper's second
 link of section 4.1), and mostly the copy does all that it can do. Where it doesn't, as an alternative is lost to it or
@@ -15,20 +23,34 @@ Departures from the paper:
 
 - rows are divided by how often a cell was left, not by how often it was reached, so that they are probabilities;
 - discarded copies may die, so a row may sum to less than 1 over the states;
-- ``&`` and ``|`` are not put together from their sides: moves between global states are counted.
+- ``&`` and ``|`` are not put together from their sides: moves between global states are counted;
+- deadlines are judged by waiting times; the paper's chain knows none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.machines.forecasts.coverage import uncovered
-from patternlake.udfs.machines.graph.ages import OPEN, SLICES, ends_sooner
+from patternlake.udfs.machines.forecasts.first_passage import after_waits, first_passage
+from patternlake.udfs.machines.forecasts.grids import (
+    LATE,
+    OPEN,
+    RADIX,
+    Grid,
+    Grids,
+    Limits,
+    ends_sooner,
+    limits_of,
+    lookahead_grid,
+)
+from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, IntArray, Waiting, Waits, commonest, paces
+from patternlake.udfs.machines.graph.ages import LEAST_LEFT, NEVER, SLICES, ages_of
 from patternlake.udfs.machines.graph.composite_states import (
     START,
     CompositeState,
@@ -38,11 +60,12 @@ from patternlake.udfs.machines.graph.composite_states import (
     moves,
     pending,
 )
+from patternlake.udfs.machines.graph.merged import graph_of
 from patternlake.udfs.machines.query import Subscription
 
 FloatArray = NDArray[np.float64]
 Cell = tuple[CompositeState, int]
-"""A composite state and its age."""
+"""A composite state and its age, as moves are counted; or its spot, as they are followed."""
 Counts = Mapping[Cell, Mapping[Cell, float]]
 """How often each cell was followed by which."""
 Front = tuple[Cell, ...]
@@ -50,17 +73,20 @@ Front = tuple[Cell, ...]
 DEAD: Cell = (CompositeState(-1), 0)
 """Stands for what follows where a copy is discarded and has nowhere to go, or cannot be completed any more."""
 MOST_FRONTS = 1_024
-"""Greatest number of fronts of a subscription with some of more than one cell; of more, slices of ages are put
-together, and at last each instance is followed by its own way alone."""
-_SLICES_TOGETHER = (1, 4, 16)
+"""Greatest number of fronts of a subscription with some of more than one cell; of more, and of four times as many
+fronts of single cells, slots are made longer, and at last each instance is followed by its own way alone."""
+LEAST_MOVES = 400
+"""An age next to the deadline at which a state was left more rarely is counted together with those after it."""
+_SLOTS = (128, 32, 8)
+"""Of the shortest deadline, at least."""
 _Outcomes = list[tuple[float, Front]]
 _DONE: Front = ()
 
 
 @dataclass(frozen=True)
 class _Row:
-    """What one cell does: the probability of each advance by what its event is and the cell that follows, the shares of
-    what else it does, and how often it was counted.
+    """What one cell does at an event: the probability of each advance by what the event is and the cell that follows,
+    the shares of what else it does, and how often it was counted.
     """
 
     advances: Mapping[str, Sequence[tuple[float, Cell]]]
@@ -68,92 +94,237 @@ class _Row:
     counted: float
 
 
+@dataclass(frozen=True)
+class Waited:
+    """The waits of the partitions of one PARTITION BY, up to a watermark in microseconds."""
+
+    counts: Waits = field(default_factory=dict)
+    now: int = 0
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What partial matches forecast, by where they stand and how long their partitions have been quiet.
+
+    Attributes
+    ----------
+    grids, ahead, lookahead
+        Of deadlines, and of a lookahead in time (None: it is a number of events) of so many microseconds.
+    units
+        The lookahead in slots, or in events.
+    waited
+        Waits.
+    spots, places
+        By composite state: int64 each, the spots that are known, ascending, and their rows of `aged`.
+    aged
+        int32[fronts, waits]: what a front is at the event after each of `Grids.waits`; the last number: nothing.
+    at, target, share, done
+        Outcomes of events, from where `at` says on: the front that follows, and how likely; how likely a match is.
+    """
+
+    grids: Grids
+    ahead: Grid | None
+    lookahead: int
+    units: int
+    waited: Waited
+    spots: Mapping[CompositeState, IntArray]
+    places: Mapping[CompositeState, IntArray]
+    aged: NDArray[np.int32]
+    at: IntArray
+    target: IntArray
+    share: FloatArray
+    done: FloatArray
+    _waiting: dict[int, Waiting] = field(default_factory=dict)
+    _at_events: dict[int, FloatArray] = field(default_factory=dict)
+
+    @property
+    def untimed(self) -> bool:
+        """Whether no wait matters."""
+        return self.ahead is None and not self.grids.timed
+
+    @cached_property
+    def paces(self) -> frozenset[int]:
+        """Those that are told apart."""
+        return frozenset({ANY_PACE} if self.untimed else paces(self.waited.counts))
+
+    def waiting(self, pace: int) -> Waiting:
+        """How long partitions of a pace wait."""
+        if pace not in self._waiting:
+            known = pace if pace in self.paces else ANY_PACE
+            self._waiting[pace] = Waiting.of(self.waited.counts, self.waited.now, known)
+        return self._waiting[pace]
+
+    def within(
+        self, composite_state: CompositeState, spots: IntArray, quiet: int = 0, pace: int = ANY_PACE, *,
+        left: int | None = None, last: int | None = None,
+    ) -> FloatArray:  # fmt: skip
+        """Completed within so much: float64[spots, units + 1], from 0 on; or of the `last` so many of them.
+
+        Parameters
+        ----------
+        composite_state
+            Not complete.
+        spots
+            int64: where instances stood after the last event of their partition.
+        quiet
+            Microseconds from that to the watermark, from which on is looked ahead.
+        pace
+            Of the partition.
+        left
+            Of one spot: how many microseconds were left after the last event, if that is known and is bounded.
+        last
+            So many of the figures are wanted; None: all.
+        """
+        pace = pace if pace in self.paces else ANY_PACE
+        first = 0 if last is None else self.units + 1 - last
+        quiet = 0 if self.untimed else quiet
+        waiting = self.waiting(pace)
+        after = waiting.after(quiet) if self.ahead is not None else waiting.after(quiet).whole
+        ends: list[int | None] = [None] * len(self.grids.time)
+        limits = self.grids.limits.get(composite_state)
+        if self.ahead is not None and last is not None:
+            after = after.up_to(quiet + self.lookahead)
+        if limits is not None and left is not None and limits.waits:
+            # The first wait is judged to the microsecond, not to the slot.
+            after = after.up_to(left)
+            ends[self.grids.grid(limits.most)] = self.grids.time[self.grids.grid(limits.most)].whole(left)
+        ageing, cost, weight = self.grids.dealt(after, self.ahead, quiet, ends if last is not None else ())
+        rows = self.aged[self.places[composite_state][nearest(self.spots[composite_state], spots, RADIX)]]
+        return np.minimum(1.0, after_waits(self._at_event(pace, waiting), rows, ageing, cost, weight, first))
+
+    def _at_event(self, pace: int, waiting: Waiting) -> FloatArray:
+        """Completed by an event and what follows in so much: float64[units + 1, fronts + 1]."""
+        if pace not in self._at_events:
+            whole = waiting if self.ahead is not None else waiting.whole
+            ageing, cost, weight = self.grids.dealt(whole, self.ahead)
+            self._at_events[pace] = first_passage(
+                self.aged, ageing, cost, weight, self.at, self.target, self.share, self.done, self.units
+            )
+        return self._at_events[pace]
+
+
 class Forecaster:
-    """What a trained subscription forecasts for the next `lookahead` events.
+    """What a trained subscription forecasts.
 
     Parameters
     ----------
     subscription
         Compiled.
     counts
-        Its moves.
+        Its moves, by the ages at their events.
     lookahead
-        Number of events, from 1 to `MOST_LOOKAHEAD`.
+        Number of events, from 1 to `MOST_LOOKAHEAD`; what is asked for a `time` has no need of it.
     smoothing
         Is added to the count of every possible move.
+    waited
+        The waits of its partitions; none: every next event comes at once.
+    time
+        A lookahead in time: microseconds.
+    limits
+        What can be left of its deadlines, where that is known by now.
     """
 
-    def __init__(self, subscription: Subscription, counts: Counts, lookahead: int, smoothing: float = 0.0) -> None:
+    def __init__(
+        self, subscription: Subscription, counts: Counts, lookahead: int, smoothing: float = 0.0, *,
+        waited: Waited | None = None, time: int | None = None, limits: Mapping[CompositeState, Limits] | None = None,
+    ) -> None:  # fmt: skip
         self.subscription, self.chain = subscription, subscription.master
         self.lookahead, self.smoothing = lookahead, smoothing
+        self.waited = waited or Waited()
+        if limits is None:
+            graph = graph_of([subscription])
+            limits = limits_of(graph, ages_of(graph, [subscription]), 0, self.chain)
+        self.limits = limits
+        common = commonest(self.waited.counts)
+        self.time = time
+        self.ahead = None if time is None else lookahead_grid(time, common)
         self.uncovered = uncovered(subscription)
         self.exact = True
-        fronts = None
-        for slices in _SLICES_TOGETHER if self.uncovered else (1,):
-            self._take(counts, slices)
-            fronts = self._fronts(MOST_FRONTS if self.uncovered else None)
-            if fronts is not None:
+        self._take(counts)
+        made = None
+        for slots in _SLOTS:
+            self._place(Grids.of(limits, common, slots if not self.uncovered else slots // 2))
+            made = self._followed(MOST_FRONTS if self.uncovered else 4 * MOST_FRONTS)
+            if made is not None:
                 break
-        if fronts is None:
-            self.exact, self.uncovered = False, frozenset()
-            self._take(counts, 1)
-            fronts = self._fronts(None)
-        self.fronts = fronts or {}
+        if made is None:
+            self.exact, self.uncovered = not self.uncovered, frozenset()
+            made = self._followed(None)
+        assert made is not None
+        self.passage = self._passage(*made)
 
-    def _take(self, counts: Counts, slices: int) -> None:
-        """Take counts in, so many slices of an age as one."""
+    def _take(self, counts: Counts) -> None:
+        """Take counts in; what waits is dead where its time is up, which waits tell."""
         self.counts: dict[Cell, dict[Cell, float]] = {}
-        for (composite_state, age), after in counts.items():
-            some = self.counts.setdefault((composite_state, _coarser(age, slices)), {})
-            for (target, target_age), count in after.items():
-                cell = target, _coarser(target_age, slices)
-                some[cell] = some.get(cell, 0.0) + count
+        self.left: dict[CompositeState, float] = {}
         ages: dict[CompositeState, list[int]] = {}
-        for (composite_state, age), moved in self.counts.items():
-            if moved:
+        for (composite_state, age), after in counts.items():
+            self.left[composite_state] = self.left.get(composite_state, 0.0) + sum(after.values())
+            waits = not pending(self.chain, composite_state)
+            late = waits and age % (2 * SLICES) == LEAST_LEFT
+            some = {cell: count for cell, count in after.items() if not (late and cell == DEAD)}
+            if some:
+                self.counts[composite_state, age] = some
                 ages.setdefault(composite_state, []).append(age)
         self.trained = {composite_state: np.array(sorted(some), np.int64) for composite_state, some in ages.items()}
+        for composite_state, some in self.trained.items():
+            self._pool(composite_state, some.tolist())
+
+    def _pool(self, composite_state: CompositeState, ages: Sequence[int]) -> None:
+        """Count ages next to the deadline together, where one was left too rarely to tell by itself.
+
+        Only the short slices of the last 64th of it are so many. Ages that differ in more than the time left stay
+        apart, and what is late from what is not.
+        """
+        radix = 2 * SLICES
+        together: list[list[int]] = []
+        enough = 0.0
+        for age in ages:
+            same = together and together[-1][-1] // radix == age // radix
+            same = same and SLICES < age % radix < LEAST_LEFT
+            if not same or enough >= LEAST_MOVES:
+                together.append([])
+                enough = 0.0
+            together[-1].append(age)
+            enough += sum(self.counts[composite_state, age].values())
+        for some in together:
+            summed: dict[Cell, float] = {}
+            for age in some:
+                for after, count in self.counts[composite_state, age].items():
+                    summed[after] = summed.get(after, 0.0) + count
+            for age in some:
+                self.counts[composite_state, age] = summed
+
+    def _place(self, grids: Grids) -> None:
+        self.grids = grids
         self.rows: dict[Cell, _Row] = {}
 
     def trained_on(self, composite_state: CompositeState) -> float:
         """How often a state was left, at any age."""
-        ages = self.trained.get(composite_state, ())
-        return float(sum(sum(self.counts[composite_state, int(age)].values()) for age in ages))
+        return self.left.get(composite_state, 0.0)
 
-    def ages(self, composite_state: CompositeState) -> list[int]:
-        """The ages at which a state was left; 0 where it never was."""
-        return [int(age) for age in self.trained.get(composite_state, ())] or [0]
+    def spot(self, composite_state: CompositeState, left: int = NEVER, events: int = NEVER, closed: int = 0) -> int:
+        """Where an instance stands of which so much is left: microseconds, events, microseconds of lower bounds."""
+        return self.grids.spot(composite_state, left, events, closed)
 
-    def alpha(self, composite_state: CompositeState, age: int = 0) -> FloatArray:
-        """Matched at exactly the n-th event, for each n from 0: float64[lookahead + 1]."""
+    def probability(
+        self,
+        composite_state: CompositeState,
+        spot: int = 0,
+        quiet: int = 0,
+        pace: int = ANY_PACE,
+        *,
+        left: int | None = None,
+        last: int | None = None,
+    ) -> FloatArray:
+        """Matched within n events, or slots of a time (β), for each n from 0."""
         if complete(self.chain, composite_state):
-            matched: FloatArray = np.zeros(self.lookahead + 1)
-            matched[0] = 1.0
-            return matched
-        number = self._numbers[(self.nearest((composite_state, age)),)]
-        found: FloatArray = self._passage[:, number]
-        return found
+            return np.ones(self.passage.units + 1)
+        return self.passage.within(composite_state, np.array([spot]), quiet, pace, left=left, last=last)[0]
 
-    def probability(self, composite_state: CompositeState, age: int = 0) -> FloatArray:
-        """Matched within n events (β), for each n from 0: float64[lookahead + 1]."""
-        return np.minimum(1.0, np.cumsum(self.alpha(composite_state, age)))
-
-    def hazard(self, composite_state: CompositeState, age: int = 0) -> FloatArray:
-        """Matched at the n-th event if not before, for each n from 1: float64[lookahead]."""
-        alpha = self.alpha(composite_state, age)
-        left = 1.0 - np.cumsum(alpha)[:-1]
-        found = np.divide(alpha[1:], left, out=np.zeros(self.lookahead), where=left > 1e-12)
-        return np.clip(found, 0.0, 1.0)
-
-    def nearest(self, cell: Cell) -> Cell:
-        """The cell, or the one of the same state that was left at the most similar age."""
-        composite_state, age = cell
-        ages = self.trained.get(composite_state)
-        if ages is None:
-            return composite_state, 0
-        if self.counts.get(cell):
-            return cell
-        return composite_state, int(ages[nearest(ages, age)])
+    def alpha(self, composite_state: CompositeState, spot: int = 0) -> FloatArray:
+        """Matched at exactly the n-th event, for each n from 0: float64[lookahead + 1]."""
+        return np.diff(self.probability(composite_state, spot), prepend=0.0)
 
     def row(self, cell: Cell) -> _Row:
         """What a cell does."""
@@ -162,77 +333,133 @@ class Forecaster:
         return self.rows[cell]
 
     def _row(self, cell: Cell) -> _Row:
-        composite_state, age = cell
+        composite_state = cell[0]
         targets: dict[CompositeState, str] = {}
         for move in moves(self.chain, composite_state):
             one = self.subscription.primitives[move.primitive]
             targets.setdefault(move.target, repr((one.takes if one.define is None else one.define.sql(), one.joins)))
-        seen = dict(self.counts.get(cell, {}))
+        waits = not pending(self.chain, composite_state)
+        seen = dict(self.counts.get((composite_state, self._trained_age(cell)), {}))
         counted = sum(seen.values())
         if self.smoothing > 0:
-            for target in self.possible(composite_state, age):
+            for target in self.possible(composite_state):
                 known = {after: count for after, count in seen.items() if after[0] == target}
                 total = sum(known.values())
                 for after, count in known.items():
                     seen[after] = count + self.smoothing * count / total
                 if not known:
-                    seen[self._unseen(target, cell)] = self.smoothing
+                    seen[target, 0] = self.smoothing
         total = sum(seen.values())
         advances: dict[str, list[tuple[float, Cell]]] = {}
-        stays: list[tuple[float, Cell]] = []
+        others: dict[Cell, float] = {}
         for after, count in seen.items():
             if after[0] in targets:
-                advances.setdefault(targets[after[0]], []).append((count / total, self._known(after)))
+                advances.setdefault(targets[after[0]], []).append((count / total, self._placed(after, cell)))
             else:
-                stays.append((count / total, DEAD if after == DEAD else self.nearest(after)))
-        left = sum(share for share, _ in stays)
+                # What waits stands where it stood, whatever its age was called.
+                stays = cell if waits and after != DEAD else self._placed(after, cell)
+                others[stays] = others.get(stays, 0.0) + count / total
+        if waits and not others:
+            others[cell] = 1.0
+        left = sum(others.values())
         # The youngest first, so that those of several instances go together.
-        ordered = sorted(((share / left, after) for share, after in stays), key=lambda one: (one[1] == DEAD, one[1][1]))
+        ordered = sorted(((share / left, after) for after, share in others.items()),
+                         key=lambda one: (one[1] == DEAD, one[1][1]))  # fmt: skip
         return _Row(advances, ordered, counted)
 
-    def possible(self, composite_state: CompositeState, age: int) -> list[CompositeState]:
-        """The states that may follow one, that of `DEAD` among them."""
+    def possible(self, composite_state: CompositeState) -> list[CompositeState]:
+        """The states that may follow one at an event, that of `DEAD` among them."""
         found = [move.target for move in moves(self.chain, composite_state)]
         if not pending(self.chain, composite_state):
-            found += [composite_state, DEAD[0]] if age else [composite_state]
-        else:
-            boolean = any(item.children for item in self.chain.items)
-            found += [
-                *(
-                    fallback_states_by_lineage(self.chain, composite_state)
-                    if boolean
-                    else fallback_states(self.chain, composite_state)
-                ),
-                DEAD[0],
-            ]
-        return list(dict.fromkeys(found))
+            return list(dict.fromkeys([*found, composite_state]))
+        boolean = any(item.children for item in self.chain.items)
+        found += (
+            fallback_states_by_lineage(self.chain, composite_state)
+            if boolean
+            else fallback_states(self.chain, composite_state)
+        )
+        return list(dict.fromkeys([*found, DEAD[0]]))
 
-    def _unseen(self, target: CompositeState, cell: Cell) -> Cell:
-        """The cell of a move that was never counted."""
-        if target == DEAD[0]:
-            return DEAD
-        return self.nearest((target, cell[1]))
+    def _trained_age(self, cell: Cell) -> int:
+        """The age of a cell, or the most similar one at which its state was left."""
+        composite_state, spot = cell
+        ages, age = self.trained.get(composite_state), self.grids.age(composite_state, spot)
+        if ages is None or (composite_state, age) in self.counts:
+            return age
+        return int(ages[nearest(ages, np.array([age]), 2 * SLICES)[0]])
 
-    def _known(self, cell: Cell) -> Cell:
-        return cell if complete(self.chain, cell[0]) else self.nearest(cell)
+    def _placed(self, after: Cell, cell: Cell) -> Cell:
+        """The cell of what has an age after a cell; an age that nobody saw goes on as what is left."""
+        if after == DEAD or complete(self.chain, after[0]):
+            return after
+        if not after[1] and after[0] in self.limits:
+            limits = self.limits[after[0]]
+            left, events, closed = self.grids.rest(*cell)
+            return after[0], self.grids.spot(
+                after[0],
+                min(limits.most, limits.most if left < 0 else left),
+                min(limits.most_events, limits.most_events if events < 0 else events),
+                min(limits.most_closed, closed),
+            )
+        return after[0], self.grids.spot_after(*after, *cell)
 
-    def _fronts(self, most: int | None) -> dict[Front, _Outcomes] | None:
-        """What follows each front that live rows lead to; None if there are more than so many."""
-        found: dict[Front, _Outcomes] = {}
+    def _followed(self, most: int | None) -> _Followed | None:
+        """What each front that live rows lead to is after each wait, and what follows; None: of more than so many."""
+        waits = self.grids.waits
+        fronts: dict[Front, int] = {}
+        aged: list[list[int]] = []
+        at_events: dict[Front, int] = {}
+        outcomes: list[_Outcomes] = []
         waiting: list[Front] = [
-            (self.nearest((composite_state, age)),)
+            ((composite_state, spot),)
             for composite_state in self._composite_states
-            for age in self.ages(composite_state)
+            for spot in self._first_spots(composite_state)
         ]
+        self._waited = dict[tuple[Cell, tuple[int, ...]], Cell | None]()
         while waiting:
             front = waiting.pop()
-            if front in found:
+            if front in fronts:
                 continue
-            found[front] = self._outcomes(front)
-            waiting += [after for _, after in found[front] if after not in found and after != _DONE]
-            if most is not None and len(found) > most:
+            fronts[front] = len(aged)
+            row = []
+            for passed in waits:
+                after = self._after(front, passed)
+                if after and after not in at_events:
+                    at_events[after] = len(outcomes)
+                    outcomes.append(self._outcomes(after))
+                    waiting += [each for _, each in outcomes[-1] if each not in fronts and each != _DONE]
+                row.append(at_events[after] if after else -1)
+            aged.append(row)
+            if most is not None and max(len(fronts), len(at_events)) > most:
                 return None
-        return found
+        return fronts, aged, outcomes
+
+    def _first_spots(self, composite_state: CompositeState) -> list[int]:
+        """Where instances of a state may stand: with all that can be left, and as they were in training."""
+        limits = self.limits.get(composite_state)
+        if limits is None:
+            return [0]
+        found = {self.grids.spot(composite_state, limits.most, limits.most_events, closed)
+                 for closed in (0, limits.most_closed)}  # fmt: skip
+        for age in self.trained.get(composite_state, ()):
+            found.add(self.grids.spot_after(composite_state, int(age), composite_state, 0))
+        return sorted(found)
+
+    def _after(self, front: Front, passed: tuple[int, ...]) -> Front:
+        """What a front is at the event after a wait; empty: nothing of it is left."""
+        found = []
+        for cell in front:
+            key = cell, passed
+            if key not in self._waited:
+                spot = self.grids.waited(*cell, passed)
+                if spot is None and pending(self.chain, cell[0]):
+                    # Its copy goes on, if that has more time.
+                    spot = LATE
+                self._waited[key] = None if spot is None else (cell[0], spot)
+            after = self._waited[key]
+            if after is not None:
+                found.append(after)
+        return tuple(found) if len(found) < 2 else self._least(found)
 
     @cached_property
     def _composite_states(self) -> list[CompositeState]:
@@ -301,76 +528,79 @@ class Forecaster:
         ]
         return tuple(sorted(kept, key=repr))
 
-    @cached_property
-    def _numbers(self) -> dict[Front, int]:
-        return {front: number for number, front in enumerate(self.fronts)}
-
-    @cached_property
-    def _passage(self) -> FloatArray:
-        """Matched at exactly the n-th event, from each front: float64[lookahead + 1, fronts]."""
-        numbers = self._numbers
-        edges = [
-            (numbers[front], numbers[after], p)
-            for front, outcomes in self.fronts.items()
-            for p, after in outcomes
-            if after != _DONE
-        ]
-        source = np.array([one for one, _, _ in edges], np.int64)
-        target = np.array([after for _, after, _ in edges], np.int64)
-        share = np.array([p for _, _, p in edges])
-        found = np.zeros((self.lookahead + 1, len(numbers)))
-        for front, outcomes in self.fronts.items():
-            found[1, numbers[front]] = sum(p for p, after in outcomes if after == _DONE)
-        for n in range(2, self.lookahead + 1):
-            found[n] = np.bincount(source, share * found[n - 1][target], len(numbers))
-        return found
-
-
-def _coarser(age: int, slices: int) -> int:
-    """The first age of those that are put together with one."""
-    found = 0
-    for part in (2, 1, 0):
-        slice_ = age // (2 * SLICES) ** part % (2 * SLICES)
-        found = found * 2 * SLICES + (slice_ if slice_ == 0 else (slice_ - 1) // slices * slices + 1)
-    return found
+    def _passage(self, fronts: Mapping[Front, int], aged: Sequence[Sequence[int]], outcomes: Sequence[_Outcomes]
+                 ) -> Passage:  # fmt: skip
+        known: dict[CompositeState, list[tuple[int, int]]] = {}
+        for front, number in fronts.items():
+            if len(front) == 1:
+                known.setdefault(front[0][0], []).append((front[0][1], number))
+        spots = {state: np.array(sorted(some), np.int64) for state, some in known.items()}
+        onward = [[(fronts[after], p) for p, after in some if after != _DONE] for some in outcomes]
+        rows = np.array(aged, np.int32).reshape(len(fronts), len(self.grids.waits))
+        return Passage(
+            self.grids,
+            self.ahead,
+            self.time or 0,
+            self.lookahead if self.ahead is None else self.ahead.slots,
+            self.waited,
+            {state: some[:, 0].copy() for state, some in spots.items()},
+            {state: some[:, 1].copy() for state, some in spots.items()},
+            np.where(rows < 0, len(outcomes), rows).astype(np.int32),
+            np.cumsum([0, *map(len, onward)]).astype(np.int64),
+            np.array([after for some in onward for after, _ in some], np.int64),
+            np.array([p for some in onward for _, p in some], np.float64),
+            np.array([sum(p for p, after in some if after == _DONE) for some in outcomes], np.float64),
+        )
 
 
-def nearest(ages: NDArray[np.int64], age: int) -> int:
-    """The place of the most similar one among some ages."""
-    apart = np.zeros(len(ages), np.int64)
+_Followed = tuple[dict[Front, int], list[list[int]], list[_Outcomes]]
+
+
+def nearest(known: IntArray, wanted: IntArray, radix: int) -> IntArray:
+    """The places of the most similar ones among some ages, or spots, of three parts each: int64[wanted]."""
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    missed = np.flatnonzero(known[place] != wanted)
+    values, of = np.unique(wanted[missed], return_inverse=True)
+    apart = np.zeros((len(values), len(known)), np.int64)
     for part in range(3):
-        radix = (2 * SLICES) ** part
-        apart += np.abs(ages // radix % (2 * SLICES) - age // radix % (2 * SLICES))
-    return int(np.argmin(apart))
+        unit = radix**part
+        apart += np.abs(known // unit % radix - (values // unit % radix)[:, None])
+    place[missed] = np.argmin(apart, axis=1)[of.ravel()] if len(missed) else 0
+    return place
 
 
-def telling(ages: Sequence[int]) -> list[int]:
-    """The ages of instances of one row without those of which another one does all: it is open, and ends no sooner."""
-    last = min((age for age in ages if age < OPEN), default=None)
-    return [age for age in ages if last is None or age == last or not ends_sooner(age, last)]
+def telling(spots: Sequence[int]) -> list[int]:
+    """The spots of instances of one row without those of which another one does all: it is open, and ends no sooner."""
+    last = min((spot for spot in spots if spot < OPEN), default=None)
+    return [spot for spot in spots if last is None or spot == last or not ends_sooner(spot, last)]
 
 
-def any_of(hazards: FloatArray) -> FloatArray:
-    """What instances forecast that one row stands for, any of which may be completed: within n events, from 0 on.
+def any_of(within: FloatArray) -> FloatArray:
+    """What instances forecast that one row stands for, any of which may be completed: within n, from 0 on.
 
     They bind the same operands and differ in times, so that the same events complete them, as long as each may be: at
     each event the likeliest of them holds for all.
 
     Parameters
     ----------
-    hazards
-        float64[instances, lookahead]: `Forecaster.hazard` of each.
+    within
+        float64[instances, units + 1]: what each of them forecasts.
     """
-    found: FloatArray = 1.0 - np.concatenate([[1.0], np.cumprod(1.0 - hazards.max(axis=0))])
+    found: FloatArray = 1.0 - np.concatenate([[1.0], np.cumprod(1.0 - hazards(within).max(axis=0))])
     return found
 
 
-def _better(age: int, other: int) -> bool:
-    """Whether an instance of one age does all that one of the other does: it ends no sooner, and opens no later."""
-    parts, beside = (
-        [one // (2 * SLICES) ** part % (2 * SLICES) for part in (0, 1, 2)] for one in (age, other)
-    )  # fmt: skip
-    opens, opens_beside = (part or 2 * SLICES for part in (parts[2], beside[2]))
+def hazards(within: FloatArray) -> FloatArray:
+    """Matched at the n-th event, or slot, if not before, for each n from 1: float64[instances, units]."""
+    left = 1.0 - within[:, :-1]
+    found = np.divide(np.diff(within, axis=1), left, out=np.zeros_like(left), where=left > 1e-12)
+    return np.clip(found, 0.0, 1.0)
+
+
+def _better(spot: int, other: int) -> bool:
+    """Whether an instance at one spot does all that one at the other does: it ends no sooner, and opens no later."""
+    parts, beside = ([one // RADIX**part % RADIX for part in (0, 1, 2)] for one in (spot, other))
+    opens, opens_beside = (part or RADIX for part in (parts[2], beside[2]))
     return parts[0] <= beside[0] and parts[1] <= beside[1] and opens >= opens_beside
 
 

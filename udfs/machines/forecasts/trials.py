@@ -1,8 +1,8 @@
 """Forecasts judged: of each live row at each event, whether a descendant completed the match within n events.
 
 Source: Muthusamy et al. 2010, section 6.3 (Figs 10 and 11), and SPEC section 6: one prediction per live row and event,
-the last n events left out. What a row forecasts is what `predict_match` would show; a row is hit if one of the
-instances that it stands for is.
+the last n events left out. What a row forecasts is what `predict_match` would show at the time of the event; a row is
+hit if one of the instances that it stands for is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -19,16 +19,24 @@ from numba import njit
 
 from patternlake.udfs.events import EVENT_COLUMNS, read_events
 from patternlake.udfs.machines.events import stream_of
-from patternlake.udfs.machines.forecasts.passage import FloatArray, Forecaster
+from patternlake.udfs.machines.forecasts.grids import OPEN, RADIX, ends_sooner, limits_of
+from patternlake.udfs.machines.forecasts.passage import FloatArray, Forecaster, Waited, hazards
 from patternlake.udfs.machines.forecasts.totals import Totals, counts_of
+from patternlake.udfs.machines.forecasts.waiting_times import (
+    ANY_PACE,
+    Waits,
+    as_document,
+    counted,
+    from_numbers,
+    together,
+)
 from patternlake.udfs.machines.from_config import Group, columns_read
-from patternlake.udfs.machines.graph.ages import OPEN, SLICES, age_of, ends_sooner
 from patternlake.udfs.machines.graph.composite_states import START, complete
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
 from patternlake.udfs.machines.kernels.running import Machines, nothing_held
-from patternlake.udfs.machines.kernels.tables import IntArray, Tables
+from patternlake.udfs.machines.kernels.tables import IntArray
 from patternlake.udfs.machines.kernels.workspace import BEGUN, COMPLETED, EDGE, ENDED_AT, FELL, LOOKED_AT
-from patternlake.udfs.machines.state import TOTALS_COLUMNS, totals_columns
+from patternlake.udfs.machines.state import TOTALS_COLUMNS, totals_columns, totals_of
 from patternlake.udfs.partitions import first_rows
 from patternlake.udfs.record_batches import tables
 from patternlake.udfs.subkernels import subkernel
@@ -37,12 +45,31 @@ TRIAL_SCHEMA = pa.schema(
     [
         ("group", pa.int32()),
         *((name, pa.list_(pa.int64() if name == "keys" else pa.float64())) for name in TOTALS_COLUMNS),
+        ("waits", pa.list_(pa.int64())),
     ]
 )
-"""Of each task and group: `Machines.totals` of training; or as the first of them what `judge` added up."""
+"""Of each task and group: `Machines.totals` of training, and how long its partitions waited; or as the first of them
+what `judge` added up."""
 BINS = 10
 """Of the calibration table."""
 _NEVER = np.int64(2**62)
+_PACES = 65
+
+
+class Trained(NamedTuple):
+    """What a group was trained with: `Machines.totals`, and the waits of its partitions."""
+
+    totals: Totals
+    waits: Waits
+
+    def with_more(self, other: Trained, now: int) -> Trained:
+        """Both together, at the end of training."""
+        return Trained(self.totals + other.totals, together([self.waits, other.waits], now))
+
+
+def trained_of(row: Mapping[str, Any]) -> Trained:
+    """What a row of `TRIAL_SCHEMA` holds."""
+    return Trained(totals_of(row), from_numbers(row["waits"]))
 
 
 class Trials:
@@ -55,7 +82,7 @@ class Trials:
     types
         Spark type of each of the stream's attributes.
     now
-        Microseconds: what the age of counts is measured against.
+        Microseconds: the end of training, against which the age of counts and open waits are measured.
     lookaheads, thresholds
         Of the forecasts that are judged, ascending; no lookaheads: train.
     told
@@ -74,6 +101,7 @@ class Trials:
         shape = len(lookaheads), len(thresholds) + BINS + 1, 4
         self.judged = [np.zeros((len(group.names), *shape)) for group in groups]
         self.wanted = columns_read(groups)
+        self.waits: Waits = {}
 
     def rows(self, given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the events of some partitions amount to.
@@ -104,7 +132,9 @@ class Trials:
                 totals = run.totals
                 if len(self.lookaheads):
                     totals = Totals(self.judged[number].ravel(), np.empty((0, 2), np.int64), np.empty(0))
-                row = {"group": pa.array([number], pa.int32()), **totals_columns(totals)}
+                flat = [each for row in as_document(self.waits) for each in row]
+                waits = pa.array([flat], pa.list_(pa.int64()))
+                row = {"group": pa.array([number], pa.int32()), **totals_columns(totals), "waits": waits}
                 yield pa.RecordBatch.from_pydict(row, schema=TRIAL_SCHEMA)
 
     def _take(self, rows: pa.Table) -> None:
@@ -112,13 +142,16 @@ class Trials:
         first = first_rows(columns["part"])
         event_at = np.append(first, rows.num_rows).astype(np.int64)
         events = read_events(columns, self.wanted, self.types)
+        if not len(self.lookaheads):
+            new = np.zeros(len(first), np.int64)
+            self.waits = together([self.waits, counted(events.times, event_at, new, new, new, self.now)], self.now)
         for number, (group, run) in enumerate(zip(self.groups, self.runs, strict=True)):
             stream = stream_of(events, group, self.codes[number], self.now)
             run.take(nothing_held(group.compiled, len(first)), event_at, stream)
             if len(self.lookaheads):
                 judge(
-                    run.trace, event_at, stream.time, group.compiled.tables, self.told[number], self.lookaheads,
-                    self.thresholds, self.judged[number],
+                    run.trace, event_at, stream.time, self.told[number], self.lookaheads, self.thresholds,
+                    self.judged[number],
                 )  # fmt: skip
 
 
@@ -129,53 +162,75 @@ class Told(NamedTuple):
     ----------
     owner
         int64[S]: number of the subscription that each state belongs to, -1 for none.
-    age_at, ages
-        int64[S + 1], int64: the ages at which each state was left.
+    grids
+        int64[S, 3, 3]: of time, events, and time until lower bounds are reached, a slot as `Grid` has it, and the
+        greatest number of slots; -1: nothing is pending.
+    pace
+        int64[·]: by pace the number of its forecasts.
+    spot_at, spots
+        int64[S + 1], int64: where instances of each state may stand, ascending.
     hazards
-        float64[·, L]: `Forecaster.hazard` of each of them.
+        float64[paces, ·, L]: `passage.hazards` of each of them.
     """
 
     owner: IntArray
-    age_at: IntArray
-    ages: IntArray
+    grids: IntArray
+    pace: IntArray
+    spot_at: IntArray
+    spots: IntArray
     hazards: FloatArray
 
 
-def told_by(group: Group, totals: Totals | None, lookahead: int, smoothing: Sequence[float]) -> Told:
+def told_by(group: Group, trained: Trained | None, now: int, lookahead: int, smoothing: Sequence[float]) -> Told:
     """What the subscriptions of a group forecast.
 
     Parameters
     ----------
     group
         Of subscriptions that are kept apart.
-    totals
+    trained
         What they were trained with; None: nothing.
+    now
+        Microseconds: the end of training.
     lookahead
         The greatest one.
     smoothing
         Of each subscription.
     """
     graph = group.compiled.graph
-    owner = np.full(len(graph.waits), -1, np.int64)
-    ages: list[list[int]] = [[] for _ in graph.waits]
-    hazards: list[list[FloatArray]] = [[] for _ in graph.waits]
+    states = len(graph.waits)
+    owner, grids = np.full(states, -1, np.int64), np.full((states, 3, 3), -1, np.int64)
+    spots: list[IntArray] = [np.empty(0, np.int64) for _ in range(states)]
+    within: list[dict[int, FloatArray]] = [{} for _ in range(states)]
+    waited = Waited() if trained is None else Waited(trained.waits, now)
+    paces = [ANY_PACE]
     for number, subscription in enumerate(group.compiled.subscriptions):
-        counts = {} if totals is None else counts_of(group.compiled, totals, number)
-        forecaster = Forecaster(subscription, counts, lookahead, smoothing[number])
+        counts = {} if trained is None else counts_of(group.compiled, trained.totals, number)
+        limits = limits_of(graph, group.compiled.ages, number, subscription.master)
+        forecaster = Forecaster(subscription, counts, lookahead, smoothing[number], waited=waited, limits=limits)
+        passage = forecaster.passage
+        paces = sorted({*paces, *passage.paces})
         for composite_state, state in graph.states[number].items():
             if composite_state == START or complete(subscription.master, composite_state):
                 continue
             owner[state] = number
-            ages[state] = forecaster.ages(composite_state)
-            hazards[state] = [forecaster.hazard(composite_state, age) for age in ages[state]]
-    flat = [hazard for some in hazards for hazard in some]
-    at = np.concatenate([[0], np.cumsum([len(some) for some in ages])]).astype(np.int64)
-    return Told(owner, at, np.array([age for some in ages for age in some], np.int64),
-                np.array(flat).reshape(len(flat), lookahead))  # fmt: skip
+            spots[state] = passage.spots[composite_state]
+            within[state] = {
+                pace: hazards(passage.within(composite_state, spots[state], pace=pace)) for pace in passage.paces
+            }
+            grids[state] = passage.grids.of_state(composite_state)
+    flat = [
+        np.concatenate([some.get(pace, some[ANY_PACE]) for some in within if some] or [np.empty((0, lookahead))])
+        for pace in paces
+    ]
+    of_pace = np.full(_PACES, paces.index(ANY_PACE))
+    of_pace[paces] = np.arange(len(paces))
+    at = np.concatenate([[0], np.cumsum([len(some) for some in spots])]).astype(np.int64)
+    return Told(owner, grids, of_pace, at, np.concatenate(spots), np.array(flat))
 
 
 def judge(
-    trace: IntArray, event_at: IntArray, times: IntArray, tables: Tables, told: Told, lookaheads: IntArray,
+    trace: IntArray, event_at: IntArray, times: IntArray, told: Told, lookaheads: IntArray,
     thresholds: FloatArray, judged: FloatArray,
 ) -> None:  # fmt: skip
     """Judge the forecasts of whole partitions.
@@ -188,8 +243,6 @@ def judge(
         int64[p + 1]: where the events of each begin.
     times
         int64: of the events.
-    tables
-        Of the group.
     told
         The forecasts.
     lookaheads
@@ -216,20 +269,17 @@ def judge(
     trace[fell, 3] = pd.Index(rows).get_indexer(digest * (len(event_at) + 1) + where)
     last_of = np.repeat(event_at[1:] - 1, np.diff(event_at))
     first_of = np.repeat(event_at[:-1], np.diff(event_at))
-    limits = np.stack(
-        [tables.deadlines[name].astype(np.int64) for name in ("most", "most_events", "most_closed", "timed")]
-    )
-    _judge(trace, first_of, last_of, times, row_of, limits, *told, lookaheads, thresholds, judged)
+    _judge(trace, first_of, last_of, times, row_of, *told, lookaheads, thresholds, judged)
 
 
 @njit(cache=True)
 def _judge(
-    trace: IntArray, first_of: IntArray, last_of: IntArray, times: IntArray, row_of: IntArray, limits: IntArray,
-    owner: IntArray, age_at: IntArray, ages: IntArray, hazards: FloatArray, lookaheads: IntArray,
+    trace: IntArray, first_of: IntArray, last_of: IntArray, times: IntArray, row_of: IntArray, owner: IntArray,
+    grids: IntArray, pace: IntArray, spot_at: IntArray, spots: IntArray, hazards: FloatArray, lookaheads: IntArray,
     thresholds: FloatArray, judged: FloatArray,
 ) -> None:  # fmt: skip
     """From the last event back, so that it is known of each instance when its next descendant completes."""
-    instances, most = len(row_of), hazards.shape[1]
+    instances, most = len(row_of), hazards.shape[2]
     soonest = np.full(instances, _NEVER, np.int64)
     newly = np.full(instances, _NEVER, np.int64)
     active = np.empty(instances, np.int64)
@@ -239,7 +289,7 @@ def _judge(
     row_soonest = np.empty(instances, np.int64)
     state_of = np.empty(instances, np.int64)
     deadlines = np.empty((instances, 3), np.int64)
-    age_of_instance = np.empty(instances, np.int64)
+    spot_of_instance = np.empty(instances, np.int64)
     last_open = np.empty(instances, np.int64)
     combined = np.empty((64, most))
     rows_state = np.empty(64, np.int64)
@@ -248,21 +298,22 @@ def _judge(
     for event in range(len(last_of), -1, -1):
         if event < len(last_of):
             rows = 0
+            here = pace[_pace(times[event] - times[first_of[event]], event - first_of[event])]
             for number in range(count):
                 instance = active[number]
-                age_of_instance[instance] = _age_at(
-                    deadlines[instance], limits[:, state_of[instance]], times[event], event - first_of[event]
+                spot_of_instance[instance] = _spot_at(
+                    deadlines[instance], grids[state_of[instance]], times[event], event - first_of[event]
                 )
                 if seen[row_of[instance]] != event:
                     last_open[row_of[instance]] = _NEVER
-                if age_of_instance[instance] < OPEN:
-                    last_open[row_of[instance]] = min(last_open[row_of[instance]], age_of_instance[instance])
+                if spot_of_instance[instance] < OPEN:
+                    last_open[row_of[instance]] = min(last_open[row_of[instance]], spot_of_instance[instance])
                 seen[row_of[instance]] = event
             for number in range(count):
                 seen[row_of[active[number]]] = -1
             for number in range(count):
                 instance = active[number]
-                row, state, age = row_of[instance], state_of[instance], age_of_instance[instance]
+                row, state, spot = row_of[instance], state_of[instance], spot_of_instance[instance]
                 if seen[row] != event:
                     seen[row] = event
                     if rows == len(combined):
@@ -277,11 +328,11 @@ def _judge(
                 slot = row_place[row]
                 row_soonest[row] = rows_soonest[slot] = min(rows_soonest[slot], soonest[instance])
                 # As `passage.telling` leaves them out.
-                if last_open[row] < _NEVER and age != last_open[row] and ends_sooner(age, last_open[row]):
+                if last_open[row] < _NEVER and spot != last_open[row] and ends_sooner(spot, last_open[row]):
                     continue
-                known = _nearest(ages, age_at[state], age_at[state + 1], age)
+                known = _nearest(spots, spot_at[state], spot_at[state + 1], spot)
                 for step in range(most):
-                    combined[slot, step] = max(combined[slot, step], hazards[known, step])
+                    combined[slot, step] = max(combined[slot, step], hazards[here, known, step])
             for slot in range(rows):
                 which, unmatched = 0, 1.0
                 for step in range(1, most + 1):
@@ -320,24 +371,39 @@ def _judge(
 
 
 @subkernel
-def _age_at(deadlines: IntArray, limits: IntArray, time: int, rank: int) -> int:
-    """The age of an instance after an event, as `counting.age_at` finds it."""
-    if not limits[3]:
-        return 0
-    left = -1 if deadlines[0] >= _NEVER else max(0, deadlines[0] - time)
-    events = -1 if deadlines[1] >= _NEVER else max(0, deadlines[1] - rank)
-    return age_of(left, limits[0], events, limits[1], deadlines[2] - time, limits[2])
+def _pace(span: int, events: int) -> int:
+    """The pace of a partition after so many events and one, as `waiting_times.pace_of` finds it."""
+    return 1 + int(np.floor(np.log2(max(span / events, 1.0)))) if events else ANY_PACE
 
 
 @subkernel
-def _nearest(ages: IntArray, begin: int, end: int, age: int) -> int:
-    """The place of the most similar age, as `passage.nearest` finds it."""
-    found, least = begin, int(_NEVER)
+def _spot_at(deadlines: IntArray, grids: IntArray, time: int, rank: int) -> int:
+    """Where an instance stands after an event, as `Grids.spot` finds it."""
+    spot = 0
+    for part in (2, 1, 0):
+        above, below, slots = grids[part, 0], grids[part, 1], grids[part, 2]
+        end = deadlines[2] if part == 2 else deadlines[1] if part == 1 else deadlines[0]
+        rest = end - (rank - 1 if part == 1 else time)
+        spot *= RADIX
+        if slots < 0 or (part == 2 and rest <= 0) or (part < 2 and end >= _NEVER):
+            continue
+        passed = -(-rest * below // above) if part == 2 else max(0, rest) * below // above
+        spot += RADIX - 1 - min(slots, passed)
+    return spot
+
+
+@subkernel
+def _nearest(spots: IntArray, begin: int, end: int, spot: int) -> int:
+    """The place of a spot, or of the most similar one, as `passage.nearest` finds it."""
+    found = begin + np.searchsorted(spots[begin:end], spot)
+    if found < end and spots[found] == spot:
+        return found
+    least = int(_NEVER)
     for at in range(begin, end):
-        apart, one, other = 0, ages[at], age
+        apart, one, other = 0, spots[at], spot
         for _ in range(3):
-            apart += abs(one % (2 * SLICES) - other % (2 * SLICES))
-            one, other = one // (2 * SLICES), other // (2 * SLICES)
+            apart += abs(one % RADIX - other % RADIX)
+            one, other = one // RADIX, other // RADIX
         if apart < least:
             found, least = at, apart
     return found

@@ -56,17 +56,6 @@ def age_of(left: int, most: int, events_left: int, most_events: int, closed: int
     return age
 
 
-OPEN = (2 * SLICES) ** 2
-"""Ages below this one are of instances whose lower bounds are reached."""
-
-
-@njit(cache=True)
-def ends_sooner(age: int, other: int) -> bool:
-    """Whether an instance of one age ends before one of the other does, or at its end; both deadlines are compared."""
-    radix = 2 * SLICES
-    return age % radix >= other % radix and age // radix % radix >= other // radix % radix
-
-
 @dataclass(frozen=True)
 class Ages:
     """What there is to ages in a graph, by state or link; which states are timed the graph tells.
@@ -100,7 +89,7 @@ def ages_of(graph: Graph, subscriptions: Sequence[Subscription]) -> Ages:
         else NEVER
         for state in states
     ]
-    most_events = [max((window - 1 - one.missing for one in graph.completion_paths[state]), default=NEVER)
+    most_events = [max((window - one.missing for one in graph.completion_paths[state]), default=NEVER)
                    if live[state] and window else NEVER for state in states]  # fmt: skip
     most_closed = [max((low for _, low in opens), default=0) for opens in graph.opens]
     fresh = [_fresh(graph, link, most, most_events, most_closed) if graph.timed[link.target] else 0

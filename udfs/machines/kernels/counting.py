@@ -1,11 +1,12 @@
 """Moves that instances count one by one: those that have ages, and those of subscriptions with alternatives.
 
-Source: SPEC section 6 (training). Per event, each instance counts one move, from its state and age to those that it has
-after the event: it waits, goes back where the event discards it, or is dead; and of each link that the event follows
-from it, it advances instead. What waits is not looked at event by event, but when something happens to it: its ages
-since then follow from the times of the events.
+Source: SPEC section 6 (training). Per event, each instance counts one move, from its state, with the age that it has at
+the time of the event, to those that it has after it: it waits, goes back where the event discards it, or is dead; and
+of each link that the event follows from it, it advances instead. What waits is not looked at event by event, but when
+something happens to it: its ages since then follow from the times of the events. How it grew so old, waits between
+events tell (`waiting_times`).
 
-A row of the tally is (kind and age before, state and age after, weight). Its kind is the state that was left, or,
+A row of the tally is (kind and age at the event, state and age after, weight). Its kind is the state that was left, or,
 behind all states, a link that an event followed, or, behind all links, the same link for what the instance would have
 counted otherwise.
 """
@@ -29,8 +30,14 @@ GONE = -1
 
 @kernel
 def age_at(tables: Tables, workspace: Workspace, instance: int, time: int, rank: int) -> int:
-    """The age of an instance after an event of its partition, by its time and rank."""
-    deadline, mover = tables.deadlines[workspace.instances[instance].state], workspace.movers[instance]
+    """The age of an instance at an event of its partition, by its time and rank."""
+    return age_in(tables, workspace, workspace.instances[instance].state, instance, time, rank)
+
+
+@kernel
+def age_in(tables: Tables, workspace: Workspace, state: int, instance: int, time: int, rank: int) -> int:
+    """The same of one that was in a state, and may be gone."""
+    deadline, mover = tables.deadlines[state], workspace.movers[instance]
     if not deadline.timed:
         return 0
     return _age(
@@ -44,7 +51,8 @@ def _age(
     ends_time: int, ends_rank: int, opens: int, most: int, most_events: int, most_closed: int, time: int, rank: int
 ) -> int:
     left = NEVER if ends_time >= _FOREVER else max(0, ends_time - time)
-    events = NEVER if ends_rank >= _FOREVER else max(0, ends_rank - rank)
+    # The event after the last one that it may wait through can still complete it.
+    events = NEVER if ends_rank >= _FOREVER else max(0, ends_rank + 1 - rank)
     return age_of(left, most, events, most_events, opens - time, most_closed)
 
 
@@ -134,23 +142,20 @@ def _settle_moves(
     begun = at = mover.since
     enough = True
     while at < event:
+        # Events at which it has the same age count together.
         first, age = at, mover.age
-        after = age
         if timed:
-            after = _age(ends_time, ends_rank, opens, most, most_events, most_closed, times[at], at + n[OFFSET])
-        at += 1
-        if after == age:
-            if not timed:
-                at = event
-            while at < event and age == _age(
-                ends_time, ends_rank, opens, most, most_events, most_closed, times[at], at + n[OFFSET]
-            ):
-                at += 1
-        if not _tally(n, keys, weights, state, age, state, after, weight[at] - weight[first]):
+            age = _age(ends_time, ends_rank, opens, most, most_events, most_closed, times[at], at + n[OFFSET])
+        at = event if not timed else at + 1
+        while at < event and age == _age(
+            ends_time, ends_rank, opens, most, most_events, most_closed, times[at], at + n[OFFSET]
+        ):
+            at += 1
+        if not _tally(n, keys, weights, state, age, state, age, weight[at] - weight[first]):
             at = first
             enough = False
             break
-        mover.age = after
+        mover.age = age
     mover.since = at
     n[SINCE] += at - begun
     return enough

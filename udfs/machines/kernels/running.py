@@ -52,8 +52,8 @@ class Held(NamedTuple):
 
     Attributes
     ----------
-    taken, last
-        int64[p]: events that each has taken; time of the last of them.
+    taken, last, began
+        int64[p]: events that each has taken; time of the last of them, and of the first.
     at
         int64[p + 1]: where the instances of each begin.
     state, mask, first_time, first_rank, joins, time, position, age
@@ -62,6 +62,7 @@ class Held(NamedTuple):
 
     taken: IntArray
     last: IntArray
+    began: IntArray
     at: IntArray
     state: IntArray
     mask: IntArray
@@ -103,8 +104,9 @@ def nothing_held(compiled: Compiled, partitions: int) -> Held:
     return Held(
         taken=np.zeros(partitions, np.int64),
         last=np.zeros(partitions, np.int64),
+        began=np.zeros(partitions, np.int64),
         at=np.zeros(partitions + 1, np.int64),
-        **{name: np.zeros((0, widths[name]) if name in widths else 0, np.int64) for name in Held._fields[3:]},
+        **{name: np.zeros((0, widths[name]) if name in widths else 0, np.int64) for name in Held._fields[4:]},
     )
 
 
@@ -166,7 +168,7 @@ class Machines:
                 time=workspace.found_time[:found].copy(),
                 position=workspace.found_position[:found].copy(),
             ),
-            kept._replace(**{name: getattr(kept, name)[:count].copy() for name in Held._fields[3:]}),
+            kept._replace(**{name: getattr(kept, name)[:count].copy() for name in Held._fields[4:]}),
         )
 
     def _ensure_capacity(self, instances: int) -> None:
@@ -206,7 +208,7 @@ class Machines:
 def _capacity(held: Held, size: int) -> Held:
     """The same with room for so many instances."""
     made = {name: getattr(held, name).copy() for name in Held._fields}
-    for name in Held._fields[3:]:
+    for name in Held._fields[4:]:
         larger = np.zeros((size, *made[name].shape[1:]), np.int64)
         larger[: len(made[name])] = made[name]
         made[name] = larger
@@ -237,6 +239,7 @@ def _run(
         progress[2] = _write(tables, workspace, kept, progress[2], end, stream.weight[end])
         kept.taken[part] = held.taken[part] + end - begin
         kept.last[part] = stream.time[end - 1]
+        kept.began[part] = stream.time[begin] if held.taken[part] == 0 else held.began[part]
         kept.at[part + 1] = progress[2]
         progress[0], progress[1] = part + 1, _NOT_READ
     return DONE

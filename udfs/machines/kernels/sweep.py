@@ -11,6 +11,7 @@ from patternlake.udfs.machines.kernels.compiling import kernel
 from patternlake.udfs.machines.kernels.counting import (
     GONE,
     age_at,
+    age_in,
     free_rows,
     rows_due,
     settle_all_moves,
@@ -267,7 +268,7 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, ra
     n = workspace.n
     now, weight = stream.weight[event + 1] - stream.weight[event], stream.weight[event + 1]
     _emit_matches(workspace, event)
-    _count_advances(tables, workspace, stream, event, now)
+    _settle_advancing(tables, workspace, stream, event)
     nonwaiting = n[NONWAITING_GROUPS]
     prefetch_ends(tables, workspace, nonwaiting)
     n[DISCARDED] = n[PENDING]
@@ -306,20 +307,16 @@ def _settle(tables: Tables, workspace: Workspace, stream: Stream, event: int, ra
         if not counter.waits:
             workspace.fired_left[counter.fired_at + workspace.groups[firing.group].end] += now
     _count_fallbacks(tables, workspace, event, time, rank, now)
-    _count_stays(tables, workspace, stream, event, now)
+    _count_advances(tables, workspace, stream, event, time, rank, now)
     n[FRESH] = n[FIRED] = n[MOVED] = n[ENDED] = 0
     free_emptied_groups(tables, workspace, weight)
 
 
 @kernel
-def _count_advances(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
-    """Count the advances of instances that count moves of their own."""
+def _settle_advancing(tables: Tables, workspace: Workspace, stream: Stream, event: int) -> None:
+    """Count what instances that advance have waited for so far, as long as they are there."""
     for row in range(workspace.n[MOVED]):
-        move = workspace.moved[row]
-        settle_moves(tables, workspace, stream, move.instance, event)
-        move.age_before = workspace.movers[move.instance].age
-        kind = len(tables.states) - 1 + move.link
-        tally(workspace, kind, move.age_before, tables.links[move.link].target, move.age, weight)
+        settle_moves(tables, workspace, stream, workspace.moved[row].instance, event)
 
 
 @kernel
@@ -353,7 +350,8 @@ def _count_fallbacks(tables: Tables, workspace: Workspace, event: int, time: int
         if found != NONE:
             mover.fell_state = workspace.instances[found].state
             mover.fell_age = age_at(tables, workspace, found, time, rank)
-        tally(workspace, state, mover.age, mover.fell_state, mover.fell_age, weight)
+        age = age_in(tables, workspace, state, instance, time, rank)
+        tally(workspace, state, age, mover.fell_state, mover.fell_age, weight)
         if n[TRACING] and found != NONE:
             advances = False
             for row in range(n[MOVED]):
@@ -364,21 +362,26 @@ def _count_fallbacks(tables: Tables, workspace: Workspace, event: int, time: int
 
 
 @kernel
-def _count_stays(tables: Tables, workspace: Workspace, stream: Stream, event: int, weight: float) -> None:
-    """Count of each advance what the instance counted beside it."""
+def _count_advances(
+    tables: Tables, workspace: Workspace, stream: Stream, event: int, time: int, rank: int, weight: float
+) -> None:
+    """Count the advances of instances that count moves of their own, and of each what it counted beside it."""
     for row in range(workspace.n[MOVED]):
         move = workspace.moved[row]
         mover = workspace.movers[move.instance]
-        state, age = tables.links[move.link].source, 0
-        if tables.states[state].pending:
+        source = state = tables.links[move.link].source
+        age = 0
+        if tables.states[source].pending:
+            then = age_in(tables, workspace, source, move.instance, time, rank)
             state, age = mover.fell_state, mover.fell_age
         elif workspace.instances[move.instance].state == NONE:
-            state = GONE
+            then, state = mover.age, GONE
         else:
             settle_moves(tables, workspace, stream, move.instance, event + 1)
-            age = mover.age
-        kind = len(tables.states) - 1 + len(tables.links) - 1 + move.link
-        tally(workspace, kind, move.age_before, state, age, weight)
+            then = age = mover.age
+        kind = len(tables.states) - 1 + move.link
+        tally(workspace, kind, then, tables.links[move.link].target, move.age, weight)
+        tally(workspace, kind + len(tables.links) - 1, then, state, age, weight)
 
 
 @kernel
@@ -439,6 +442,7 @@ def _expire(tables: Tables, workspace: Workspace, stream: Stream, event: int, ti
             counted = tables.states[this.state].by_instance
             if counted:
                 settle_moves(tables, workspace, stream, instance, event)
+                workspace.movers[instance].age = age_at(tables, workspace, instance, time, rank)
             if n[TRACING]:
                 append_age_trace(workspace, LOOKED_AT, instance, event)
             if is_completable(tables, workspace, instance, time, rank):
