@@ -161,7 +161,8 @@ def test_a_quiet_time_counts_against_the_deadline(limit: int) -> None:
         for quiet in (0.0, 0.5 * limit, 0.975 * limit):
             told = forecaster.probability(N1, spot, round(quiet * SECOND), left=left, last=1)[-1]
             due = min(limit - quiet, 10.0 if time is None else time / SECOND)
-            assert told == pytest.approx(1 - exp(-0.2 * due), rel=0.06), (time, quiet)
+            # Of what is next to its deadline there are few cases to learn from.
+            assert told == pytest.approx(1 - exp(-0.2 * due), rel=0.06, abs=0.004), (time, quiet)
 
 
 QUIET_SOURCES = {"exponential": lambda rng, n: rng.exponential(1.0, n), "heavy tail": lambda rng, n: rng.lognormal(
