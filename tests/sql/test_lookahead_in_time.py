@@ -52,12 +52,15 @@ def test_a_time_is_as_many_events_as_partitions_have_in_it(lake: SketchLake) -> 
         assert probabilities(stream, "m_time_ab", lookahead="4 SEC") == pytest.approx(found)
     assert probabilities(stream, "m_time_ab", lookahead="4 seconds", key="m") == {("m", "N1"): found["m", "N1"]}
     # Waiting times are counted across batches; as of the first one, there were none of 1 s.
-    stream.deliver([E(11 * SECOND, "x", "k"), E(12 * SECOND, "b", "k"), E(13 * SECOND, "x", "m")])
-    later = naive.waiting([2, 2, 6, 2, 1, 1, 3], [1, 10, 0])
+    stream.deliver(
+        [E(11 * SECOND, "x", "k"), E(12 * SECOND, "b", "k"), E(13 * SECOND, "x", "m"), E(14 * SECOND, "x", "n")]
+    )
+    # In half seconds, of which m has been quiet for one.
+    later = naive.waiting([4, 4, 12, 4, 2, 2, 6], [3, 21, 1, 0])
     steps = {n: probabilities(stream, "m_time_ab", lookahead=n) for n in range(1, 5)}
     row = ("m", "N1")
     alpha = [Fraction(steps[n].get(row, 0.0) - steps.get(n - 1, {}).get(row, 0.0)) for n in range(1, 5)]
-    wanted = float(naive.completed(alpha, later, 0, 4))
+    wanted = float(naive.completed(alpha, later, 1, 8))
     assert probabilities(stream, "m_time_ab", lookahead="4 SEC")[row] == pytest.approx(wanted, abs=1e-6)
     assert probabilities(stream, "m_time_ab", lookahead="4 SEC", as_of=stream.moments[0]) == pytest.approx(found)
 

@@ -267,8 +267,8 @@ class Forecaster:
                 self.counts[composite_state, age] = some
                 ages.setdefault(composite_state, []).append(age)
         self.trained = {composite_state: np.array(sorted(some), np.int64) for composite_state, some in ages.items()}
-        for composite_state, some in self.trained.items():
-            self._pool(composite_state, some.tolist())
+        for composite_state, known in self.trained.items():
+            self._pool(composite_state, known.tolist())
 
     def _pool(self, composite_state: CompositeState, ages: Sequence[int]) -> None:
         """Count ages next to the deadline together, where one was left too rarely to tell by itself.
