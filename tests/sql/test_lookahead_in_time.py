@@ -53,7 +53,7 @@ def test_a_time_is_as_many_events_as_partitions_have_in_it(lake: SketchLake) -> 
     assert probabilities(stream, "m_time_ab", lookahead="4 seconds", key="m") == {("m", "N1"): found["m", "N1"]}
     # Waiting times are counted across batches; as of the first one, there were none of 1 s.
     stream.deliver(
-        [E(11 * SECOND, "x", "k"), E(12 * SECOND, "b", "k"), E(13 * SECOND, "x", "m"), E(14 * SECOND, "x", "n")]
+        [E(11 * SECOND, "x", "k"), E(12 * SECOND, "b", "k"), E(13 * SECOND, "x", "m"), E(27 * SECOND // 2, "x", "n")]
     )
     # In half seconds, of which m has been quiet for one.
     later = naive.waiting([4, 4, 12, 4, 2, 2, 6], [3, 21, 1, 0])

@@ -156,8 +156,15 @@ def test_a_quiet_partition_forecasts_until_its_deadline_lies_below_the_watermark
     stream = MachineStream(lake, "m_quiet", {"quiet": "a ; b @(t(b) - t(a) < 3 SEC) PARTITION BY key"})
     stream.deliver(
         # In a partition of its own, waits of 2.99 and 3.01 s, and a b so late: so may the next event of k be.
-        [E(-9000, "a", "m"), E(-6010, "b", "m"), E(-3000, "x", "m")]
-        + [E(0, "a", "k"), E(1000, "b", "k"), E(2000, "a", "k"), E(2500, "x", "l")],
+        [
+            E(-9000, "a", "m"),
+            E(-6010, "b", "m"),
+            E(-3000, "x", "m"),
+            E(0, "a", "k"),
+            E(1000, "b", "k"),
+            E(2000, "a", "k"),
+            E(2500, "x", "l"),
+        ],
         [E(4999, "x", "l")],
         [E(5000, "x", "l")],
     )
