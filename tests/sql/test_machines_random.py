@@ -21,8 +21,10 @@ from unit.machines.running_cases import Run
 from unit.machines.test_machine_forecasting import composite_states
 
 from patternlake.delta_tables.quoting import literal
-from patternlake.udfs.machines.forecasts.passage import DEAD, Forecaster, any_of, telling
-from patternlake.udfs.machines.graph.composite_states import state_name
+from patternlake.udfs.machines.forecasts.passage import DEAD, Forecaster, Waited, any_of, telling
+from patternlake.udfs.machines.forecasts.waiting_times import counted
+from patternlake.udfs.machines.graph.ages import NEVER
+from patternlake.udfs.machines.graph.composite_states import CompositeState, state_name
 
 SUBSCRIPTIONS = 6
 Shown = tuple[str | None, frozenset[tuple[str, int]]]
@@ -127,28 +129,22 @@ def check_matches(asked: Asked, events: Sequence[naive.Event], rows: Sequence[Ro
 
 def check_forecasts(asked: Asked, events: Sequence[naive.Event], now: int, rows: Sequence[Row]) -> None:
     """Which rows there are, and what they forecast from the oracle's counts; chains are checked where they are made."""
-    run = Run([asked.subscription.text])
-    counts = run.as_ours(0, chains.train(asked.subscription, events))
-    forecaster = Forecaster(run.compiled.subscriptions[0], counts, asked.lookahead, asked.smoothing)
-    composite_state_of = composite_states(run.compiled.subscriptions[0])
+    counts = chains.train(asked.subscription, events)
+    forecaster = forecaster_of(asked, events, counts, now)
+    composite_state_of = composite_states(forecaster.subscription)
     wanted = []
-    for key, joins, names, row, lefts in live_rows(asked.subscription, events, now):
+    for key, names, row, lefts, quiet in live_rows(asked.subscription, events, now):
         composite_state = composite_state_of[names]
-        ages = telling(
-            [run.age(0, chains.Cell(chains.name_of(asked.subscription.root, names), left)) for left in lefts]
-        )
-        within = any_of(np.array([forecaster.hazard(composite_state, age) for age in ages]))
-        if within[-1] > 0:
-            wanted.append(
-                (
-                    shown_key(key),
-                    row,
-                    within[-1] - within[-2],
-                    within[-1],
-                    round(forecaster.trained_on(composite_state)),
-                )
-            )
-        del joins
+        within = completed_within(forecaster, composite_state, lefts, quiet)
+        if asked.smoothing == 0 and not (forecaster.uncovered or forecaster.limits):
+            # Neither deadlines nor waits matter: the definition answers by itself.
+            by_definition = chains.Chain(counts, chains.name_of(asked.subscription.root, asked.subscription.primitives))
+            cell = chains.Cell(chains.name_of(asked.subscription.root, names))
+            exactly = [by_definition.within(cell, n) for n in (asked.lookahead - 1, asked.lookahead)]
+            assert list(within) == pytest.approx(exactly, abs=1e-9)
+        if within[1] > 0:
+            trained_on = round(forecaster.trained_on(composite_state))
+            wanted.append((shown_key(key), row, within[1] - within[0], within[1], trained_on))
     # Two rows of other join values can be bound to the same events.
     expected = sorted(((repr((key, sorted(row.items()))), *told) for key, row, *told in wanted))
     found = sorted((sortable(row), row["alpha"], row["probability"], row["trained_on"]) for row in rows)
@@ -161,10 +157,44 @@ def check_forecasts(asked: Asked, events: Sequence[naive.Event], now: int, rows:
     assert all(row["probability"] == pytest.approx(best[row["key"]]) for row in marked)
 
 
+def forecaster_of(asked: Asked, events: Sequence[naive.Event], counts: chains.Counts, now: int) -> Forecaster:
+    """What forecasts from the oracle's counts, and from the waits of all events at once."""
+    run = Run([asked.subscription.text])
+    parts = [[event.time for event in taken] for taken in naive.partitions(asked.subscription, events).values()]
+    new = np.zeros(len(parts), np.int64)
+    ends = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+    times = np.array([time for part in parts for time in part], np.int64)
+    waited = Waited(counted(times, ends, new, new, new, now), now)
+    own = run.as_ours(0, counts)
+    return Forecaster(run.compiled.subscriptions[0], own, asked.lookahead, asked.smoothing, waited=waited)
+
+
+def completed_within(
+    forecaster: Forecaster, composite_state: CompositeState, lefts: Sequence[chains.Left], quiet: int
+) -> Sequence[float]:
+    """What the instances of a row forecast together, within one event less than is looked ahead, and within all."""
+    spots = telling(
+        [
+            forecaster.spot(
+                composite_state,
+                NEVER if left.time is None else left.time,
+                NEVER if left.events is None else left.events,
+                left.closed,
+            )
+            for left in lefts
+        ]
+    )
+    if len(spots) > 1:
+        within = forecaster.passage.within(composite_state, np.array(spots), quiet)
+        return [float(one) for one in any_of(within)[-2:]]
+    left = lefts[0].time if len(lefts) == 1 else None
+    return [float(one) for one in forecaster.probability(composite_state, spots[0], quiet, left=left, last=2)]
+
+
 def live_rows(
     subscription: naive.Subscription, events: Sequence[naive.Event], now: int
-) -> Iterator[tuple[Any, Any, frozenset[str], dict[str, int], list[chains.Left]]]:
-    """(key, join values, bound operands, the smallest assignment, what its instances have left) of each live row.
+) -> Iterator[tuple[Any, frozenset[str], dict[str, int], list[chains.Left], int]]:
+    """(key, bound operands, the smallest assignment, what its instances have left, the quiet time) of each live row.
 
     What is left of deadlines is told at the last event of the partition; what lives, by the watermark.
     """
@@ -176,9 +206,10 @@ def live_rows(
             if not partition.completable(bound, now):
                 continue
             kinds.setdefault((chains.joins_of(partition, bound), frozenset(bound)), []).append(bound)
-        for (joins, names), some in kinds.items():
+        for (_, names), some in kinds.items():
             shown_ = naive.positions(partition, naive.smallest(subscription, some))
-            yield key, joins, names, shown_, [chains.left(states, partition, bound) for bound in some]
+            lefts = [chains.left(states, partition, bound) for bound in some]
+            yield key, names, shown_, lefts, now - taken[-1].time
 
 
 def sortable(row: Row) -> str:
@@ -186,7 +217,7 @@ def sortable(row: Row) -> str:
     return repr((key, sorted(bound)))
 
 
-def counted(stream: MachineStream) -> dict[str, dict[tuple[Any, ...], float]]:
+def stored_counts(stream: MachineStream) -> dict[str, dict[tuple[Any, ...], float]]:
     """How often each subscription's states moved where."""
     found: dict[str, dict[tuple[Any, ...], float]] = {}
     for row in stream.lake.rows(
@@ -266,9 +297,9 @@ def test_random_subscriptions_are_answered_as_by_the_oracle(lake: SketchLake, se
     check(known, *taken[earlier], answers(lake, known, stream.moments[earlier]))
     found = answers(lake, asked)
     check(asked, *taken[-1], found)
-    counts = counted(stream)
+    counts = stored_counts(stream)
     assert counts == {each: expected_counts(one.subscription, taken[-1][0]) for each, one in asked.items()}
 
     stream.run("predict", rebuild=True)
     assert in_order(answers(lake, asked)) == in_order(found)
-    assert counted(stream) == counts
+    assert stored_counts(stream) == counts

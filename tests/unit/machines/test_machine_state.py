@@ -45,6 +45,7 @@ def test_values_of_joins_stay_with_their_rows(joins: list[list[str | None]], val
         "first_rank": pa.array([0, 1]),
         "taken": pa.array([None, None], pa.int64()),
         "last_time": pa.array([None, None], pa.timestamp("us", "UTC")),
+        "first_time": pa.array([None, None], pa.timestamp("us", "UTC")),
     }
     held = InstanceRows(made, codes).held(rows, np.zeros(2, np.int64), 1)
     assert [None if code < 0 else codes.texts[code] for code in held.joins[:, 0]] == values

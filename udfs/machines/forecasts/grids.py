@@ -239,21 +239,26 @@ class Grids:
             max(0, _likeliest(of_closed, limits.most_closed, [closed, *limits.opens], closed=True)),
         )
 
-    def waited(self, composite_state: CompositeState, spot: int, passed: Sequence[int]) -> int | None:
-        """Where an instance stands after a wait of so many slots of each grid, the last of events; None: too late."""
+    def waited(self, composite_state: CompositeState, spot: int) -> IntArray:
+        """Where an instance stands at the event after each of `waits`: int64[waits]; -1: that comes too late for it."""
+        found, late = np.zeros(len(self._taken), np.int64), np.zeros(len(self._taken), np.bool_)
         if not spot:
-            return 0
+            return found
         limits = self.limits[composite_state]
         in_time, events, closed = parts(spot)
         if in_time is not None:
-            in_time -= passed[self.grid(limits.most)]
+            rest = in_time - self._taken[:, self.grid(limits.most)]
+            late |= rest < 0
+            found += RADIX - 1 - rest
         if events is not None:
-            events -= passed[-1]
+            rest = events - self._taken[:, -1]
+            late |= rest < 0
+            found += (RADIX - 1 - rest) * RADIX
         if closed is not None:
-            closed = max(0, closed - passed[self.grid(limits.most_closed)]) or None
-        if (in_time is not None and in_time < 0) or (events is not None and events < 0):
-            return None
-        return joined(in_time, events, closed)
+            rest = closed - self._taken[:, self.grid(limits.most_closed)]
+            # A bound that is reached is pending no more.
+            found += np.where(rest > 0, RADIX - 1 - rest, 0) * OPEN
+        return np.where(late, -1, found)
 
     @cached_property
     def waits(self) -> list[tuple[int, ...]]:
@@ -336,9 +341,14 @@ class Grids:
         return code
 
     @cached_property
+    def _taken(self) -> IntArray:
+        """`waits` as an array: int64[waits, grids + 1]."""
+        return np.array(self.waits, np.int64).reshape(len(self.waits), -1)
+
+    @cached_property
     def _known(self) -> IntArray:
         """Codes of `waits`, ascending as they are."""
-        return self._codes(np.array(self.waits, np.int64).reshape(len(self.waits), -1))
+        return self._codes(self._taken)
 
 
 def lookahead_grid(time: int, common: int) -> Grid:

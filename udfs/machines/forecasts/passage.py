@@ -405,7 +405,6 @@ class Forecaster:
 
     def _followed(self, most: int | None) -> _Followed | None:
         """What each front that live rows lead to is after each wait, and what follows; None: of more than so many."""
-        waits = self.grids.waits
         fronts: dict[Front, int] = {}
         aged: list[list[int]] = []
         at_events: dict[Front, int] = {}
@@ -415,20 +414,31 @@ class Forecaster:
             for composite_state in self._composite_states
             for spot in self._first_spots(composite_state)
         ]
-        self._waited = dict[tuple[Cell, tuple[int, ...]], Cell | None]()
+        waited: dict[Cell, list[int]] = {}
+        # Most waits lead fronts of some states to spots where others of them came before.
+        numbers: dict[tuple[CompositeState, ...], dict[tuple[int, ...], int]] = {}
         while waiting:
             front = waiting.pop()
             if front in fronts:
                 continue
             fronts[front] = len(aged)
+            for cell in front:
+                if cell not in waited:
+                    waited[cell] = self._waited(cell)
+            states = tuple(composite_state for composite_state, _ in front)
+            number_of = numbers.setdefault(states, {})
             row = []
-            for passed in waits:
-                after = self._after(front, passed)
-                if after and after not in at_events:
-                    at_events[after] = len(outcomes)
-                    outcomes.append(self._outcomes(after))
-                    waiting += [each for _, each in outcomes[-1] if each not in fronts and each != _DONE]
-                row.append(at_events[after] if after else -1)
+            for spots in zip(*(waited[cell] for cell in front), strict=True):
+                number = number_of.get(spots)
+                if number is None:
+                    after = self._least(cell for cell in zip(states, spots, strict=True) if cell[1] >= 0)
+                    number = at_events.get(after, -1)
+                    if after and number < 0:
+                        number = at_events[after] = len(outcomes)
+                        outcomes.append(self._outcomes(after))
+                        waiting += [each for _, each in outcomes[-1] if each not in fronts and each != _DONE]
+                    number_of[spots] = number
+                row.append(number)
             aged.append(row)
             if most is not None and max(len(fronts), len(at_events)) > most:
                 return None
@@ -445,21 +455,13 @@ class Forecaster:
             found.add(self.grids.spot_after(composite_state, int(age), composite_state, 0))
         return sorted(found)
 
-    def _after(self, front: Front, passed: tuple[int, ...]) -> Front:
-        """What a front is at the event after a wait; empty: nothing of it is left."""
-        found = []
-        for cell in front:
-            key = cell, passed
-            if key not in self._waited:
-                spot = self.grids.waited(*cell, passed)
-                if spot is None and pending(self.chain, cell[0]):
-                    # Its copy goes on, if that has more time.
-                    spot = LATE
-                self._waited[key] = None if spot is None else (cell[0], spot)
-            after = self._waited[key]
-            if after is not None:
-                found.append(after)
-        return tuple(found) if len(found) < 2 else self._least(found)
+    def _waited(self, cell: Cell) -> list[int]:
+        """The spot of a cell at the event after each wait; -1: nothing of it is left."""
+        spots = self.grids.waited(*cell)
+        if pending(self.chain, cell[0]):
+            # Its copy goes on, if that has more time.
+            spots = np.where(spots < 0, LATE, spots)
+        return spots.tolist()
 
     @cached_property
     def _composite_states(self) -> list[CompositeState]:

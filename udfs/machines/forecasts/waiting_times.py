@@ -178,13 +178,13 @@ def paces(waits: Waits) -> list[int]:
 
 
 def commonest(waits: Waits) -> int:
-    """The commonest wait that is not 0, in microseconds; 0: there is none."""
+    """The commonest wait that is not 0, in microseconds, the shortest of several; 0: there is none."""
     by_bin: dict[int, tuple[int, int]] = {}
     for key, one in waits.items():
         if key.bin > 0:
             count, total = by_bin.get(key.bin, (0, 0))
             by_bin[key.bin] = count + one.often, total + one.sum
-    count, total = max(by_bin.values(), default=(1, 0))
+    count, total = max(by_bin.values(), key=lambda one: (one[0], -one[1]), default=(1, 0))
     return total // count
 
 
