@@ -170,7 +170,7 @@ QUIET_SOURCES = {"exponential": lambda rng, n: rng.exponential(1.0, n), "heavy t
 
 
 @pytest.mark.parametrize("gaps", QUIET_SOURCES)
-@pytest.mark.parametrize("limit", [1, 2, 4])
+@pytest.mark.parametrize("limit", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_as_many_forecasts_of_quiet_partitions_come_true_as_they_say(gaps: str, limit: int) -> None:
     # At second 30, in all partitions: what is live forecasts, and what follows tells.
     rng, count, moment = np.random.default_rng(limit), 3_000, 30 * SECOND
