@@ -144,6 +144,11 @@ class Source(Section):
             return dict(self.options)
         return {"escape": quote, **self.options}
 
+    @property
+    def encoding(self) -> str:
+        """The encoding of text, empty where the options do not name one: UTF-8."""
+        return self.option("encoding") or self.option("charset")
+
     def clash(self, lake: str) -> str | None:
         """What is wrong where the files of a lake would be read as well; None: they would not."""
         if self.kind in ("delta", "matches") or self.path is None:

@@ -27,9 +27,17 @@ if TYPE_CHECKING:
     from patternlake.jobs.configuration.streams import StreamConfiguration
 
 
+READING = {
+    "spark.sql.ansi.enabled": "false",
+    # All encodings that Java knows, such as windows-1252, and not seven alone.
+    "spark.sql.legacy.javaCharsets": "true",
+}
+"""What a session needs that reads a source."""
+
+
 def settings(stream: StreamConfiguration) -> dict[str, str]:
     """What a session needs that evaluates a stream's expressions, beside what all own sessions have."""
-    return {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": stream.timezone}
+    return {**READING, "spark.sql.session.timeZone": stream.timezone}
 
 
 @dataclass(frozen=True)
@@ -117,13 +125,14 @@ class Evaluation:
             self.columns.check(source.empty(schema), source.unread)
             return replace(self, schema=schema).rows(batch, files, judge, stack, bad=bad, bring=bring)
         lenient = self.columns.stream.source.on_bad_file == "quarantine"
-        found = source.vanished_columns([file for file in files if file not in bad], schema)
-        if not lenient:
-            refuse(self.columns.name, found)
-        bad = bad | found
         while True:
+            good = [file for file in files if file not in bad]
+            found = source.unfit_files(good, schema, self._used)
+            if not lenient:
+                refuse(self.columns.name, found)
+            bad = bad | found
             if bad or source.kind == "parquet" or source.doubled(files):
-                batch = source.again([file for file in files if file not in bad], schema, self._used)
+                batch = source.again([file for file in good if file not in bad], schema, self._used)
             phases.reads(None)
             phases.at("reading", unit="files" if source.kind == "xes" else phases.ROWS)
             judged = judge(source.expanded(batch, schema, [file for file in files if file not in bad]))
@@ -172,7 +181,7 @@ class Evaluation:
         return prepared
 
     @cached_property
-    def _used(self) -> list[str]:
+    def _used(self) -> dict[str, bool]:
         return self.columns.used(self.source.empty(self.schema))
 
     def _broken(self, files: list[str]) -> dict[str, str]:

@@ -7,11 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from patternlake.jobs.sources.errors import BadFileError
 from patternlake.jobs.sources.parquet_footers import LACKS
 
+HEADER = "has the columns"
+FIELDS = "has no field"
+MISREAD = "would be misread"
 _WHOLE = "put a whole file in its place"
-_ADVICE = (
-    "put its columns right, make it a stream of its own, write `mergeSchema: true` in the source's options where files "
-    "may lack columns"
-)
+_ADVICE = {
+    LACKS: (
+        "put its columns right, make it a stream of its own, write `mergeSchema: true` in the source's options where "
+        "files of Parquet may lack columns"
+    ),
+    HEADER: "put its header right, or make it a stream of its own",
+    FIELDS: "put its fields right, read both names, as in coalesce(old, new), after a --rebuild",
+    MISREAD: "write that option, put the file right",
+}
+"""What can be done about a file, by how the reason begins."""
 
 
 def broken(
@@ -50,4 +59,5 @@ def refuse(stream: str, found: Mapping[str, str]) -> None:
         Naming it.
     """
     for file, reason in sorted(found.items()):
-        raise BadFileError(stream, file, reason, _ADVICE if reason.startswith(LACKS) else _WHOLE)
+        advice = next((advice for begin, advice in _ADVICE.items() if reason.startswith(begin)), _WHOLE)
+        raise BadFileError(stream, file, reason, advice)

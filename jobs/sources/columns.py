@@ -35,6 +35,7 @@ from patternlake.udfs.errors import ConfigurationError, SourceError
 
 logger = logging.getLogger(__name__)
 
+_VITAL = ("key", "event_id")
 _READ = ("time", "name", "step", "probability")
 
 # The first of these that applies is a quarantined row's reason; all that apply stand in its detail.
@@ -131,13 +132,14 @@ class EventColumns:
         if problems:
             raise ConfigurationError("\n".join(problems))
 
-    def used(self, source: DataFrame) -> list[str]:
-        """The source's columns that the stream's expressions read."""
+    def used(self, source: DataFrame) -> dict[str, bool]:
+        """The source's columns that the stream's expressions read, and whether the key or the event's id does."""
+        vital = {c for key, text in self._expressions() if key in _VITAL for c in columns_read(source, text)}
         frames = [(source, [text for _, text in self._expressions()])]
         if self.tokens:
             frames.append((self._in_scope(self._raw(source)), list(self.stream.tokens or ())))
         found = {column for frame, texts in frames for text in texts for column in columns_read(frame, text)}
-        return [column for column in source.columns if column in found]
+        return {column: column in vital for column in source.columns if column in found}
 
     def prepared(self, source: DataFrame, *, watermark: int | None) -> DataFrame:
         """One row per source row: event columns, and what is wrong with it.

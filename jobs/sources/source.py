@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
-from patternlake.jobs.sources.bad_files import broken
+from patternlake.jobs.sources import text_files
+from patternlake.jobs.sources.bad_files import FIELDS, HEADER, broken, refuse
 from patternlake.jobs.sources.errors import BadFileError, explained, first_line
 from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, PLACE
+from patternlake.jobs.sources.json_values import cut_files
 from patternlake.jobs.sources.parquet_footers import Footers, Reading, learned, missing_columns, readings
 from patternlake.jobs.sources.places import as_read, block_columns, numbered_by_file, row_numbers
 from patternlake.jobs.sources.tables import refuse_other_than_delta
+from patternlake.jobs.sources.text_files import Faults, TextCheck
 from patternlake.jobs.sources.xes_files import columns_of_logs, events_of_logs
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+    _Reader = TypeVar("_Reader", DataFrameReader, DataStreamReader)
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +46,7 @@ _ANY_AGE = "365000d"
 _SAMPLE_ROWS = 100_000
 _SAMPLE_FILES = 1000
 _LISTING = ("pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore")
+_OF_BYTES = ("encoding", "charset", "linesep")
 # What Spark says of Parquet's types that it does not have; such columns are left out.
 _NO_SPARK_TYPE = (
     "PARQUET_TYPE_ILLEGAL",
@@ -45,6 +54,9 @@ _NO_SPARK_TYPE = (
     "PARQUET_TYPE_NOT_RECOGNIZED",
     "UNSUPPORTED_TIME_TYPE",
 )
+_READERS = 8
+"""Headers read at once."""
+_CHANGED = "changed while it was looked at"
 _LAST_LETTER = re.compile(r"(\w)([^\w/]*/*)$")
 # Content is declared because the format wants it, and never read.
 _BINARY = {"path": "STRING", "modificationTime": "TIMESTAMP", "length": "BIGINT", "content": "BINARY"}
@@ -87,7 +99,6 @@ class Source:
             The source is missing or cannot be read.
         """
         try:
-            self._refuse_array()
             found = self._found() if self._stream.ddl is None else self._configured(self._stream.ddl)
         except AnalysisException as error:
             condition = error.getCondition() or ""
@@ -136,7 +147,10 @@ class Source:
                 return (
                     reader.option("maxFileAge", _ANY_AGE).load(path).select(F.col("_metadata.file_path").alias(ORIGIN))
                 )
-            reader = self._spark.readStream.format(self.kind).options(**self._read_options())
+            if self._over_lines:
+                rows = self._whole(self._spark.readStream).option("maxFileAge", _ANY_AGE).load(path)
+                return rows.select("value", F.col("_metadata.file_path").alias(ORIGIN))
+            reader = self._spark.readStream.format(self.kind).options(**self._read_options(schema))
             # What a column is read as, each file says: Parquet's batches are read by `again`.
             typed = T.StructType([field for field in schema.fields if not isinstance(field.dataType, T.NullType)])
             return self._marked(reader.schema(self._full(typed)).option("maxFileAge", _ANY_AGE).load(path))
@@ -173,26 +187,37 @@ class Source:
                 f"files, too, path: '{file_patterns.alone(file)}'"
             )
 
-    def _refuse_array(self) -> None:
-        """Of an array over several lines, Spark would read the lines that are whole objects, and no others."""
-        if self.kind != "json" or self._source.option("multiLine").lower() == "true":
-            return
-        line = F.trim("value")
-        opening = self._lines().where(line.startswith("[") & ~line.endswith("]")).limit(1)
-        try:
-            found = opening.select("value").collect()
-        except (Py4JJavaError, PySparkException):
-            return  # A file that cannot be read is told, or left out, where its columns are looked for.
-        for row in found:
-            raise SourceError(
-                f"stream {self._name!r}: source {self.shown} holds a JSON array (a line is {row['value'][:40]!r}); "
-                "json is JSON lines, one object on each line: rewrite the file, as by jq -c '.[]'"
-            )
+    def _json_texts(self, files: Sequence[str] | None = None) -> DataFrame:
+        """The JSON values of the source, or of some of its files, as ``value``, and their ``file``."""
+        address = F.col("_metadata.file_path").alias("file")
+        if self._over_lines:
+            return self._cut(self._load(self._whole(self._spark.read), files).select("value", address), "file")
+        lines = self._text_lines(files)
+        if text_files.is_utf8(self._source.encoding):
+            return lines
+        return lines.mapInArrow(text_files.decoded(self._source.encoding), lines.schema)
 
-    def _lines(self, files: Sequence[str] | None = None) -> DataFrame:
-        """The first lines of a JSON source, or of some of its files."""
-        text = self._spark.read.options(**self._options(_LISTING)).format("text")
-        return self._load(text, files).select("value").limit(_SAMPLE_ROWS)
+    @property
+    def _over_lines(self) -> bool:
+        """Whether JSON values go over lines; each file is cut into its values."""
+        return self.kind == "json" and self._source.option("multiLine").lower() == "true"
+
+    def _whole(self, reader: _Reader) -> _Reader:
+        """A reader of whole files, as ``value``."""
+        return reader.format("text").options(**{**self._source.options, "wholetext": "true"})
+
+    def _cut(self, files: DataFrame, address: str) -> DataFrame:
+        """The JSON values of whole files."""
+        comments = self._source.option("allowComments").lower() == "true"
+        return files.mapInArrow(cut_files(self._source.encoding, comments=comments), f"value string, {address} string")
+
+    def _refuse_over_lines(self, lines: DataFrame) -> None:
+        """Of JSON over lines, Spark would read the lines that are whole objects, and no others."""
+        line = F.trim("value")
+        ends = {"{": "}", "[": "]"}
+        unfinished = reduce(Column.__or__, [line.startswith(one) & ~line.endswith(two) for one, two in ends.items()])
+        files = [row["file"] for row in lines.where(unfinished).select("file").distinct().collect()]
+        refuse(self._name, self.unfit_files(files, T.StructType()))
 
     def _folders(self) -> list[T.StructField]:
         """Columns in names of folders, such as year=2024."""
@@ -206,14 +231,17 @@ class Source:
         return [field.name for field in self._folders()]
 
     def expanded(self, batch: DataFrame, schema: T.StructType, files: Sequence[str]) -> DataFrame:
-        """The rows of a batch of files: those of `rows`, and of XES the events in the files; with `PLACES`."""
+        """The rows of a batch of files: those of `rows`, and the values of whole files; with `PLACES`."""
         if self.kind == "xes":
             batch = events_of_logs(batch, self._full(schema), self._label)
-        elif self.kind in ("csv", "json"):
+        elif self._over_lines:
+            record = F.from_json("value", self._full(schema), self._record_options()).alias("record")
+            batch = self._cut(batch, ORIGIN).select(record, ORIGIN).select("record.*", ORIGIN)
+        if self.kind in ("csv", "json"):
             batch = row_numbers(batch)
         return numbered_by_file(batch, files)
 
-    def again(self, files: Sequence[str], schema: T.StructType, used: Sequence[str] | None = None) -> DataFrame:
+    def again(self, files: Sequence[str], schema: T.StructType, used: Iterable[str] | None = None) -> DataFrame:
         """The same rows as those of a batch of these files, for `expanded`.
 
         Parameters
@@ -225,18 +253,23 @@ class Source:
         """
         if self.kind == "xes":
             return frame_of_tuples(self._spark, [(as_read(file),) for file in files], f"{ORIGIN} string")
+        if self._over_lines and files:
+            whole = self._load(self._whole(self._spark.read), files)
+            return whole.select("value", F.col("_metadata.file_path").alias(ORIGIN))
+        if self._over_lines:
+            return self._spark.createDataFrame([], f"value string, {ORIGIN} string")
         if not files:
             return self.empty(schema).withColumn(ORIGIN, F.lit(""))
         if self.kind == "parquet":
             return self._by_footers(files, schema, used)
-        reader = self._spark.read.format(self.kind).options(**self._read_options()).schema(self._full(schema))
+        reader = self._spark.read.format(self.kind).options(**self._read_options(schema)).schema(self._full(schema))
         return self._marked(self._load(reader, files))
 
     def _marked(self, rows: DataFrame) -> DataFrame:
         """Rows of files as Spark reads them, with their origin, and what is known of their places."""
         return rows.select("*", F.col("_metadata.file_path").alias(ORIGIN), *block_columns(self.kind))
 
-    def _by_footers(self, files: Sequence[str], schema: T.StructType, used: Sequence[str] | None) -> DataFrame:
+    def _by_footers(self, files: Sequence[str], schema: T.StructType, used: Iterable[str] | None) -> DataFrame:
         """Parquet files as their footers say; those that are read alike together."""
         alike: dict[tuple[Reading, ...], list[str]] = {}
         for file, there in self._footers.read(files).items():
@@ -272,13 +305,143 @@ class Source:
         """
         return any(file_patterns.is_pattern(unquote(file)) for file in files)
 
-    def vanished_columns(self, files: Sequence[str], schema: T.StructType) -> dict[str, str]:
-        """The files that lack columns which their format would fill with NULL, and what is wrong with each."""
-        if self.kind != "parquet" or self._source.option("mergeSchema").lower() == "true":
+    def unfit_files(
+        self, files: Sequence[str], schema: T.StructType, used: Mapping[str, bool] | None = None
+    ) -> dict[str, str]:
+        """The files that Spark would read in part, or with NULL or other characters for what stands there.
+
+        Parameters
+        ----------
+        files, schema
+            The files, and the stream's columns.
+        used
+            The columns that the stream's expressions read, and whether the key or the event's id does; None: unknown.
+
+        Returns
+        -------
+        dict
+            The files, and what is wrong with each.
+        """
+        if self.kind == "parquet" and self._source.option("mergeSchema").lower() != "true":
+            folders = {column.lower() for column in self._folder_columns()}
+            wanted = [name for name in schema.names if name.lower() not in folders]
+            return missing_columns(self._footers.read(files), wanted)
+        if self.kind not in ("csv", "json") or not files:
             return {}
-        folders = {column.lower() for column in self._folder_columns()}
-        wanted = [name for name in schema.names if name.lower() not in folders]
-        return missing_columns(self._footers.read(files), wanted)
+        try:
+            return self._unfit_texts(files, schema, used or {})
+        except (Py4JJavaError, PySparkException, OSError):
+            return {}  # A file that cannot be read is told, or left out, where its rows are read.
+
+    def _unfit_texts(self, files: Sequence[str], schema: T.StructType, used: Mapping[str, bool]) -> dict[str, str]:
+        encoding = self._source.encoding
+        found: dict[str, str] = {}
+        if self.kind == "csv" and self._has_odd_header(schema):
+            expected = ", ".join(schema.names)
+            with ThreadPoolExecutor(_READERS) as pool:
+                headers = zip(files, pool.map(lambda file: ", ".join(self.header(file)), files), strict=True)
+            found = {file: f"{HEADER} {there}, expected {expected}" for file, there in headers if there != expected}
+        if text_files.is_wide(encoding):
+            if self.kind == "csv" and self._source.option("multiLine").lower() != "true":
+                return dict.fromkeys(files, text_files.WIDE)
+            places = {file: text_files.undecoded(text_files.chunks(self._spark, file), encoding) for file in files}
+            return found | {file: place for file, place in places.items() if place is not None}
+        check = self._text_check(list(used))
+        lacked = {}
+        for file, faults in self._faults(check, files).items():
+            fields = zip(check.fields, faults.has, faults.alike, strict=True)
+            missing = [name for name, has, alike in fields if not has and (alike or used[name])]
+            if faults.undecoded:
+                found[file] = text_files.undecoded(text_files.chunks(self._spark, file), encoding) or _CHANGED
+            elif faults.wrong is not None:
+                found.setdefault(file, faults.wrong)
+            elif missing:
+                lacked[file] = missing
+        return found | (self._renamed(lacked, schema, used) if lacked else {})
+
+    def _text_check(self, used: Sequence[str]) -> TextCheck:
+        """What is looked for in the source's files."""
+        encoding, options = self._source.encoding, self._source.read_options
+        if encoding and not text_files.is_known(encoding):
+            raise SourceError(
+                f"stream {self._name!r}: encoding {encoding!r} is none that can be checked; write another name of it, "
+                "or write the files in UTF-8"
+            )
+        if self._source.option("multiLine").lower() == "true":
+            return TextCheck(encoding, fields=tuple(used) if self._over_lines else ())
+        if self.kind == "json":
+            lenient = any(key.lower().startswith("allow") and value.lower() == "true" for key, value in options.items())
+            return TextCheck(encoding, json_lines=True, lenient=lenient, fields=tuple(used))
+        return TextCheck(
+            encoding,
+            quote=self._source.option("quote", '"'),
+            escape=next((value for key, value in options.items() if key.lower() == "escape"), ""),
+            separator=(self._source.option("sep") or self._source.option("delimiter", ",")).replace("\\t", "\t"),
+            blanks=self._source.option("ignoreLeadingWhiteSpace").lower() == "true",
+        )
+
+    def _faults(self, check: TextCheck, files: Sequence[str]) -> dict[str, Faults]:
+        """What a look at all bytes of some files finds, by file."""
+        parted = self._source.option("lineSep")
+        if not parted and text_files.are_few(files):
+            looked = pa.Table.from_batches(
+                check.look_at_files([pa.RecordBatch.from_arrays([pa.array(files)], ["file"])])
+            )
+        else:
+            # Lines can be had from everywhere, and cost half of what Spark takes to read them as rows.
+            near = [] if parted else [file for file in files if text_files.is_at_hand(file)]
+            far = sorted({*files}.difference(near))
+            frames = []
+            if near:
+                addresses = frame_of_tuples(self._spark, [(file,) for file in near], "file string")
+                tasks = addresses.repartition(min(len(near), 1000))
+                frames.append(tasks.mapInArrow(check.look_at_files, text_files.FAULTS))
+            if far:
+                frames.append(self._text_lines(far).mapInArrow(check.look_at_lines, text_files.FAULTS))
+            looked = reduce(DataFrame.unionAll, frames).toArrow()
+        of_plain = {as_read(file): file for file in files}
+        found: dict[str, Faults] = {}
+        for row in looked.to_pylist():
+            file = of_plain[as_read(row.pop("file"))]
+            some = Faults(**row)
+            found[file] = some if file not in found else found[file].and_of(some)
+        return found
+
+    def _text_lines(self, files: Sequence[str] | None) -> DataFrame:
+        """The lines of the source, or of some files, as ``value``, in which bytes are as they are, and ``file``."""
+        kept = (*_LISTING, "linesep")
+        options = {key: value for key, value in self._source.read_options.items() if key.lower() in kept}
+        value = F.translate("value", "\n", " ") if self._source.option("lineSep") else F.col("value")
+        lines = self._load(self._spark.read.options(**options).format("text"), files)
+        return lines.select(value.alias("value"), F.col("_metadata.file_path").alias("file"))
+
+    def _renamed(
+        self, lacked: Mapping[str, Sequence[str]], schema: T.StructType, used: Mapping[str, bool]
+    ) -> dict[str, str]:
+        """The JSON files that have columns under other names; see `text_files.missing_fields`."""
+        keys = self._json_texts(list(lacked)).select("file", F.explode(F.json_object_keys("value")).alias("field"))
+        fields = keys.distinct().collect()
+        found = {}
+        for file, names in lacked.items():
+            there = sorted(row["field"] for row in fields if as_read(row["file"]) == as_read(file))
+            closed = self._stream.ddl is not None
+            missing = text_files.missing_fields(there, names, schema.names, used, closed=closed)
+            if missing:
+                found[file] = f"{FIELDS} {', '.join(missing)}; it has {', '.join(there)}"
+        return found
+
+    def _has_odd_header(self, schema: T.StructType) -> bool:
+        """Whether names are Spark's, for cells of a header that are empty or stand twice, which it then refuses."""
+        if self._source.option("header").lower() != "true":
+            return False
+        stems: dict[str, int] = {}
+        for place, name in enumerate(schema.names):
+            if name == f"_c{place}":
+                return True
+            if name.endswith(str(place)):
+                stem = name.removesuffix(str(place)).lower()
+                stems[stem] = stems.get(stem, 0) + 1
+        return any(count > 1 for count in stems.values())
 
     def empty(self, schema: T.StructType) -> DataFrame:
         """No rows of the source's columns."""
@@ -340,9 +503,11 @@ class Source:
         if self.kind == "parquet":
             return self._parquet_schema(files)
         if self.kind == "json":
-            lines = self._lines(files)
-            parsed = self._spark.read.options(**self._read_options()).option("primitivesAsString", "true")
-            found = parsed.json(lines.rdd.map(lambda row: row[0])).schema
+            lines = self._json_texts(files).limit(_SAMPLE_ROWS)
+            if not self._over_lines:
+                self._refuse_over_lines(lines)
+            parsed = self._spark.read.options(**self._record_options()).option("primitivesAsString", "true")
+            found = parsed.json(lines.select("value").rdd.map(lambda row: row[0])).schema
             return T.StructType([field for field in found.fields if field.name != CORRUPT])
         there = self._paths() if files is None else files
         names, notes = columns_of_logs(self._spark, sorted(there)[:_SAMPLE_FILES])
@@ -425,13 +590,19 @@ class Source:
         rows = reader.table(table) if table else reader.load(self._source.path)
         return rows.withColumn(ORIGIN, F.lit(self.shown))
 
-    def _read_options(self) -> dict[str, str]:
+    def _read_options(self, schema: T.StructType | None = None) -> dict[str, str]:
         options = self._source.read_options
         if self.kind in ("csv", "json"):
             options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        if self.kind == "json" and not text_files.is_utf8(self._source.encoding):
+            options.setdefault("lineSep", "\n")  # Spark wants it named.
         if self.kind == "csv" and self._source.option("header").lower() == "true":
-            options["enforceSchema"] = "false"
+            options["enforceSchema"] = str(schema is not None and self._has_odd_header(schema)).lower()
         return options
+
+    def _record_options(self) -> dict[str, str]:
+        """The options for JSON that stands in columns of text."""
+        return {key: value for key, value in self._read_options().items() if key.lower() not in _OF_BYTES}
 
     def _options(self, names: tuple[str, ...]) -> dict[str, str]:
         return {key: value for key, value in self._source.options.items() if key.lower() in names}

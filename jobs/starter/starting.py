@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from patternlake.delta_tables.sessions import own_session
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.streams import StreamConfiguration
+from patternlake.jobs.ingest.evaluated_rows import READING
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.starter.column_facts import commonest, look
 from patternlake.jobs.starter.found_source import FoundSource, file_source, table_source
@@ -119,7 +120,7 @@ def guessed(
     SourceError
         The source is missing, is none, has nothing yet, or cannot be read.
     """
-    with own_session(spark, {"spark.sql.ansi.enabled": "false"}) as own:
+    with own_session(spark, READING) as own:
         found = table_source(own, table) if table is not None else file_source(own, files or "", format)
         if stream is not None:
             found = replace(found, name=stream)

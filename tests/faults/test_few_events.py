@@ -7,6 +7,7 @@ import pytest
 from patternlake.delta_tables import batch_rows
 from patternlake.jobs import few
 from patternlake.jobs.ingest import bringing
+from patternlake.jobs.sources import text_files
 from tests.faults.interrupted import Writes
 from tests.faults.lakes import History
 from tests.faults.steps import STEPS
@@ -24,7 +25,7 @@ def test_tasks_of_spark_write_what_the_driver_writes_of_few_events(
     by_the_driver = history.after(step)
     monkeypatch.setattr(few, "FEW_EVENTS", -1)
     monkeypatch.setattr(few, "FEW_BYTES", -1)
-    monkeypatch.setattr(bringing, "_FEW_BYTES", -1)
+    monkeypatch.setattr(text_files, "FEW_BYTES", -1)
     for module in (bringing, batch_rows):
         monkeypatch.setattr(module, "on_one_disk", lambda spark: writer == "tasks")
     lake = history.copy(given.before)

@@ -31,7 +31,7 @@ class Lake:
         self.name = f"s{next(_NUMBERS)}"
         self.folder = folder
         self.data = folder / "data"
-        self.data.mkdir()
+        self.data.mkdir(parents=True)
         self.stream: dict[str, Any] = {
             "source": {"format": "csv", "path": "data", "options": {"header": True}},
             "time": "at",

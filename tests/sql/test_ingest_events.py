@@ -15,6 +15,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.tables.events import TABLE as EVENTS
 from patternlake.delta_tables.tables.publications import PublicationsReader
 from patternlake.jobs.ingest import bringing
+from patternlake.jobs.sources import text_files
 from tests.sql.ingesting import Lake
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def test_positions_and_times_are_stored_as_differences_in_merged_files_too(
     s.ingest()
     of_few = files_of(s)
     # Of few rows the driver writes a plain file, which is small and soon merged.
-    monkeypatch.setattr(bringing, "_FEW_BYTES", -1)
+    monkeypatch.setattr(text_files, "FEW_BYTES", -1)
     monkeypatch.setattr(bringing, "on_one_disk", lambda spark: False)
     s.write("02.csv", "2024-01-02,a,k,1")
     s.ingest()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sql.empty_database import common
@@ -103,14 +104,68 @@ def test_a_source_that_holds_the_lake_is_refused(s: Lake) -> None:
         s.ingest(source={"format": "csv", "path": s.db.location, "options": {"header": True}})
 
 
+OVER_LINES = {
+    "array": '[{"at": "2024-01-01", "what": "a"},\n{"at": "2024-01-02", "what": "b"}]\n',
+    "pretty": '{\n  "at": "2024-01-01",\n  "what": "a",\n  "deep": [\n    {"at": 1}\n  ]\n}\n'
+    '{\n  "at": "2024-01-02",\n  "what": "b"\n}\n',
+}
+
+
+@pytest.mark.parametrize("text", OVER_LINES.values(), ids=OVER_LINES)
 @pytest.mark.parametrize("schema", [None, "at STRING, what STRING"])
-def test_a_json_array_over_lines_is_refused(s: Lake, schema: str | None) -> None:
-    s.write("a.json", '[{"at": "2024-01-01", "what": "a"},', '{"at": "2024-01-02", "what": "b"}]', header=None)
-    with pytest.raises(SourceError, match=r"holds a JSON array .*one object on each line: rewrite the file"):
-        s.ingest(source={"format": "json", "path": "data"}, key=None, attributes=None, schema=schema)
-    s.write("a.json", '{"at": "2024-01-01", "what": "a"}', '{"at": "2024-01-02", "what": "b"}', header=None)
+def test_json_over_lines_is_refused_without_multiline_and_read_with_it(s: Lake, schema: str | None, text: str) -> None:
     changes = {"key": None, "attributes": None, "schema": schema}
-    assert s.ingest(source={"format": "json", "path": "data"}, **changes).rows_out == 2
+    source: dict[str, Any] = {"format": "json", "path": "data"}
+    (s.data / "a.json").write_text(text)
+    with pytest.raises(
+        SourceError,
+        match=r"file file:/\S*/a.json would be misread: a JSON value goes on in the next line, which needs "
+        r"`multiLine: true`: '[\[{].*; write that option, put the file right, or write `on_bad_file: quarantine`",
+    ):
+        s.ingest(source=source, **changes)
+    s.write("b.json", '{"at": "2024-01-03", "what": "c"}', header=None)
+    s.ingest(source={**source, "on_bad_file": "quarantine"}, **changes)
+    assert (s.events("name"), s.reasons()) == ([("c",)], ["file"])
+    source["options"] = {"multiLine": True}
+    assert s.ingest(rebuild=True, source=source, **changes).rows_quarantined == 0
+    assert s.events("name") == [("a",), ("b",), ("c",)]
+
+
+def test_multiline_json_keeps_what_is_no_object_for_quarantine_and_knows_its_encoding(s: Lake) -> None:
+    s.stream |= {
+        "source": {"format": "json", "path": "data", "options": {"multiLine": True, "encoding": "UTF-16"}},
+        "attributes": {"x": {"type": "string", "expr": "deep.list[1].x"}},
+    }
+    c, b, a = (
+        json.dumps(
+            {"at": "2024-01-01", "what": what, "who": "jürgen", "deep": {"list": [{}, {"x": "}{"}]}},
+            indent=1,
+            ensure_ascii=False,
+        )
+        for what in "cba"
+    )
+    (s.data / "1.json").write_text(f"{c}\n\n[{b},\n4]\n", encoding="utf-16")
+    with gzip.open(s.data / "2.json.gz", "wt", encoding="utf-16") as packed:
+        packed.write(f"{a} said {{\n")
+    s.ingest()
+    # In the order of their files.
+    assert s.events("name", "key", "attributes['x']") == [(name, "jürgen", "}{") for name in "cba"]
+    bad = [(row["reason"], json.loads(row["row"])["_corrupt_record"]) for row in s.quarantine()]
+    assert sorted(bad) == [("corrupt", "4"), ("corrupt", "said"), ("corrupt", "{")]
+
+
+def test_a_field_of_multiline_json_that_is_renamed_is_refused(s: Lake) -> None:
+    s.stream |= {
+        "source": {"format": "json", "path": "data", "options": {"multiLine": True}},
+        "key": "userId",
+        "attributes": {},
+    }
+    for number, field in enumerate(("userId", "userID")):
+        (s.data / f"{number}.json").write_text(json.dumps({"at": "2024-01-01", "what": "a", field: "k"}, indent=1))
+        if field == "userId":
+            s.ingest()
+    with pytest.raises(SourceError, match=r"1\.json has no field userId; it has at, userID, what"):
+        s.ingest()
 
 
 def test_a_view_is_no_source(s: Lake) -> None:

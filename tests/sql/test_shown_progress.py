@@ -15,6 +15,7 @@ from patternlake.jobs import few
 from patternlake.jobs.ingest import bringing
 from patternlake.jobs.progress import reporting
 from patternlake.jobs.progress.reporting import ShownProgress
+from patternlake.jobs.sources import text_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +59,7 @@ def test_a_run_shows_its_phases_with_the_rows_of_each(
     monkeypatch.setattr(reporting._Work, "at", at)
     # Of few events the driver takes care: there would be no rows of tasks.
     monkeypatch.setattr(few, "FEW_EVENTS", -1)
-    monkeypatch.setattr(bringing, "_FEW_BYTES", -1)
+    monkeypatch.setattr(text_files, "FEW_BYTES", -1)
     monkeypatch.setattr(bringing, "on_one_disk", lambda spark: False)
     # As users have it, and unlike the other tests: a stage that ends early shows its rows in the phase that runs it.
     monkeypatch.setitem(sessions.SETTINGS, "spark.sql.adaptive.enabled", "true")

@@ -13,8 +13,8 @@ from sql.small_world import NAMES, QUESTIONS, World
 
 from patternlake.delta_tables import opening
 from patternlake.jobs import few
-from patternlake.jobs.ingest import bringing
 from patternlake.jobs.maintain import attribute_counts
+from patternlake.jobs.sources import text_files
 from patternlake.sql_ext.lake import DRIVER_BYTES, READER
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
             for module, name in (
                 (few, "FEW_EVENTS"),
                 (few, "FEW_BYTES"),
-                (bringing, "_FEW_BYTES"),
+                (text_files, "FEW_BYTES"),
                 (attribute_counts, "_FEW_EVENTS"),
             ):
                 assert hasattr(module, name)

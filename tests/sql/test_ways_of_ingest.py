@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import itertools
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +25,10 @@ from patternlake.delta_tables.sessions import temporary_settings
 from patternlake.jobs import few, spilling
 from patternlake.jobs.ingest import bringing, ranges, ties
 from patternlake.jobs.ingest import job as ingest_job
+from patternlake.jobs.sources import text_files
 from patternlake.jobs.starter.checking import check
 from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
-from tests.sql.ingesting import Lake
+from tests.sql.ingesting import HEADER, Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,11 +48,12 @@ def go(monkeypatch: pytest.MonkeyPatch) -> Way:
 
     def choose(way: str) -> None:
         if way != "few":
-            monkeypatch.setattr(bringing, "_FEW_BYTES", -1)
+            monkeypatch.setattr(text_files, "FEW_BYTES", -1)
             monkeypatch.setattr(few, "FEW_EVENTS", -1)
             monkeypatch.setattr(ranges, "RANGE_ROWS", 7)
         if way == "tasks":
             monkeypatch.setattr(bringing, "on_one_disk", lambda spark: False)
+            monkeypatch.setattr(text_files, "is_at_hand", lambda file: False)
 
     return choose
 
@@ -254,6 +258,124 @@ def test_quotes_inside_quotes_are_doubled_as_pandas_and_excel_write_them(
     )
     assert lake.ingest().rows_quarantined == 0
     assert lake.events("name") == [('click "buy"',), ('{"a": 1, "b": 2}',), ("c\\",)]
+
+
+def refused(lake: Lake, file: str, reason: str, **changes: Any) -> None:
+    """One file is refused by its name, or left out where bad files are; the other one is read."""
+    with pytest.raises(SourceError, match=rf"file file:/\S*/{re.escape(file)} {reason}.*; .*on_bad_file: quarantine"):
+        lake.ingest(**changes)
+    source = {**lake.stream["source"], "on_bad_file": "quarantine"}
+    lake.ingest(source=source, **changes)
+    (bad,) = lake.quarantine()
+    assert (Path(bad["origin"]).name, bad["reason"]) == (file, "file")
+    assert re.match(rf"file: {reason}", bad["detail"]), bad["detail"]
+    assert len(lake.events("name")) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_that_is_not_of_its_encoding_is_refused_by_byte(
+    db: Database, tmp_path: Path, go: Way, way: str, packed: bool
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    lake.write("1.csv", "2024-01-01,a,k,1")
+    rows = f"{HEADER}\n2024-01-01,a,jürgen,1\n2024-01-02,b,jörgen,1\n".encode("windows-1252")
+    (lake.data / f"2.csv{'.gz' * packed}").write_bytes(gzip.compress(rows) if packed else rows)
+    refused(
+        lake,
+        f"2.csv{'.gz' * packed}",
+        r"is not of the encoding UTF-8: byte 0xFC at 28 \(line 2\) is no text; name its encoding .*1252`",
+    )
+
+
+def test_an_encoding_that_is_named_is_the_one_that_is_read(db: Database, tmp_path: Path) -> None:
+    lake = Lake(db, tmp_path)
+    (lake.data / "1.csv").write_bytes(f"{HEADER}\n2024-01-01,a,jürgen,1\n".encode("windows-1252"))
+    options = {"header": True, "encoding": "windows-1252"}
+    lake.stream["source"]["options"] = options
+    assert lake.ingest().rows_out == 1
+    assert lake.events("key") == [("jürgen",)]
+    other = Lake(db, tmp_path / "other")
+    other.stream["source"]["options"] = {**options, "encoding": "US-ASCII"}
+    other.write("1.csv", "2024-01-01,a,k,1")
+    other.write("2.csv", "2024-01-01,a,jürgen,1")
+    refused(other, "2.csv", r"is not of the encoding US-ASCII: byte 0xC3 at 28 \(line 2\)")
+    lines = Lake(db, tmp_path / "json")
+    lines.stream |= {
+        "source": {"format": "json", "path": "data", "options": {"encoding": "windows-1252"}},
+        "key": "`für`",
+        "attributes": {},
+    }
+    (lines.data / "1.json").write_bytes('{"at": "2024-01-01", "what": "a", "für": "jürgen"}\n'.encode("windows-1252"))
+    lines.ingest()
+    assert lines.events("name", "key") == [("a", "jürgen")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "line", ['{"at": "2024-01-02", "what": "b"}{"at": "2024-01-03", "what": "c"}', '{"what": "b"} xyz']
+)
+def test_a_json_line_with_more_than_one_object_is_refused(
+    db: Database, tmp_path: Path, go: Way, way: str, line: str
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    lake.stream |= {"source": {"format": "json", "path": "data"}, "key": None, "attributes": {}}
+    good = '{"at": "2024-01-01", "what": "a", "deep": {"list": [{"x": 1}, {}], "text": "}{]"}, "odd": NaN, \'q\': 1}'
+    lake.write("1.json", good, "", header=None)
+    lake.write("2.json", good, line, header=None)
+    refused(lake, "2.json", r"holds more than one JSON value on a line: '\{")
+
+
+def test_a_json_field_that_is_renamed_is_refused_and_one_that_is_missing_is_null(db: Database, tmp_path: Path) -> None:
+    lake = Lake(db, tmp_path)
+    lake.stream |= {"source": {"format": "json", "path": "data"}, "key": "userId", "attributes": {"x": "double"}}
+    lake.write("1.json", '{"at": "2024-01-01", "what": "a", "userId": "k", "x": 1}', header=None)
+    lake.ingest()
+    lake.write("2.json", '{"at": "2024-01-02", "what": "b"}', header=None)
+    lake.write("3.json", '{"at": "2024-01-02", "what": "b", "userId": "k", "y": 1}', header=None)
+    assert lake.ingest().rows_out == 2
+    for number, fields in enumerate(('"userID": "k", "x": 1', '"customer": "k", "x": 1', '"userId": "k", "X": 1'), 4):
+        file = lake.write(f"{number}.json", f'{{"at": "2024-01-02", "what": "b", {fields}}}', header=None)
+        with pytest.raises(
+            SourceError, match=rf"{number}\.json has no field (userId|x); it has .*coalesce\(old, new\)"
+        ):
+            lake.ingest()
+        file.unlink()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_csv_headers_with_empty_and_repeated_cells_are_read_and_enforced(
+    db: Database, tmp_path: Path, go: Way, way: str
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    lake.stream |= {
+        "name": "what4",
+        "attributes": {"row": {"type": "int", "expr": "`_c0`"}, "end": {"type": "string", "expr": "`_c5`"}},
+    }
+    header = ",at,what,who,what,"
+    lake.write("1.csv", "7,2024-01-01,x,k,a,", header=header)
+    lake.ingest()
+    lake.write("2.csv", "8,2024-01-02,x,k,b", header=",at,what,who,action")
+    refused(lake, "2.csv", r"has the columns _c0, at, what, who, action, expected _c0, at, what2, who, what4, _c5")
+    assert lake.events("name", "attributes") == [("a", {"row": "7", "end": None})]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_quoted_value_over_lines_is_refused_without_multiline(
+    db: Database, tmp_path: Path, go: Way, way: str
+) -> None:
+    go(way)
+    lake = Lake(db, tmp_path)
+    lake.write("1.csv", '2024-01-01,"5"" disk, ""new""",k,1')
+    lake.write("2.csv", '2024-01-01,a,"two', 'lines",1')
+    refused(
+        lake, "2.csv", r"would be misread: a value in quotes goes on in the next line, which needs `multiLine: true`"
+    )
+    lake.ingest(rebuild=True, source={**lake.stream["source"], "options": {"header": True, "multiLine": True}})
+    assert lake.events("name", "key") == [('5" disk, "new"', "k"), ("a", "two\nlines")]
 
 
 @pytest.mark.parametrize("way", WAYS[1:])
