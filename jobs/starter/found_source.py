@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections import Counter
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 from patternlake.jobs.configuration.file_patterns import alone
 from patternlake.jobs.sources.errors import first_line
 from patternlake.jobs.sources.tables import refuse_other_than_delta
+from patternlake.jobs.sources.text_files import begins_as_utf16, chunks
 from patternlake.udfs.errors import SourceError
 
 if TYPE_CHECKING:
@@ -34,7 +36,9 @@ _PACKED = ("gz", "bz2", "zst", "snappy", "lz4", "deflate")
 _SEPARATORS = (",", ";", "\t", "|")
 _PATTERN = re.compile(r"[*?\[\]{}]")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_VALUE = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?|\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*|")
+_VALUE = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?|\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*")
+# A value in quotes that ends behind a backslash, if quotes are doubled, and yet goes on.
+_SLASHED = r"""(?:^|{0})"(?:[^"]|"")*\\"(?!"|{0}|\r|$)"""
 _ENDINGS = re.compile(r"\.[^/]*$")
 _WORD = re.compile(r"\W+")
 
@@ -108,9 +112,13 @@ def file_source(spark: SparkSession, pattern: str, format: str | None = None) ->
         )
     kind = format or _format(pattern, [file for file, _ in files])
     schema = None
-    if kind == "csv":
-        more, schema = _csv(spark, files[0][0])
-        options |= more
+    if kind in ("csv", "json"):
+        head = next(chunks(spark, files[0][0]), b"")
+        options |= _encoding(head)
+        if kind == "csv":
+            # Of a letter that the end of the head cuts in two, nothing depends.
+            more, schema = _csv(head.decode(options.get("encoding", "utf-8"), errors="replace"), files[0][0])
+            options |= more
     section: dict[str, Any] = {"format": kind, "path": path}
     if options:
         section["options"] = options
@@ -172,19 +180,27 @@ def _ending(file: str) -> str:
     return parts[-1] if len(parts) > 1 else ""
 
 
-def _csv(spark: SparkSession, file: str) -> tuple[dict[str, Any], str | None]:
-    """Options of Spark's reader for a CSV file, and the schema where its first line names no columns."""
-    from patternlake.jobs.sources.source import escaped
+def _encoding(head: bytes) -> dict[str, Any]:
+    """The options of text that begins as UTF-16 does; others are known by a look at all bytes, see `starting`."""
+    # Spark would end lines in the middle of its letters.
+    return {"encoding": "UTF-16", "multiLine": True} if begins_as_utf16(head) else {}
 
-    first = [row[0] for row in spark.read.text(escaped(file)).limit(1).collect()]
-    if not first:
+
+def _csv(text: str, file: str) -> tuple[dict[str, Any], str | None]:
+    """Options of Spark's reader for a CSV file, and the schema where its first line names no columns."""
+    text = text.lstrip("\ufeff")
+    if not text:
         raise SourceError(f"--files: the first file, {file}, is empty; a csv source begins with a header")
-    separator = max(_SEPARATORS, key=first[0].count)
-    cells = next(csv.reader([first[0].lstrip("\ufeff")], delimiter=separator))
+    separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
     options: dict[str, Any] = {} if separator == "," else {"sep": separator}
-    names = [cell.strip() for cell in cells]
-    if len({name.lower() for name in names}) < len(names) or any(_VALUE.fullmatch(name) for name in names):
-        return options, ", ".join(f"c{number} STRING" for number in range(1, len(cells) + 1))
+    if re.search(_SLASHED.format(re.escape(separator)), text, re.M):
+        options["escape"] = "\\"
+    rows = csv.reader(io.StringIO(text), delimiter=separator)
+    names, below = ([cell.strip() for cell in next(rows, ())] for _ in range(2))
+    # A header may have empty cells and one name twice, above what is no text.
+    odd = "" in names or len({name.lower() for name in names}) < len(names)
+    if any(map(_VALUE.fullmatch, names)) or (odd and not any(map(_VALUE.fullmatch, below))):
+        return options, ", ".join(f"c{number} STRING" for number in range(1, len(names) + 1))
     return {"header": True, **options}, None
 
 

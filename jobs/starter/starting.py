@@ -7,11 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import types as T
+
 from patternlake.delta_tables.sessions import own_session
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.evaluated_rows import READING
+from patternlake.jobs.sources.bad_files import MISREAD, refuse
 from patternlake.jobs.sources.source import Source
+from patternlake.jobs.sources.text_files import UNDECODED
 from patternlake.jobs.starter.column_facts import commonest, look
 from patternlake.jobs.starter.found_source import FoundSource, file_source, table_source
 from patternlake.jobs.starter.guesses import guess
@@ -19,10 +23,9 @@ from patternlake.jobs.starter.text import FORMATS, NO_TIME, Starter, as_yaml
 from patternlake.udfs.errors import ArgumentError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql import types as T
 
 logger = logging.getLogger(__name__)
 
@@ -124,21 +127,15 @@ def guessed(
         found = table_source(own, table) if table is not None else file_source(own, files or "", format)
         if stream is not None:
             found = replace(found, name=stream)
-        shown = StreamConfiguration.model_validate(
-            {
-                "source": found.section,
-                **({} if found.schema is None else {"schema": found.schema}),
-                "time": NO_TIME,
-                "name": "''",
-            }
-        )
-        source = Source(own, found.name, shown)
+        some = [file for file, _ in found.files] if everything else _spread(found.files)
+        found = _with_options(own, found, some)
+        source = _source(own, found)
         schema = source.schema()
         if schema is None:
             raise SourceError(f"nothing is in {source.shown} yet; a configuration is guessed from rows")
         try:
             schema = source.with_types([file for file, _ in found.files], schema)
-            rows, looked_at = _rows(source, found, schema, everything)
+            rows, looked_at = _rows(source, found, schema, some)
             columns = look(rows, schema)
             if not any(column.rows for column in columns):
                 raise SourceError(f"no row is in {source.shown} yet; a configuration is guessed from rows")
@@ -150,21 +147,59 @@ def guessed(
     return Starter(found, guesses, names, looked_at.replace("{rows}", _counted(count, "row")), file)
 
 
-def _rows(source: Source, found: FoundSource, schema: T.StructType, everything: bool) -> tuple[DataFrame, str]:
+def _source(spark: SparkSession, found: FoundSource, **options: object) -> Source:
+    """The source, with more options of its reader."""
+    section = {**found.section, "options": {**found.section.get("options", {}), **options}}
+    stream = {"source": section, "time": NO_TIME, "name": "''"}
+    if found.schema is not None:
+        stream["schema"] = found.schema
+    return Source(spark, found.name, StreamConfiguration.model_validate(stream))
+
+
+def _with_options(spark: SparkSession, found: FoundSource, files: Sequence[str]) -> FoundSource:
+    """The source, with the options without which its files would be misread.
+
+    Raises
+    ------
+    BadFileError
+        A file is misread with them as well.
+    """
+    options: dict[str, object] = {}
+
+    def unfit(**more: object) -> dict[str, str]:
+        return _source(spark, found, **options, **more).unfit_files(files, T.StructType())
+
+    def of_other_text(bad: Mapping[str, str]) -> set[str]:
+        return {file for file, reason in bad.items() if reason.startswith(UNDECODED)}
+
+    bad = unfit()
+    # One encoding is for all files, so that none may be UTF-8 beyond ASCII.
+    if of_other_text(bad) and of_other_text(bad) == of_other_text(unfit(encoding="US-ASCII")):
+        options["encoding"] = "windows-1252"
+        bad = unfit()
+    if any(reason.startswith(MISREAD) for reason in bad.values()):
+        options["multiLine"] = True
+        bad = unfit()
+    refuse(found.name, bad)
+    if not options:
+        return found
+    return replace(found, section={**found.section, "options": {**found.section.get("options", {}), **options}})
+
+
+def _rows(source: Source, found: FoundSource, schema: T.StructType, some: Sequence[str]) -> tuple[DataFrame, str]:
     """The rows to look at, and what they are in words."""
     if source.kind == "delta":
         return source.there(schema)[0], f"all {{rows}} of table {source.shown}"
-    files = [file for file, _ in found.files]
-    total = sum(size for _, size in found.files)
-    some = files if everything else _spread(found.files, total)
+    count = len(found.files)
     rows = source.expanded(source.again(some, schema), schema, some)
-    if len(some) == len(files):
-        return rows, f"all {{rows}} of {_counted(len(files), 'file')} ({source.shown})"
-    return rows, f"{{rows}} of {len(some):,} of {_counted(len(files), 'file')} ({source.shown}); --all looks at all"
+    if len(some) == count:
+        return rows, f"all {{rows}} of {_counted(count, 'file')} ({source.shown})"
+    return rows, f"{{rows}} of {len(some):,} of {_counted(count, 'file')} ({source.shown}); --all looks at all"
 
 
-def _spread(files: Sequence[tuple[str, int]], total: int) -> list[str]:
+def _spread(files: Sequence[tuple[str, int]]) -> list[str]:
     """Files from the whole listing, which is mostly in the order of time, of no more bytes than are looked at."""
+    total = sum(size for _, size in files)
     if total <= LOOKED_AT:
         return [file for file, _ in files]
     return _every([file for file, _ in files], max(1, len(files) * LOOKED_AT // total))

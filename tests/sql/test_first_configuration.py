@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import os
@@ -188,6 +189,71 @@ def test_json_lines_are_read_with_what_is_nested(tmp_path: Path, capsys: pytest.
     assert "left out: tags is array<string>; an attribute is a single value" in Path("patternlake.yaml").read_text()
     assert command("check", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
     assert "6 would be events" in capsys.readouterr().out
+
+
+PAGES = [(at, user, page.replace("cart", "café"), amount) for at, user, page, amount in CLICKS]
+
+
+def as_csv(rows: list[tuple[str, ...]], header: str = HEADER) -> str:
+    return "\n".join([header, *map(",".join, rows)]) + "\n"
+
+
+def as_objects(rows: list[tuple[str, ...]]) -> list[dict[str, str]]:
+    return [dict(zip(HEADER.split(","), row, strict=True)) for row in rows]
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("pandas.csv", as_csv([(str(n), *row) for n, row in enumerate(CLICKS)], f",{HEADER}"), {}),
+        ("comma.csv", as_csv([(*row, "") for row in CLICKS], f"{HEADER},"), {}),
+        ("repeated.csv", as_csv([(*row, "x") for row in CLICKS], f"{HEADER},user"), {}),
+        ("doubled.csv", as_csv(CLICKS).replace("help", '"the ""help"", again"'), {}),
+        ("slashed.csv", as_csv(CLICKS).replace("help", r'"the \"help\", again"'), {"escape": "\\"}),
+        ("lines.csv", as_csv(CLICKS).replace("help", '"help\nagain"'), {"multiLine": "true"}),
+        ("windows.csv", as_csv(PAGES).encode("cp1252"), {"encoding": "windows-1252"}),
+        ("excel.csv", as_csv(PAGES).encode("utf-16"), {"encoding": "UTF-16", "multiLine": "true"}),
+        (
+            "pretty.json",
+            "\n".join(json.dumps(each, indent=2) for each in as_objects(CLICKS)),
+            {"multiLine": "true"},
+        ),
+        (
+            "array.json.gz",
+            gzip.compress(json.dumps(as_objects(PAGES), indent=2).encode()),
+            {"multiLine": "true"},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
+)
+def test_what_init_writes_of_any_text_is_checked_and_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str | bytes, options: dict[str, str]
+) -> None:
+    (tmp_path / "clicks").mkdir()
+    (tmp_path / "clicks" / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert command("init", "--files", "clicks") == 0, capsys.readouterr().err
+    source = written().streams["clicks"].source
+    ours = {"header": "true", **options} if name.endswith("csv") else options
+    assert {option: value for option, value in source.options.items() if option != "nullValue"} == ours
+    assert command("check", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+    assert "6 would be events, 0 would go to quarantine" in capsys.readouterr().out
+    # One session knows a database at one location.
+    conf = Path("patternlake.yaml")
+    conf.write_text(conf.read_text().replace("database: patternlake", f"database: {name.replace('.', '_')}"))
+    assert command("run", "ingest", "--conf", "patternlake.yaml") == 0, capsys.readouterr().err
+    assert json.loads(capsys.readouterr().out)["rows_out"] == 6
+
+
+@pytest.mark.processes
+def test_init_refuses_files_that_no_option_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "clicks").mkdir()
+    (tmp_path / "clicks" / "1.csv").write_bytes(as_csv(PAGES).encode())
+    (tmp_path / "clicks" / "2.csv").write_bytes(as_csv(PAGES).encode("cp1252"))
+    assert command("init", "--files", "clicks") == 1
+    assert re.search(r"file file:.*2\.csv is not of the encoding UTF-8: byte 0xE9 at 47 ", capsys.readouterr().err)
+    assert not Path("patternlake.yaml").exists()
 
 
 @pytest.mark.processes

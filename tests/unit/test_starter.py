@@ -10,7 +10,7 @@ import yaml
 
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.starter.column_facts import ColumnFacts
-from patternlake.jobs.starter.found_source import FoundSource
+from patternlake.jobs.starter.found_source import FoundSource, _csv
 from patternlake.jobs.starter.guesses import Guesses, guess
 from patternlake.jobs.starter.text import Starter, as_yaml, commands, told
 
@@ -219,3 +219,40 @@ def test_what_is_told_ends_with_what_to_run() -> None:
 
 def test_names_that_a_shell_would_read_are_put_into_no_command() -> None:
     assert len(commands(starter(AT, WHAT, names=(("$HOME", 2), ("b", 1))))) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("at,user\n2024-01-01,ann\n", True),
+        # As pandas and R write the number of a row, with a comma at the end of each line, with a name twice.
+        (",at,user\n0,2024-01-01,ann\n", True),
+        ('"","at","user"\n"1","2024-01-01","ann"\n', True),
+        ("at,user,\n2024-01-01,ann,\n", True),
+        ("at,User,user\n2024-01-01,ann,ben\n", True),
+        ("2024-01-01,ann,\n2024-01-02,ben,\n", False),
+        ("ann,,1.5\nben,,2\n", False),
+        ("a,b,a\nb,a,a\n", False),
+    ],
+)
+def test_a_header_is_told_from_rows(text: str, header: bool) -> None:
+    options, schema = _csv(text, "a.csv")
+    assert (options, schema is None) == ({"header": True} if header else {}, header)
+
+
+@pytest.mark.parametrize(
+    ("row", "slashed"),
+    [
+        (r'2024-01-01,"say \"hi\", ann"', True),
+        (r'2024-01-01,"{\"a\":1}"', True),
+        (r'"\"hi\" said",ann', True),
+        ('2024-01-01,"say ""hi"""', False),
+        (r'2024-01-01,"{""a"": ""\""}"', False),
+        (r'"C:\","D:\"', False),
+        (r"2024-01-01,5\" disk", False),
+    ],
+)
+def test_backslashes_before_quotes_are_told_from_doubled_quotes(row: str, slashed: bool) -> None:
+    for end in ("\n", "\r\n"):
+        options, _ = _csv(f"at,what{end}{row}{end}", "a.csv")
+        assert options == {"header": True, **({"escape": "\\"} if slashed else {})}
