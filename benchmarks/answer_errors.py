@@ -21,7 +21,7 @@ from patternlake.udfs.sketch.answer_error import answer_error
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.possible_claims import possible_claims
-from patternlake.udfs.sketch.request import SketchRequest, parse_request, request_text
+from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
 from patternlake.udfs.sketch.result import answer
 from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.sizing.heaps import fit_heaps
@@ -100,9 +100,9 @@ class Trees:
             "events_per_leaf": LEAF, "keyed": True, "seed": self._seed,
         }  # fmt: skip
         state = json.dumps({"plans": [{"sizing": asdict(self._plan)}], "events": self._events}, default=str)
-        sketch = {"state": state, "configuration": json.dumps(configuration), "floors": []}
+        sketch = SketchState(json.dumps(configuration), state)
         asked = {"stream": "s", "pattern": pattern, "verify": False, **arguments}
-        return parse_request(request_text(asked, sketch, ["s"]))
+        return check_call(asked, sketch, ["s"])
 
     def ask(self, request: SketchRequest) -> dict[str, float]:
         """Rows and false rows of the sketch's answer, and what `sketch_error` says of it."""

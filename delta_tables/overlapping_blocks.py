@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -11,31 +10,32 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from patternlake.udfs.kleene.request import Portions
+
 RANK = "rank"
 """The place of an event among all that are given, by time and position."""
 
 
-def blocks(events: DataFrame, request: Mapping[str, Any], portion: str) -> DataFrame:
+def blocks(events: DataFrame, portions: Portions, portion: str) -> DataFrame:
     """Give each event to every block that a window around it reaches.
 
     Parameters
     ----------
     events
         Those of the stream; where it matters how many lie between two, those that the pattern can't take among them.
-    request
-        As `kleene.request.check_request` gives it.
+    portions
+        How the work is dealt out.
     portion
         The column that gets the number of the block, from 0.
     """
-    width, within, low, high = (request[name] for name in ("width", "within", "low", "high"))
-    if request["ranked"]:
-        events = _ranked(events, request["bucket"])
+    width, within, low, high = portions.width, portions.within, portions.low, portions.high
+    if portions.ranked:
+        events = _ranked(events, portions.bucket)
         # All were needed to rank them.
-        names = request["matched"]
-        events = events if names is None else events.where(F.col("name").isin(*names))
+        events = events if portions.matched is None else events.where(F.col("name").isin(*portions.matched))
     if width is None:
         return events.withColumn(portion, F.lit(0))
-    place = RANK if request["counted"] else "unix_micros(time)"
+    place = RANK if portions.counted else "unix_micros(time)"
     first, last = (_block(f"({place} {sign} {within}L)", width) for sign in "-+")
     # Spark takes `explode` for itself only, so blocks are numbered from 0 before it.
     begin, end = (f"CAST(greatest(0L, least({high - low}L, {block} - {low}L)) AS INT)" for block in (first, last))

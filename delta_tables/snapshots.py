@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,42 +12,14 @@ import pyarrow.compute as pc
 
 from patternlake.delta_tables.durability import check_versions
 from patternlake.delta_tables.state_reader import Condition, StateReader, between, written_in
+from patternlake.udfs.published import NOTHING, NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import in_micros
+from patternlake.udfs.requests import BatchRange
 
-_COLUMNS = (
-    "job", "object", "object_id", "stream_id", "batch_id", "base_batch", "published_at", "source_to", "watermark",
-    "horizon", "source", "configuration", "state",
-)  # fmt: skip
+_COLUMNS = tuple(field.name for field in fields(PublishedBatch))
 _FEW_STATISTICS = 5_000
 """Rows of statistics that are summed up anew for each question."""
 _MOMENTS = ("published_at", "watermark", "horizon")
-
-
-@dataclass(frozen=True)
-class Published:
-    """What a job has published of one object, as of a moment.
-
-    Attributes
-    ----------
-    at
-        The publication that was current, by column, moments in microseconds; None where there was none.
-    newest
-        The latest one of all.
-    first, horizon
-        When the object was first published, and the earliest moment that can be asked for; microseconds, or None.
-    """
-
-    at: dict[str, Any] | None
-    newest: dict[str, Any] | None
-    first: int | None
-    horizon: int | None
-
-    def as_mapping(self) -> dict[str, Any]:
-        """The same by name, as the engines' requests take it."""
-        return {"at": self.at, "newest": self.newest, "first": self.first, "horizon": self.horizon}
-
-
-NOTHING = Published(None, None, None, None)
 
 
 class Publications:
@@ -124,21 +96,19 @@ class Snapshot:
         """What a job has published of each of its objects."""
         return {name: self.published(job, name) for name in self.names(job)}
 
-    def name_counts(self, stream_id: int, base: int, batch: int, most: int) -> list[dict[str, Any]]:
+    def name_counts(self, events: BatchRange, most: int) -> list[NameCount]:
         """How often each name occurs in a stream, the most frequent first, `most` of them.
 
         Returns
         -------
-        list of dict
-            ``name``, ``events``, ``first``, ``last`` (microseconds) and ``attributes``: how their values lie, as it was
-            told last; None where nothing was told. Nobody may change it: who asks next for the same is given the same.
+        list of NameCount
+            With what was told of attributes last. Nobody may change it: who asks next for the same is given the same.
         """
-        asked = stream_id, base, batch, most
-        counted = partial(self._name_counts, *asked)
-        return self.reader.once("event_statistics", ("name_counts", *asked), counted)
+        count = partial(self._name_counts, events, most)
+        return self.reader.once("event_statistics", ("name_counts", events, most), count)
 
-    def _name_counts(self, stream_id: int, base: int, batch: int, most: int) -> list[dict[str, Any]]:
-        rows = self._statistics(stream_id, base, batch)
+    def _name_counts(self, events: BatchRange, most: int) -> list[NameCount]:
+        rows = self._statistics(events)
         told = rows.filter(pc.is_valid(rows["attributes"]))
         latest: dict[str, tuple[int, Any]] = {}
         for number, name, attributes in zip(
@@ -149,14 +119,8 @@ class Snapshot:
         summed = _summed(rows)
         summed = summed.sort_by([("events_sum", "descending"), ("name", "ascending")]).slice(0, most)
         return [
-            {
-                "name": name,
-                "events": events,
-                "first": first,
-                "last": last,
-                "attributes": latest[name][1] if name in latest else None,
-            }
-            for name, events, first, last in zip(
+            NameCount(name, count, first, last, latest[name][1] if name in latest else None)
+            for name, count, first, last in zip(
                 summed["name"].to_pylist(),
                 summed["events_sum"].to_pylist(),
                 in_micros(summed["first_time_min"]).to_pylist(),
@@ -165,16 +129,16 @@ class Snapshot:
             )
         ]
 
-    def _statistics(self, stream_id: int, base: int, batch: int) -> pa.Table:
+    def _statistics(self, events: BatchRange) -> pa.Table:
         """What the batches of a stream up to one have told of names; of some of them perhaps in sums."""
         columns = ("batch_id", "name", "events", "first_time", "last_time", "attributes")
         # Of later batches only their own rows are read, as long as the question stays the same.
-        where = [Condition("stream_id", "=", stream_id), *between("batch_id", base, None)]
-        rows = self.reader.rows("event_statistics", columns, where, partial(_in_sums, batch))
-        if (pc.max(rows["batch_id"]).as_py() or 0) > batch:
+        where = [Condition("stream_id", "=", events.number), *between("batch_id", events.base, None)]
+        rows = self.reader.rows("event_statistics", columns, where, partial(_in_sums, events.batch))
+        if (pc.max(rows["batch_id"]).as_py() or 0) > events.batch:
             # Of a batch that is not published, or asked for by whoever saw a later one published.
             rows = self.reader.rows("event_statistics", columns, where)
-        return rows.filter(pc.less_equal(rows["batch_id"], batch))
+        return rows.filter(pc.less_equal(rows["batch_id"], events.batch))
 
 
 def _summed(rows: pa.Table) -> pa.Table:
@@ -206,9 +170,9 @@ def _published(rows: pa.Table, as_of: int | None) -> Published:
     order = np.lexsort((published_at, rows["batch_id"].to_numpy()))
     among = order if as_of is None else order[published_at[order] <= as_of]
 
-    def row(at: Any) -> dict[str, Any]:
+    def row(at: Any) -> PublishedBatch:
         values: dict[str, Any] = rows.slice(int(at), 1).to_pylist()[0]
-        return {**values, **{name: column[int(at)].as_py() for name, column in moments.items()}}
+        return PublishedBatch(**{**values, **{name: column[int(at)].as_py() for name, column in moments.items()}})
 
     return Published(
         at=row(among[-1]) if len(among) else None,

@@ -23,7 +23,6 @@ from patternlake.udfs.trends.aggregates import (
     check_types,
     parse_aggregates,
 )
-from patternlake.udfs.trends.request import parse_request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,17 +47,17 @@ def _aggregated(call: TrendCall, aggregates: tuple[Aggregate, ...]) -> DataFrame
         rows = aggregate_trends(call.asked, aggregates, call.vertices())
         return with_ends(call, rows).select(list(FUNCTION.columns))
     place = place_of(lake)
-    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads["vertices"] // TASK_VERTICES))
+    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads.state.vertices // TASK_VERTICES))
     ranges = [] if place is None else call.block_ranges(wanted)
     if place is not None and len(ranges) >= wanted:
         work = _Aggregating(call.reading, aggregates)
         return with_ends(call, dealt(lake, place, ranges, work, _AGGREGATED)).select(*FUNCTION.columns)
-    text = call.reads["text"]
+    asked = call.asked
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield aggregate_trends(parse_request(text), aggregates, columns)
+        yield aggregate_trends(asked, aggregates, columns)
 
-    found = tasks.dealt(call.portions(), call.reads["parts"], task, _AGGREGATED)
+    found = tasks.dealt(call.portions(), call.reads.parts, task, _AGGREGATED)
     return with_ends(call, found).select(*FUNCTION.columns)
 
 
@@ -71,9 +70,7 @@ class _Aggregating:
 
     def __call__(self, reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
         for mine in blocks:
-            yield aggregate_trends(
-                parse_request(self.reading.text), self.aggregates, self.reading.vertices(reader, mine)
-            )
+            yield aggregate_trends(self.reading.request, self.aggregates, self.reading.vertices(reader, mine))
 
 
 FUNCTION = TableFunction(

@@ -16,7 +16,6 @@ from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
-from patternlake.udfs.trends.request import parse_request
 from patternlake.udfs.trends.task import count_trends
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def _counted(call: TrendCall) -> DataFrame | pa.Table:
     if call.here:
         return with_ends(call, count_trends(call.asked, call.vertices())).select(list(FUNCTION.columns))
     place = place_of(lake)
-    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads["vertices"] // TASK_VERTICES))
+    wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads.state.vertices // TASK_VERTICES))
     ranges = [] if place is None else call.block_ranges(wanted)
     if place is None or len(ranges) < wanted:
         return with_ends(call, counted_by_tasks(call)).select(*FUNCTION.columns)
@@ -55,18 +54,18 @@ class _Counting:
 
     def __call__(self, reader: StateReader, blocks: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
         for mine in blocks:
-            yield count_trends(parse_request(self.reading.text), self.reading.vertices(reader, mine))
+            yield count_trends(self.reading.request, self.reading.vertices(reader, mine))
 
 
 def counted_by_tasks(call: TrendCall) -> DataFrame:
     """The counts of all windows of a call: `COUNTED`, and the portion that each was counted in."""
-    text = call.reads["text"]
+    asked = call.asked
 
     def task(portion: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        rows = count_trends(parse_request(text), columns)
+        rows = count_trends(asked, columns)
         yield rows.append_column(tasks.PORTION, pa.array([portion] * rows.num_rows, pa.int32()))
 
-    return tasks.dealt(call.portions(), call.reads["parts"], task, _SCHEMA)
+    return tasks.dealt(call.portions(), call.reads.parts, task, _SCHEMA)
 
 
 _SCHEMA = explicit(f"{COUNTED}, {tasks.PORTION} INT")

@@ -26,7 +26,6 @@ from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction,
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import digits, number_of
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.trends.request import parse_request
 from patternlake.udfs.trends.result import TREND_ROWS
 from patternlake.udfs.trends.sharing import Cell, Share, picks, shares
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
@@ -81,7 +80,7 @@ class _Listing:
     reading: VerticesRead
 
     def __call__(self, reader: StateReader, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
-        yield from list_trends(parse_request(self.reading.text), self.reading.vertices(reader), ranges)
+        yield from list_trends(self.reading.request, self.reading.vertices(reader), ranges)
 
 
 def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share]) -> DataFrame:
@@ -116,7 +115,7 @@ def _picked_here(call: TrendCall, vertices: Mapping[str, pa.Array], drawn: Mappi
 
 def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
     """The trends of some numbers, by Spark's tasks: one for each portion that has any."""
-    text, lake = call.reads["text"], call.lake
+    asked, lake = call.asked, call.lake
     numbered = [
         (portion, number, json.dumps(list(map(digits, numbers))))
         for number, (portion, numbers) in enumerate(sorted(drawn.items()))
@@ -127,21 +126,21 @@ def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         numbers = [number_of(number) for number in json.loads(columns["numbers"][0].as_py())]
-        yield from pick_trends(parse_request(text), columns, numbers)
+        yield from pick_trends(asked, columns, numbers)
 
     return tasks.dealt(given, max(1, len(numbered)), task, _LISTED)
 
 
 def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     """The trends, by Spark's tasks."""
-    text, lake = call.reads["text"], call.lake
+    asked, lake = call.asked, call.lake
     rows = [(share.part, number, share.low, share.high) for number, share in enumerate(dealt)]
     vertices_dealt = call.portions().join(F.broadcast(frame_of_tuples(lake.spark, rows, _SHARE)), tasks.PORTION)
     given = vertices_dealt.select(*VERTEX, "low", "high", F.col("share").alias(tasks.PORTION))
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         low, high = (int(columns[name][0].as_py()) for name in ("low", "high"))
-        yield from list_trends(parse_request(text), columns, [(low, high)])
+        yield from list_trends(asked, columns, [(low, high)])
 
     return tasks.dealt(given, len(rows), task, _LISTED)
 

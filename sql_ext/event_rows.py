@@ -8,6 +8,7 @@ from patternlake.delta_tables.partition_values import PART as PART
 from patternlake.delta_tables.partition_values import with_key as with_key
 from patternlake.delta_tables.state_reader import Condition, among, between, written_in
 from patternlake.udfs.partitions import are_shown_as
+from patternlake.udfs.requests import BatchRange
 
 of_key = are_shown_as
 _MOST_NAMES = 1000
@@ -15,16 +16,14 @@ _MOST_NAMES = 1000
 
 
 def of_stream(
-    number: int,
-    base: int,
-    batch: int,
+    events: BatchRange,
     *,
     names: Collection[str] | None = None,
     from_time: int | None = None,
     to_time: int | None = None,
 ) -> list[Condition]:
-    """The conditions on the events of the stream of a number that a publication shows, of some names and times."""
-    where = [Condition("stream_id", "=", number), *written_in(base, batch)]
+    """The conditions on the events of a stream that a publication shows, of some names and times."""
+    where = [Condition("stream_id", "=", events.number), *written_in(events.base, events.batch)]
     if names is not None and len(names) <= _MOST_NAMES:
         where.append(among("name", sorted(names)))
     where += between("time", from_time, to_time)

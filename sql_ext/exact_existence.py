@@ -49,7 +49,7 @@ def occurs(lake: Lake, snapshot: Snapshot, reads: SketchReads) -> bool:
     ArgumentError
         More events carry names of the pattern than one task holds, and no match is among the first of them.
     """
-    counts = snapshot.name_counts(reads.number, reads.ingest_base, reads.ingest_batch, MOST_NAMES)
+    counts = snapshot.name_counts(reads.events, MOST_NAMES)
 
     def found(wanted: Candidates) -> bool:
         rows = exact_rows(lake, reads, wanted, counts)
@@ -106,7 +106,7 @@ def occurs_by_key(
     """
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
     of_one = {**as_sequences(arguments), "key": keys[0]}
-    reads = check_request(of_one, published.as_mapping(), publications.names("sketch"))
+    reads = check_request(of_one, published, publications.names("sketch"))
     every = replace(reads.request, key=None, one_key=False, every_key=True)
     wanted = everywhere(every)
     if wanted.names is not None and every.keyed:

@@ -7,7 +7,7 @@ the driver's process, the rest by Spark's tasks: by key, or in one task.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -23,9 +23,10 @@ from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.limits import WHOLE_EVENTS
+from patternlake.udfs.published import NameCount
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.reads import SketchReads
-from patternlake.udfs.sketch.request import SketchRequest, parse_request
+from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.result import Candidates, candidates, everywhere
 from patternlake.udfs.sketch.task import match_exactly
 from patternlake.udfs.sketch.windows import Window
@@ -85,16 +86,14 @@ def conditions(reads: SketchReads, wanted: Candidates, request: SketchRequest | 
     """Those on the events that an exact answer reads; of another request than the call's own, if one is given."""
     request = reads.request if request is None else request
     names = wanted.names if request.tokens_are_names else None
-    where = event_rows.of_stream(reads.number, reads.ingest_base, reads.ingest_batch, names=names)
+    where = event_rows.of_stream(reads.events, names=names)
     where.append(among("block", wanted.blocks))
     if request.one_key:
         where.append(Condition("key", "=", request.key))
     return where
 
 
-def exact_rows(
-    lake: Lake, reads: SketchReads, wanted: Candidates, counts: list[dict[str, Any]]
-) -> DataFrame | pa.Table:
+def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Sequence[NameCount]) -> DataFrame | pa.Table:
     """The answer from the events that can matter, as rows of `match_seq`."""
     request, where = reads.request, conditions(reads, wanted)
     columns = columns_read(request)
@@ -110,10 +109,9 @@ def exact_rows(
         rows = rows.where(F.arrays_overlap("tokens", F.array(*map(F.lit, wanted.names))))
     portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if request.every_key else 1
     portion = F.pmod(F.hash("key"), F.lit(portions)) if request.every_key else F.lit(0)
-    text = reads.text
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield from match_exactly(parse_request(text), columns)
+        yield from match_exactly(reads.request, columns)
 
     return tasks.dealt(rows.withColumn(tasks.PORTION, portion.cast("int")), portions, task, _SCHEMA)
 
@@ -176,9 +174,9 @@ def columns_read(request: SketchRequest) -> tuple[str, ...]:
     return (*_ALWAYS, *tokens, *built_in, *key, *(("attributes",) if read - BUILT_IN.keys() else ()))
 
 
-def _about(request: SketchRequest, wanted: Candidates, counts: list[dict[str, Any]]) -> int:
+def _about(request: SketchRequest, wanted: Candidates, counts: Sequence[NameCount]) -> int:
     """About how many events can matter, by how often each name occurs."""
     # Names tell nothing of events that have other tokens.
     names = wanted.names if request.tokens_are_names else None
-    mine = request.events if names is None else sum(int(row["events"]) for row in counts if row["name"] in names)
+    mine = request.events if names is None else sum(row.events for row in counts if row.name in names)
     return int(mine * min(1.0, (len(wanted.blocks) << BLOCK_BITS) / max(1, request.events)))

@@ -18,14 +18,14 @@ import pyarrow as pa
 from patternlake.delta_tables.partition_values import PART
 from patternlake.sql_ext import tasks
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.match_pattern import columns_read, conditions, events_here, portions, request_of, seen_by
+from patternlake.sql_ext.match_pattern import columns_read, conditions, events_here, reads_of, seen_by, with_portions
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.kleene.plans.judged_conditions import observed_in
 from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.request import explain, parse_request
+from patternlake.udfs.kleene.request import explain
 from patternlake.udfs.kleene.task import observe_partitions
 from patternlake.udfs.kleene.work import Work, work_of
 from patternlake.udfs.limits import WHOLE_EVENTS
@@ -89,23 +89,21 @@ def _work(lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen 
 def _matched(
     lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen | None
 ) -> tuple[Work, KleenePattern]:
-    request = request_of(arguments, facts, whole=True, seen=seen)
-    where, compiled = conditions(request, arguments), parse_request(request["text"])
-    columns = columns_read(compiled, None)
-    if lake.small("events", where) and are_texts(request["partition"]):
-        rows = events_here(lake.reader.rows("events", columns, where), request, None)
-        if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
-            return work_of(observe_partitions(compiled, 0, rows)), compiled.pattern
-    request = request_of(arguments, facts, whole=False, seen=seen)
-    text, low = request["text"], request["low"]
+    reads = reads_of(arguments, facts, whole=True, seen=seen)
+    where, request = conditions(reads, arguments), reads.request
+    pattern, columns = request.pattern, columns_read(request)
+    if lake.small("events", where) and are_texts(pattern.partition):
+        rows = events_here(lake.reader.rows("events", columns, where), request)
+        if pattern.partition or len(rows[PART]) <= WHOLE_EVENTS:
+            return work_of(observe_partitions(request, 0, rows)), pattern
+    request = reads_of(arguments, facts, whole=False, seen=seen).request
 
     def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield from observe_partitions(parse_request(text), portion + low, rows)
+        yield from observe_partitions(request, portion + request.portions.low, rows)
 
-    events = lake.apart().frame("events", where).select(*columns)
-    given = portions(events, request, arguments)
-    found = tasks.dealt(given, request["high"] - low + 1, task, _WORK).toArrow()
-    return work_of(iter([found])), compiled.pattern
+    events = with_portions(lake.apart().frame("events", where).select(*columns), request)
+    found = tasks.dealt(events, request.portions.count, task, _WORK).toArrow()
+    return work_of(iter([found])), pattern
 
 
 FUNCTION = TableFunction(

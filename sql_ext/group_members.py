@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.match_groups import answered, asked
+from patternlake.sql_ext.match_groups import answer_from_events, reads_of
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.arguments import given
 from patternlake.udfs.groups.members import check_best, members_in
-from patternlake.udfs.groups.request import DEFAULT_BEST
+from patternlake.udfs.groups.request import DEFAULT_BEST, GroupsReads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     check_best(given(arguments, "best", DEFAULT_BEST))
-    return Answer(answered(lake, arguments, asked(lake, arguments, kept=False), members_in, FUNCTION.schema))
+    reads = reads_of(lake, arguments, kept=False)
+    assert isinstance(reads, GroupsReads)
+    return Answer(answer_from_events(lake, arguments, reads, members_in, FUNCTION.schema))
 
 
 FUNCTION = TableFunction(

@@ -32,11 +32,12 @@ from patternlake.udfs.kleene.batch import open_rows
 from patternlake.udfs.kleene.kept_request import answers, carried_at, check_query, ingested_at, pattern_at, whole_call
 from patternlake.udfs.kleene.merged import merged
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
+from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_request
 from patternlake.udfs.kleene.result import MATCHES, ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, too_many
 from patternlake.udfs.partitions import are_shown_as, are_texts, partition_values
+from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of, in_schema
 
 if TYPE_CHECKING:
@@ -60,15 +61,14 @@ def whole_or_kept(lake: Lake, arguments: dict[str, Any]) -> dict[str, Any] | Kep
         What is wrong with the call.
     """
     snapshot = lake.snapshot(arguments["as_of"])
-    published = {name: one.as_mapping() for name, one in snapshot.of_job("patterns").items()}
-    at = check_query(arguments, published)
+    at = check_query(arguments, snapshot.of_job("patterns"))
     call = whole_call(arguments, at)
     facts = facts_of(snapshot, call["stream"])
     pattern = pattern_at(at)
-    stream = facts.published["at"]
+    stream = facts.published.at
     if stream is None:
         return call
-    earliest = earliest_event(lake.reader, stream["object_id"], ingested_at(at), stream["batch_id"])
+    earliest = earliest_event(lake.reader, stream.object_id, ingested_at(at), stream.batch_id)
     if not answers(arguments, at, pattern, stream, earliest):
         return call
     return KeptPattern(lake, call, at, facts, pattern)
@@ -92,7 +92,7 @@ class KeptPattern:
 
     lake: Lake
     arguments: dict[str, Any]
-    at: Mapping[str, Any]
+    at: PublishedBatch
     facts: StreamFacts
     pattern: KleenePattern
 
@@ -105,7 +105,7 @@ class KeptPattern:
             known = self._known_here()
             given = self._given_here(known)
             if self.pattern.partition or len(given[PART]) <= WHOLE_EVENTS:
-                request = parse_request(self._request(whole=True)["text"])
+                request = self._whole.request
                 known = known.append_column("final", pa.repeat(pa.scalar(True), known.num_rows))
                 return merged(
                     request,
@@ -117,7 +117,12 @@ class KeptPattern:
     def _carried(self) -> Carried:
         return carried_at(self.at)
 
-    def _request(self, *, whole: bool) -> dict[str, Any]:
+    @cached_property
+    def _whole(self) -> KleeneReads:
+        """What is read where the work is not dealt out."""
+        return self._reads(whole=True)
+
+    def _reads(self, *, whole: bool) -> KleeneReads:
         facts = self.facts
         return check_request(
             self.arguments, facts.published, facts.known, facts.counts, whole=whole, carried=self._carried
@@ -125,38 +130,36 @@ class KeptPattern:
 
     @cached_property
     def _matches_shown(self) -> list[Condition]:
-        return [*self._mine, *written_in(self.at["base_batch"], self.at["batch_id"])]
+        return [*self._mine, *written_in(self.at.base_batch, self.at.batch_id)]
 
     @cached_property
     def _state_shown(self) -> list[Condition]:
-        first = first_batch(TABLES["pattern_state"], documents.from_text(self.at["source"]), self.at["base_batch"])
-        return [*self._mine, *shown_at(first, self.at["batch_id"])]
+        first = first_batch(TABLES["pattern_state"], documents.from_text(self.at.source), self.at.base_batch)
+        return [*self._mine, *shown_at(first, self.at.batch_id)]
 
     @property
     def _mine(self) -> list[Condition]:
         return [
-            Condition("stream_id", "=", self.at["stream_id"]),
-            Condition("pattern_id", "=", self.at["object_id"]),
+            Condition("stream_id", "=", self.at.stream_id),
+            Condition("pattern_id", "=", self.at.object_id),
         ]
 
     @cached_property
     def _events_read(self) -> list[Condition]:
-        request = self._request(whole=True)
-        names = None if request["ranked"] else request["names"]
-        begin = self._carried.from_time
-        where = event_rows.of_stream(request["number"], request["base"], request["batch"], names=names, from_time=begin)
+        reads = self._whole
+        where = event_rows.of_stream(reads.events, names=reads.names_read, from_time=self._carried.from_time)
         if kept_as_rows(self.pattern):
             where += between("position", (self._carried.before.position or 0) + 1, None)
         return where
 
     @property
     def _resumes(self) -> bool:
-        return parse_request(self._request(whole=True)["text"]).resumes and not kept_as_rows(self.pattern)
+        return self._whole.request.resumes and not kept_as_rows(self.pattern)
 
     @property
     def _attributes(self) -> list[str]:
         """The attributes that kept events have."""
-        return self.pattern.attributes(parse_request(self._request(whole=True)["text"]).types)
+        return self.pattern.attributes(self._whole.request.types)
 
     def _known_here(self) -> pa.Table:
         """The rows that the job wrote, of the partition that is asked for."""
@@ -189,8 +192,8 @@ class KeptPattern:
     def _by_tasks(self) -> DataFrame:
         """The answer by Spark's tasks."""
         lake, key = self.lake, self.arguments["key"]
-        request = self._request(whole=False)
-        text, low, high = (request[name] for name in ("text", "low", "high"))
+        request = self._reads(whole=False).request
+        portions = request.portions
         known = lake.frame("pattern_matches", self._matches_shown).select(PART, *_KEPT)
         columns = self.pattern.matched_columns
         events = lake.frame("events", self._events_read).select(*self.pattern.event_columns)
@@ -208,18 +211,18 @@ class KeptPattern:
         if key is not None:
             known, given = with_key(known, key), with_key(given, key)
         if self.pattern.partition:
-            given = given.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(high + 1)).cast("int"))
-        elif request["width"] is None:
+            given = given.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(portions.high + 1)).cast("int"))
+        elif portions.width is None:
             given = given.withColumn(PORTION, F.lit(0))
         else:
-            given = blocks(given, request, PORTION)
+            given = blocks(given, portions, PORTION)
 
         def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-            yield from open_rows(parse_request(text), portion + low, rows)
+            yield from open_rows(request, portion + portions.low, rows)
 
-        found = tasks.dealt(given, high - low + 1, task, _SCHEMA)
+        found = tasks.dealt(given, portions.count, task, _SCHEMA)
         every = known.withColumn("final", F.lit(True)).select(*MATCHES.names).unionByName(found)
-        return _numbered(every, parse_request(text))
+        return _numbered(every, request)
 
 
 def _numbered(rows: DataFrame, request: KleeneRequest) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.partition_values import PART, shown_text
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.lake import Lake
-from patternlake.udfs.partitions import shown
+from patternlake.udfs.partitions import text_of_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +24,7 @@ def kept_rows(
     """Rows of a table that has a column ``part``: `key`, and the columns; of all keys, or of one."""
     if lake.small(table, where):
         stored = lake.reader.rows(table, (PART, *columns), where)
-        keys = pa.array([shown(values) for values in stored[PART].to_pylist()], pa.string())
+        keys = pa.array([text_of_partition(values) for values in stored[PART].to_pylist()], pa.string())
         found = stored.drop_columns([PART]).add_column(0, "key", keys)
         return found if key is None else found.filter(pc.equal(found["key"], key))
     rows = lake.frame(table, where).select(F.expr(shown_text(PART)).alias("key"), *columns)

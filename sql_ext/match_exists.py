@@ -46,7 +46,7 @@ def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
 
 def _reads(publications: Publications, arguments: Mapping[str, Any]) -> SketchReads:
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
-    return check_request(arguments, published.as_mapping(), publications.names("sketch"))
+    return check_request(arguments, published, publications.names("sketch"))
 
 
 def _occurs(place: Place, publications: Publications, arguments: Mapping[str, Any]) -> bool | None:

@@ -21,10 +21,11 @@ from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.udfs.groups.request import GroupsRequest, check_request, parse_request
+from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.partitions import are_shown_as, are_texts, partition_values
+from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ _EVENT = ("position", "time", "step", "key", "name", "probability")
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
-    request = asked(lake, arguments, kept=True)
-    if request.get("query"):
-        return Answer(_kept(lake, arguments, request))
-    return Answer(answered(lake, arguments, request, groups_of_partitions, FUNCTION.schema))
+    reads = reads_of(lake, arguments, kept=True)
+    if isinstance(reads, KeptGroups):
+        return Answer(_kept(lake, arguments, reads))
+    return Answer(answer_from_events(lake, arguments, reads, groups_of_partitions, FUNCTION.schema))
 
 
-def asked(lake: Lake, arguments: Mapping[str, Any], *, kept: bool) -> dict[str, Any]:
+def reads_of(lake: Lake, arguments: Mapping[str, Any], *, kept: bool) -> GroupsReads | KeptGroups:
     """Check a call, and say what is to be read for it: what the job keeps, where it may be, or events."""
     snapshot = lake.snapshot(arguments["as_of"])
     facts = facts_of(snapshot, arguments["stream"])
@@ -51,46 +52,45 @@ def asked(lake: Lake, arguments: Mapping[str, Any], *, kept: bool) -> dict[str, 
     return check_request(arguments, facts.published, facts.known, facts.counts, configured, kept=kept)
 
 
-def _configured(snapshot: Snapshot, number: int | None) -> list[dict[str, Any]]:
+def _configured(snapshot: Snapshot, number: int | None) -> list[PublishedBatch]:
     """What `groups` published at the moment for queries over the stream of a number."""
     found = [one.at for one in snapshot.of_job("groups").values() if one.at is not None]
-    return [at for at in found if at["stream_id"] == number]
+    return [at for at in found if at.stream_id == number]
 
 
-def _kept(lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, Any]) -> DataFrame | pa.Table:
+def _kept(lake: Lake, arguments: Mapping[str, Any], reads: KeptGroups) -> DataFrame | pa.Table:
     where = [
-        Condition("stream_id", "=", request["number"]),
-        Condition("group_id", "=", request["query_number"]),
-        *shown_at(request["query_base"], request["query_batch"]),
+        Condition("stream_id", "=", reads.stream),
+        Condition("group_id", "=", reads.rows.number),
+        *shown_at(reads.rows.base, reads.rows.batch),
     ]
     where += between("t_end", arguments["from_step"], arguments["to_step"])
     return kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])
 
 
-def answered(
-    lake: Lake, arguments: Mapping[str, Any], request: Mapping[str, Any], work: Work, schema: str
+def answer_from_events(
+    lake: Lake, arguments: Mapping[str, Any], reads: GroupsReads, work: Work, schema: str
 ) -> DataFrame | pa.Table:
     """What some work makes of the events of all partitions, here or by Spark's tasks."""
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
-    text, columns, key = request["text"], request["partition"], arguments["key"]
-    attributes = ("attributes",) if (parse_request(text).groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
-    where = event_rows.of_stream(request["number"], request["base"], request["batch"])
+    request, columns, portions, key = reads.request, reads.partition, reads.portions, arguments["key"]
+    attributes = ("attributes",) if (request.groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
+    where = event_rows.of_stream(reads.events)
     if lake.small("events", where) and are_texts(columns):
         rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
         rows = rows.append_column(PART, partition_values(rows, columns))
         if key is not None:
             rows = rows.filter(are_shown_as(rows[PART].combine_chunks(), len(columns), key))
-        return work(parse_request(text), columns_of(rows))
+        return work(request, columns_of(rows))
     rows = lake.frame("events", where).withColumn(PART, partition_column(columns))
     if key is not None:
         rows = with_key(rows, key)
-    portions = request["portions"]
     rows = rows.select(
         *_EVENT, *attributes, PART, F.pmod(F.hash(PART), F.lit(portions)).cast("int").alias(tasks.PORTION)
     )
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield work(parse_request(text), columns)
+        yield work(request, columns)
 
     return tasks.dealt(rows, portions, task, schema)
 

@@ -31,7 +31,7 @@ from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.plans.judged_conditions import judged_conditions, observed_in
 from patternlake.udfs.kleene.plans.observations import Seen
-from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
+from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_request
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
@@ -55,24 +55,23 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         )
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
     seen = seen_by(lake, facts, arguments)
-    request = request_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
-    where = conditions(request, arguments)
-    compiled = parse_request(request["text"])
-    told = tell_unseen(compiled.pattern.asked_names, facts.counts)
-    columns = columns_read(compiled, arguments["key"])
-    if lake.small("events", where) and are_texts(request["partition"]):
-        rows = events_here(lake.reader.rows("events", columns, where), request, arguments["key"])
-        if request["partition"] or len(rows[PART]) <= WHOLE_EVENTS:
+    reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
+    where, request = conditions(reads, arguments), reads.request
+    told = tell_unseen(request.pattern.asked_names, facts.counts)
+    columns = columns_read(request)
+    if lake.small("events", where) and are_texts(request.pattern.partition):
+        rows = events_here(lake.reader.rows("events", columns, where), request)
+        if request.pattern.partition or len(rows[PART]) <= WHOLE_EVENTS:
             work = None if seen is None else Work()
-            answer = Answer(pa.concat_tables(match_partitions(compiled, 0, rows, work)), lasting=not told)
+            answer = Answer(pa.concat_tables(match_partitions(request, 0, rows, work)), lasting=not told)
             if facts.number is not None and work is not None:
-                lake.learned.tell(facts.number, observed_in(compiled.pattern, work))
+                lake.learned.tell(facts.number, observed_in(request.pattern, work))
             return answer
-    request = request_of(arguments, facts, whole=False, factor=lake.replan_factor, seen=seen)
+    request = reads_of(arguments, facts, whole=False, factor=lake.replan_factor, seen=seen).request
     observer = None
-    if facts.number is not None and seen is not None and judged_conditions(compiled.pattern):
+    if facts.number is not None and seen is not None and judged_conditions(request.pattern):
         observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
-    return Answer(_dealt(lake.frame("events", where).select(*columns), request, arguments, observer), lasting=not told)
+    return Answer(_dealt(lake.frame("events", where).select(*columns), request, observer), lasting=not told)
 
 
 def seen_by(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_once: bool = False) -> Seen | None:
@@ -86,14 +85,14 @@ def seen_by(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_
     return lake.learned.seen(facts.number)
 
 
-def request_of(
+def reads_of(
     arguments: Mapping[str, Any],
     facts: StreamFacts,
     *,
     whole: bool,
     factor: float | None = None,
     seen: Seen | None = None,
-) -> dict[str, Any]:
+) -> KleeneReads:
     """What `check_request` says of a call.
 
     `whole`: nothing is dealt out; `factor`: when the plan may change; `seen`: what is known of conditions.
@@ -103,27 +102,25 @@ def request_of(
     )
 
 
-def conditions(request: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[Condition]:
+def conditions(reads: KleeneReads, arguments: Mapping[str, Any]) -> list[Condition]:
     """Which events are read."""
     return event_rows.of_stream(
-        request["number"],
-        request["base"],
-        request["batch"],
-        names=None if request["ranked"] else request["names"],
+        reads.events,
+        names=reads.names_read,
         from_time=arguments["from_time"],
         to_time=arguments["to_time"],
     )
 
 
-def columns_read(compiled: KleeneRequest, key: str | None) -> tuple[str, ...]:
+def columns_read(request: KleeneRequest) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
-    columns = compiled.pattern.event_columns
-    return columns if key is None or "key" in columns else (*columns, "key")
+    columns = request.pattern.event_columns
+    return columns if request.key is None or "key" in columns else (*columns, "key")
 
 
-def events_here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> dict[str, pa.Array]:
+def events_here(rows: pa.Table, request: KleeneRequest) -> dict[str, pa.Array]:
     """Events that are here already, of the key that is asked for."""
-    columns = request["partition"]
+    columns, key = request.pattern.partition, request.key
     if key is not None and not columns:
         rows = rows.filter(pc.equal(rows["key"], key))
     rows = rows.append_column(PART, partition_values(rows, columns))
@@ -132,33 +129,31 @@ def events_here(rows: pa.Table, request: Mapping[str, Any], key: str | None) -> 
     return columns_of(rows)
 
 
-def portions(events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any]) -> DataFrame:
+def with_portions(events: DataFrame, request: KleeneRequest) -> DataFrame:
     """Events with their `PORTION`."""
-    columns, key = request["partition"], arguments["key"]
+    columns, key = request.pattern.partition, request.key
     if key is not None and not columns:
         events = events.where(F.col("key") == F.lit(key))
     events = events.withColumn(PART, partition_column(columns))
     if not columns:
-        return blocks(events, request, PORTION)
+        return blocks(events, request.portions, PORTION)
     if key is not None:
         events = with_key(events, key)
-    return events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(request["high"] + 1)).cast("int"))
+    return events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(request.portions.high + 1)).cast("int"))
 
 
-def _dealt(
-    events: DataFrame, request: Mapping[str, Any], arguments: Mapping[str, Any], observer: FromTasks | None
-) -> DataFrame:
+def _dealt(events: DataFrame, request: KleeneRequest, observer: FromTasks | None) -> DataFrame:
     """Events as portions, matched by Spark's tasks; `observer` is told what they observe."""
-    text, low, high = (request[name] for name in ("text", "low", "high"))
+    portions = request.portions
 
     def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        compiled, work = parse_request(text), None if observer is None else Work()
-        yield from match_partitions(compiled, portion + low, rows, work)
+        work = None if observer is None else Work()
+        yield from match_partitions(request, portion + portions.low, rows, work)
         if observer is not None and work is not None:
-            observer.tell(observed_in(compiled.pattern, work))
+            observer.tell(observed_in(request.pattern, work))
 
-    found = tasks.dealt(portions(events, request, arguments), high - low + 1, task, FUNCTION.schema)
-    return found if request["partition"] or request["width"] is None else _numbered(found, parse_request(text))
+    found = tasks.dealt(with_portions(events, request), portions.count, task, FUNCTION.schema)
+    return found if portions.width is None else _numbered(found, request)
 
 
 def _numbered(found: DataFrame, compiled: KleeneRequest) -> DataFrame:

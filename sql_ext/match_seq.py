@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from patternlake.sql_ext.sketch_descent import descend
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.limits import MAX_MATCHES
+from patternlake.udfs.published import NameCount
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import answer
 from patternlake.udfs.unseen_names import MOST_NAMES
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     published = snapshot.published("sketch", arguments["stream"] or "")
-    reads = check_request(arguments, published.as_mapping(), snapshot.names("sketch"))
+    reads = check_request(arguments, published, snapshot.names("sketch"))
     request = reads.request
-    counts = snapshot.name_counts(reads.number, reads.ingest_base, reads.ingest_batch, MOST_NAMES)
+    counts = snapshot.name_counts(reads.events, MOST_NAMES)
     told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
     return Answer(_rows(lake, reads, counts), lasting=not told)
 
 
-def _rows(lake: Lake, reads: SketchReads, counts: list[dict[str, Any]]) -> DataFrame | pa.Table:
+def _rows(lake: Lake, reads: SketchReads, counts: Sequence[NameCount]) -> DataFrame | pa.Table:
     request = reads.request
     if request.verify:
         return exact_rows(lake, reads, events_that_matter(lake, reads), counts)

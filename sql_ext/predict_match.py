@@ -45,7 +45,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     operands, key = request["operands"], arguments["key"]
     threshold = request["threshold"]
     if request["wanted"] is not None:
-        threshold = _threshold(lake, snapshot.published("evaluate", request["stream"]).at, request["wanted"])
+        threshold = _threshold(
+            lake, snapshot.published("evaluate", request["stream"]).as_mapping()["at"], request["wanted"]
+        )
     if lake.small("machine_instances", where):
         rows = lake.reader.rows("machine_instances", read, where)
         if key is not None and rows.num_rows:

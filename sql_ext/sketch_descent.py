@@ -5,7 +5,8 @@ Sizes stand in the table's log: what is small is walked in the driver's process,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE, unpacked
 from patternlake.udfs.sketch.possible_claims import CLAIMS, possible_claims
 from patternlake.udfs.sketch.reads import SketchReads
-from patternlake.udfs.sketch.request import SketchRequest, parse_request
+from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.segment_order import taking_part
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def tops_hit(
     top = [*shown_in(reads), Condition("bucket", "=", TOP_BUCKET)]
     columns = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
     every = range(-(-asked.events // asked.segment_events))
-    return _mapped(lake, top, columns, every, _TOPS, _TOP_ROW, _Tops(reads.text, request, keys))
+    return _mapped(lake, top, columns, every, _TOPS, _TOP_ROW, _Tops(asked, tuple(keys)))
 
 
 def nodes_below(
@@ -143,7 +144,7 @@ def nodes_below(
     tested = dict(zip(segments.tolist(), tops["keys"].to_pylist(), strict=True)) if asked.every_key else None
     where = [*shown_in(reads), among("bucket", sorted(buckets))]
     some = range(-(-asked.events // asked.segment_events)) if every else sorted(set(segments.tolist()))
-    nodes = _Nodes(reads.text, request, tested)
+    nodes = _Nodes(asked, tested)
     return _mapped(lake, where, ("segment", *_NODE), some, _HIT, _HIT_ROW, nodes)["hit"].combine_chunks()
 
 
@@ -166,12 +167,12 @@ def claims_to_expect(lake: Place, reads: SketchReads) -> pa.Table:
     lowest = 0 if asked.uniform else asked.level
     levels = [*shown_in(reads), among("level", range(lowest, asked.height))]
     columns = ("segment", *_NODE, *([_KEYS] if asked.every_key else []))
-    return _mapped(lake, levels, columns, every, CLAIMS, _CLAIMS_ROW, _Claims(reads.text, None), whole=True)
+    return _mapped(lake, levels, columns, every, CLAIMS, _CLAIMS_ROW, _Claims(asked), whole=True)
 
 
 def shown_in(reads: SketchReads) -> list[Condition]:
     """The conditions on the rows of the sketch that a call asks."""
-    return [Condition("stream_id", "=", reads.number), *shown_at(reads.base, reads.batch)]
+    return [Condition("stream_id", "=", reads.nodes.number), *shown_at(reads.nodes.base, reads.nodes.batch)]
 
 
 def _mapped(
@@ -210,53 +211,43 @@ def _mapped(
     return found.cast(schema) if found.num_rows else schema.empty_table()
 
 
-class _Walk:
-    """A function of rows that Spark can hand on: it knows its question by the text."""
-
-    def __init__(self, text: str, request: SketchRequest | None) -> None:
-        self._text, self._request = text, request
-
-    @property
-    def request(self) -> SketchRequest:
-        """What is asked."""
-        return parse_request(self._text) if self._request is None else self._request
-
-
-class _Tops(_Walk):
+@dataclass(frozen=True)
+class _Tops:
     """From top rows to the segments that may hold a name, with the keys for which they may."""
 
-    def __init__(self, text: str, request: SketchRequest | None, keys: Sequence[str | None]) -> None:
-        super().__init__(text, request)
-        self._keys = tuple(keys)
+    request: SketchRequest
+    keys: Sequence[str | None]
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        request = self.request
-        if self._keys and request.every_key:
-            rows = _of_keys(rows, self._keys)
-        found = top_hits(request, _node_rows(rows))
+        if self.keys and self.request.every_key:
+            rows = _of_keys(rows, self.keys)
+        found = top_hits(self.request, _node_rows(rows))
         hit = found.field("hit")
         segments = rows["segment"].combine_chunks().filter(hit)
         told = [found.field(name).filter(hit) for name in ("keys", "names")]
         return pa.Table.from_arrays([segments, *told], schema=_TOPS)
 
 
-class _Nodes(_Walk):
+@dataclass(frozen=True)
+class _Nodes:
     """From rows of nodes to hits, given for each segment the keys to test where every key is asked for."""
 
-    def __init__(self, text: str, request: SketchRequest | None, tested: dict[int, list[str | None]] | None) -> None:
-        super().__init__(text, request)
-        self._tested = tested
+    request: SketchRequest
+    tested: Mapping[int, list[str | None]] | None
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         segments = rows["segment"].to_numpy()
-        listed = [None if self._tested is None else self._tested.get(segment) for segment in segments.tolist()]
+        listed = [None if self.tested is None else self.tested.get(segment) for segment in segments.tolist()]
         keys = pa.array(listed, pa.list_(pa.string()))
         found = node_hits(self.request, segments, _node_rows(rows), keys)
         return pa.Table.from_arrays([found.filter(found.is_valid())], schema=_HIT)
 
 
-class _Claims(_Walk):
+@dataclass(frozen=True)
+class _Claims:
     """From the rows of whole segments to the claims that their nodes might have made."""
+
+    request: SketchRequest
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         return possible_claims(self.request, rows)

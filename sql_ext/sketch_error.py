@@ -26,13 +26,13 @@ _EXACT_ONLY = ("verify", "params")
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
     published = snapshot.published("sketch", arguments["stream"] or "")
-    reads = check_request({**arguments, "verify": False}, published.as_mapping(), snapshot.names("sketch"))
+    reads = check_request({**arguments, "verify": False}, published, snapshot.names("sketch"))
     request = reads.request
-    counts = snapshot.name_counts(reads.number, reads.ingest_base, reads.ingest_batch, MOST_NAMES)
+    counts = snapshot.name_counts(reads.events, MOST_NAMES)
     told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
     # Segments in which no match can end count as well: one more claim might end it there.
     hits = nodes_below(lake, reads, tops_hit(lake, reads), every="top" in request.tiers())
-    known = [row["name"] for row in counts]
+    known = [row.name for row in counts]
     unseen = unseen_names(request.pattern.names, known, names_are_tokens=request.tokens_are_names)
     rows = answer_error(request, hits, claims_to_expect(lake, reads), {name for name, _ in unseen})
     return Answer(rows, lasting=not told)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.udfs.published import NameCount, Published
 from patternlake.udfs.unseen_names import MOST_NAMES
 
 
@@ -18,7 +18,7 @@ class StreamFacts:
     number
         Its number; None where nothing is published.
     published
-        As `Published.as_mapping` gives it.
+        What `ingest` has published of it.
     known
         Names of all streams.
     counts
@@ -26,16 +26,15 @@ class StreamFacts:
     """
 
     number: int | None
-    published: dict[str, Any]
+    published: Published
     known: list[str]
-    counts: list[dict[str, Any]]
+    counts: list[NameCount]
 
 
 def facts_of(snapshot: Snapshot, stream: str | None) -> StreamFacts:
     """What is known of a stream, which may not exist."""
     found = snapshot.published("ingest", stream or "")
     if found.at is None:
-        return StreamFacts(None, found.as_mapping(), snapshot.names("ingest"), [])
-    number = int(found.at["object_id"])
-    counts = snapshot.name_counts(number, found.at["base_batch"], found.at["batch_id"], MOST_NAMES)
-    return StreamFacts(number, found.as_mapping(), snapshot.names("ingest"), counts)
+        return StreamFacts(None, found, snapshot.names("ingest"), [])
+    counts = snapshot.name_counts(found.at.rows, MOST_NAMES)
+    return StreamFacts(found.at.object_id, found, snapshot.names("ingest"), counts)

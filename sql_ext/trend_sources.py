@@ -18,8 +18,7 @@ from patternlake.udfs.trends.ends import PANE_COLUMNS
 from patternlake.udfs.trends.events import event_columns_read
 from patternlake.udfs.trends.kinds import PANE
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.request import parse_request
-from patternlake.udfs.trends.vertex_rows import VALUED_SCHEMA, VALUES, vertex_rows
+from patternlake.udfs.trends.vertex_rows import VALUED_SCHEMA, VALUES, Layout, vertex_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,8 +86,8 @@ class EventVertices:
 
     Attributes
     ----------
-    text
-        The request, for `parse_request`.
+    layout
+        The query, and how its vertices are written.
     where
         The conditions on the events that can take part.
     all_where
@@ -97,7 +96,7 @@ class EventVertices:
         Whose texts are the ``values`` of a vertex.
     """
 
-    text: str
+    layout: Layout
     where: tuple[Condition, ...]
     all_where: tuple[Condition, ...]
     attributes: tuple[str, ...] | None = None
@@ -110,12 +109,12 @@ class EventVertices:
     @property
     def columns(self) -> tuple[str, ...]:
         """What is read of each event."""
-        read = event_columns_read(parse_request(self.text).layout.query)
+        read = event_columns_read(self.layout.query)
         return tuple(dict.fromkeys((*read, *(("attributes",) if self.attributes else ()), "key")))
 
     def rows(self, reader: StateReader, panes: tuple[int, int] | None = None) -> pa.Table:
         """As of `VertexSource`."""
-        windows = Windows.of(parse_request(self.text).layout.query)
+        windows = Windows.of(self.layout.query)
         some: list[Condition] = []
         if panes is not None and windows.width:
             low, high = panes[0] * windows.pane, (panes[1] + 1) * windows.pane - 1
@@ -125,7 +124,7 @@ class EventVertices:
 
     def made(self, events: pa.Table) -> pa.RecordBatch:
         """The columns `stored` of the vertices of events."""
-        rows = vertex_rows(parse_request(self.text).layout, columns_of(events), self.attributes)
+        rows = vertex_rows(self.layout, columns_of(events), self.attributes)
         return rows.select(list(self.stored))
 
     def frame(self, lake: Lake) -> DataFrame:
@@ -142,7 +141,7 @@ class EventVertices:
 
     def panes(self, lake: Lake) -> pa.Table:
         """As of `VertexSource`."""
-        windows = Windows.of(parse_request(self.text).layout.query)
+        windows = Windows.of(self.layout.query)
         if not lake.small("events", self.all_where, _PLACE):
             ends = pane_ends(lake.apart().frame("events", self.all_where), windows.pane)
             return ends.select(*PANE_COLUMNS).toArrow()

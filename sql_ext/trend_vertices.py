@@ -30,10 +30,11 @@ from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.partitions import are_shown_as
 from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.trends.ends import window_ends
 from patternlake.udfs.trends.kinds import EVENT
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.request import TrendsRequest, check_request, parse_request
+from patternlake.udfs.trends.request import TrendReads, TrendsRequest, check_request
 from patternlake.udfs.trends.text_request import check_text, is_text, names_asked, names_taken, too_many_events
 
 if TYPE_CHECKING:
@@ -55,41 +56,32 @@ class VerticesRead:
 
     Attributes
     ----------
-    text
-        The request, for `parse_request`.
+    request
+        The request.
     source
         Of the vertices.
-    key
-        That is asked for, or None.
-    by_partition
-        Whether the key asked for is the partition's.
-    block
-        Windows of one block.
     """
 
-    text: str
+    request: TrendsRequest
     source: VertexSource
-    key: str | None
-    by_partition: bool
-    block: int
 
     def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
         """The columns `VERTEX` of all vertices, or of those in a range of blocks, both ends included."""
-        query = parse_request(self.text).layout.query
+        query, key, width = self.request.layout.query, self.request.key, self.request.block
         windows = Windows.of(query)
         panes = None
         if blocks is not None:
-            first, last = blocks[0] * self.block, (blocks[1] + 1) * self.block - 1
+            first, last = blocks[0] * width, (blocks[1] + 1) * width - 1
             panes = windows.panes_of(first)[0], windows.panes_of(last)[-1]
         rows = self.source.rows(reader, panes)
-        if self.key is not None:
+        if key is not None:
             mine = (
-                are_shown_as(rows[PART].combine_chunks(), len(query.partition), self.key)
-                if self.by_partition
-                else pc.equal(rows["key"], self.key)
+                are_shown_as(rows[PART].combine_chunks(), len(query.partition), key)
+                if query.partition
+                else pc.equal(rows["key"], key)
             )
             rows = rows.filter(mine)
-        row, block = windows.spread(rows["pane"].to_numpy(), self.block)
+        row, block = windows.spread(rows["pane"].to_numpy(), width)
         if blocks is not None:
             mine = (block >= blocks[0]) & (block <= blocks[1])
             row, block = row[mine], block[mine]
@@ -108,7 +100,7 @@ class TrendCall:
     arguments
         By name.
     reads
-        As `check_request` gives it.
+        The call, checked, and what is read for it.
     source
         Of the vertices.
     here
@@ -119,7 +111,7 @@ class TrendCall:
 
     lake: Lake
     arguments: Mapping[str, Any]
-    reads: Mapping[str, Any]
+    reads: TrendReads
     source: VertexSource
     here: bool
     lasting: bool = True
@@ -127,19 +119,17 @@ class TrendCall:
     @property
     def asked(self) -> TrendsRequest:
         """What the kernels need to know."""
-        return parse_request(self.reads["text"])
+        return self.reads.request
 
     @property
     def windows(self) -> Windows:
         """The windows of the query."""
-        return Windows.of(self.asked.layout.query)
+        return self.reads.windows
 
     @property
     def reading(self) -> VerticesRead:
         """How the vertices are read without Spark."""
-        return VerticesRead(
-            self.reads["text"], self.source, self.arguments["key"], self.reads["by_partition"], self.reads[BLOCK]
-        )
+        return VerticesRead(self.asked, self.source)
 
     def vertices(self) -> dict[str, pa.Array]:
         """The columns `VERTEX` of all vertices, in this process."""
@@ -147,12 +137,12 @@ class TrendCall:
 
     def block_ranges(self, tasks: int) -> list[list[tuple[int, int]]]:
         """First and last block of windows for each of about so many tasks; none where they cannot be told apart so."""
-        windows, found = self.windows, self.asked
-        if not windows.width or self.reads["lowest_pane"] is None:
+        windows, asked = self.windows, self.asked
+        lowest, highest = self.reads.state.lowest_pane, self.reads.state.highest_pane
+        if not windows.width or lowest is None or highest is None:
             return []
-        step, length, block = (self.reads[name] for name in ("step", "length", BLOCK))
-        first = max(found.first, (self.reads["lowest_pane"] - length) // step + 1) // block
-        last = min(found.last, self.reads["highest_pane"] // step) // block
+        first = max(asked.first, (lowest - windows.length) // windows.step + 1) // asked.block
+        last = min(asked.last, highest // windows.step) // asked.block
         blocks = max(0, last - first + 1)
         return [[(first + low, first + high - 1)] for low, high in equal_shares(blocks, min(tasks, blocks))]
 
@@ -161,14 +151,14 @@ class TrendCall:
         rows = self.source.frame(self.lake)
         key = self.arguments["key"]
         if key is not None:
-            shown = F.expr(shown_text(PART)) if self.reads["by_partition"] else F.col("key")
+            shown = F.expr(shown_text(PART)) if self.asked.layout.query.partition else F.col("key")
             rows = rows.where(shown == F.lit(key))
-        step, length, block = (self.reads[name] for name in ("step", "length", BLOCK))
+        step, length, block = self.windows.step, self.windows.length, self.asked.block
         first = _floored(f"{_floored(f'(pane - {length})', step)} + 1", block)
         last = _floored(_floored("pane", step), block)
         blocks = F.expr(f"sequence({first}, {last})")
         spread = rows.drop("key").withColumn(BLOCK, F.explode(blocks))
-        portion = F.pmod(F.hash(PART, BLOCK), F.lit(self.reads["parts"])).cast("int")
+        portion = F.pmod(F.hash(PART, BLOCK), F.lit(self.reads.parts)).cast("int")
         return spread.withColumn(PORTION, portion)
 
     def ends(self) -> pa.Table:
@@ -176,8 +166,8 @@ class TrendCall:
         return window_ends(
             self.windows,
             columns_of(self.source.panes(self.lake)),
-            watermark=self.reads["watermark"],
-            last_position=self.reads["last_position"],
+            watermark=self.asked.watermark,
+            last_position=self.reads.last_position,
             from_time=self.arguments["from_time"],
             to_time=self.arguments["to_time"],
         )
@@ -204,25 +194,27 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any], attributes: tuple[str, 
     if published.first is None and is_text(arguments["query"]):
         return _call_of_text(lake, snapshot, arguments, attributes)
     known = snapshot.names("trends")
-    reads = check_request(arguments, published.as_mapping(), known, whole=False)
+    reads = check_request(arguments, published, known, whole=False)
     if attributes is not None and published.at is not None:
-        read = json.loads(published.at["source"])
-        of = (published.at["stream_id"], read["ingest_base"], read["ingest_batch"])
-        names = names_taken(parse_request(reads["text"]).layout.query)
-        where, all_where = _events_read(reads, of, None if names is None else sorted(names), arguments)
+        read = json.loads(published.at.source)
+        events = BatchRange(published.at.stream_id, read["ingest_base"], read["ingest_batch"])
+        names = names_taken(reads.request.layout.query)
+        where, all_where = _events_read(reads, events, None if names is None else sorted(names), arguments)
         here = lake.small("events", where)
         if here:
-            reads = check_request(arguments, published.as_mapping(), known, whole=True)
-        return TrendCall(lake, arguments, reads, EventVertices(reads["text"], where, all_where, attributes), here)
+            reads = check_request(arguments, published, known, whole=True)
+        return TrendCall(
+            lake, arguments, reads, EventVertices(reads.request.layout, where, all_where, attributes), here
+        )
     where = (
-        Condition("trend_id", "=", reads["number"]),
+        Condition("trend_id", "=", reads.rows.number),
         Condition("kind", "=", EVENT),
-        *shown_at(reads["base"], reads["batch"]),
-        *between("pane", reads["low_pane"], reads["high_pane"]),
+        *shown_at(reads.rows.base, reads.rows.batch),
+        *between("pane", reads.low_pane, reads.high_pane),
     )
     here = lake.small("trend_vertices", where)
     if here:
-        reads = check_request(arguments, published.as_mapping(), known, whole=True)
+        reads = check_request(arguments, published, known, whole=True)
     return TrendCall(lake, arguments, reads, KeptVertices(where), here)
 
 
@@ -231,30 +223,29 @@ def _call_of_text(
 ) -> TrendCall:
     facts = facts_of(snapshot, arguments["stream"])
     reads = check_text(arguments, facts.published, facts.known, facts.counts, whole=False)
-    asked = parse_request(reads["text"]).layout.query
-    of = (reads["number"], reads["base"], reads["batch"])
-    where, all_where = _events_read(reads, of, reads["names"], arguments)
-    _check_size(lake, reads["events"], where, asked.partition, arguments)
+    asked = reads.request.layout.query
+    where, all_where = _events_read(reads, reads.rows, reads.names, arguments)
+    _check_size(lake, reads.events, where, asked.partition, arguments)
     told = tell_unseen(names_asked(asked), facts.counts)
     here = lake.small("events", where)
     if here:
         reads = check_text(arguments, facts.published, facts.known, facts.counts, whole=True)
-    source = EventVertices(reads["text"], where, all_where, attributes)
+    source = EventVertices(reads.request.layout, where, all_where, attributes)
     return TrendCall(lake, arguments, reads, source, here, lasting=not told)
 
 
 def _events_read(
-    reads: Mapping[str, Any], of: tuple[int, int, int], names: Sequence[str] | None, arguments: Mapping[str, Any]
+    reads: TrendReads, events: BatchRange, names: Sequence[str] | None, arguments: Mapping[str, Any]
 ) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
-    """The conditions on the events that can take part, and on all; of a stream's number, base and batch."""
-    windows = Windows.of(parse_request(reads["text"]).layout.query)
-    all_where = tuple(event_rows.of_stream(*of))
+    """The conditions on the events that can take part, and on all."""
+    windows = reads.windows
+    all_where = tuple(event_rows.of_stream(events))
     bounds: list[Condition] = []
     if windows.width and not windows.counted:
-        low, high = reads["low_pane"] * windows.pane, (reads["high_pane"] + 1) * windows.pane - 1
+        low, high = reads.low_pane * windows.pane, (reads.high_pane + 1) * windows.pane - 1
         bounds += between("time", None if arguments["from_time"] is None else low, None)
         bounds += between("time", None, None if arguments["to_time"] is None else high)
-    return (*event_rows.of_stream(*of, names=names), *bounds), all_where
+    return (*event_rows.of_stream(events, names=names), *bounds), all_where
 
 
 def _check_size(

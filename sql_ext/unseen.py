@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from patternlake.udfs.published import NameCount
 from patternlake.udfs.unseen_names import unseen_names, unseen_text
 
 logger = logging.getLogger(__name__)
 
 
-def tell_unseen(names: Iterable[str], counts: Sequence[Mapping[str, Any]], *, names_are_tokens: bool = True) -> bool:
+def tell_unseen(names: Iterable[str], counts: Sequence[NameCount], *, names_are_tokens: bool = True) -> bool:
     """Warn, in the log and in Python's warnings.
 
     Parameters
@@ -29,7 +29,7 @@ def tell_unseen(names: Iterable[str], counts: Sequence[Mapping[str, Any]], *, na
     bool
         Whether there was anything to tell.
     """
-    unseen = unseen_names(names, [row["name"] for row in counts], names_are_tokens=names_are_tokens)
+    unseen = unseen_names(names, [row.name for row in counts], names_are_tokens=names_are_tokens)
     for name, nearest in unseen:
         text = unseen_text(name, nearest)
         logger.warning("%s", text)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from patternlake.udfs.errors import ArgumentError, shortened
-
-_NAME = re.compile(r"[A-Za-z0-9_.]+")
-"""Names that a shell takes as they are."""
 
 
 def given(arguments: Mapping[str, Any], name: str, default: Any) -> Any:
@@ -103,36 +98,6 @@ def unknown(
     names = ", ".join(map(repr, known)) or f"none yet; {none}"
     advice = "" if near or otherwise is None else f"; {otherwise}"
     return ArgumentError(f"there is no {what} {shortened(name)}{hint}; {plural}: {names}{advice}")
-
-
-def stream_configuration(
-    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: Sequence[str]
-) -> dict[str, Any]:
-    """The configuration of the stream that a function over events is asked for.
-
-    Parameters
-    ----------
-    arguments
-        The SQL function's arguments by name; times in microseconds since the epoch.
-    publication
-        ``at``: what `ingest` published of the stream at `as_of`, or None; ``first``, ``horizon``: microseconds or None.
-    known
-        Names of all streams.
-
-    Raises
-    ------
-    ArgumentError
-        The stream or the pattern is NULL, there is no such stream, or nothing of it at that moment.
-    """
-    check_given(arguments)
-    stream = arguments["stream"]
-    check_moment(f"the stream {shortened(stream)}", arguments.get("as_of"), publication)
-    if publication["at"] is None:
-        named = stream if _NAME.fullmatch(stream) else "NAME"
-        advice = f"a table becomes one by `patternlake init --table {named}` and `patternlake run all`"
-        raise unknown("stream", stream, "streams", known, "run `ingest`", otherwise=advice)
-    configuration: dict[str, Any] = json.loads(publication["at"]["configuration"])
-    return configuration
 
 
 def check_key(arguments: Mapping[str, Any], configuration: Mapping[str, Any], *, partitioned: bool) -> None:

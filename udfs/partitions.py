@@ -69,11 +69,8 @@ def number_partitions(values: pa.Array, width: int) -> tuple[IntArray, list[str 
     """
     if width == 1:
         return number_values(pc.list_flatten(values))
-    codes = np.zeros(len(values), np.int64)
-    for code in _codes(values, width):
-        _, codes = np.unique(codes * (int(code.max(initial=-1)) + 2) + code + 1, return_inverse=True)
-    _, first = np.unique(codes, return_index=True)
-    texts = [shown(one) for one in values.take(pa.array(first)).to_pylist()]
+    _, first, codes = np.unique(partition_codes(values), return_index=True, return_inverse=True)
+    texts = [text_of_partition(one) for one in values.take(pa.array(first)).to_pylist()]
     order = sorted(range(len(texts)), key=lambda place: (texts[place] is not None, texts[place] or "", place))
     rank = np.empty(len(texts), np.int64)
     rank[order] = np.arange(len(texts))
@@ -182,7 +179,7 @@ def are_shown_as(values: pa.Array, width: int, key: str) -> pa.Array:
     return pc.equal(pc.binary_join_element_wise(*(column.fill_null("NULL") for column in columns), ","), key)
 
 
-def shown(values: Sequence[str | None]) -> str | None:
+def text_of_partition(values: Sequence[str | None]) -> str | None:
     """A partition as the column ``key`` of an answer has it."""
     if len(values) < 2:
         return values[0] if values else None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from patternlake.jobs.patterns.carried import carried_here
 from patternlake.udfs.kleene.batch import BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.kleene.request import parse_request
+from patternlake.udfs.kleene.request import KleeneReads
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.partitions import are_texts, partition_codes, partition_values
 from patternlake.udfs.record_batches import columns_of, in_schema
@@ -81,7 +80,7 @@ class FewEvents:
     pattern: KleenePattern
     reach: int
     carried: Carried | None
-    request: Mapping[str, Any]
+    reads: KleeneReads
 
     def found(self) -> Found | None:
         """What the batch is going to write; None where there is too much to read, or to hold."""
@@ -106,7 +105,7 @@ class FewEvents:
                     return None
                 former = reader.rows(STATE, (_PART, *columns), where)
             given, waiting, codes = self._that_matter(events, former)
-        elif self.carried is not None and self.last is not None and parse_request(self.request["text"]).resumes:
+        elif self.carried is not None and self.last is not None and self.reads.request.resumes:
             where = [*self._mine(self.last), *written_in(self.last.base_batch, self.last.batch_id)]
             where += between("last_time", self.carried.from_time, None)
             ends = (_PART, "last_time", "last_position")
@@ -159,9 +158,8 @@ class FewEvents:
         """What `batch_rows` makes of events; None where that is too much to hold."""
         made = []
         rows = 0
-        asked = parse_request(self.request["text"])
         kept_events = self.reach if self._by_rows else None
-        for table in batch_rows(asked, 0, columns_of(given), kept_events=kept_events, codes=codes):
+        for table in batch_rows(self.reads.request, 0, columns_of(given), kept_events=kept_events, codes=codes):
             made.append(table)
             rows += table.num_rows
             if rows > _MOST_ROWS:
@@ -200,8 +198,8 @@ class FewEvents:
     @property
     def _events_read(self) -> list[Condition]:
         """Which of them are read."""
-        names = self.request["names"]
-        taken = [] if names is None or self.request["ranked"] else [among("name", names)]
+        names = self.reads.names_read
+        taken = [] if names is None else [among("name", names)]
         return [*self._range_read, *taken]
 
     def _are_few(self, where: list[Condition]) -> bool:

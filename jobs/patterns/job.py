@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -36,9 +35,11 @@ from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import ConfigurationError, StateError
 from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
-from patternlake.udfs.kleene.request import KleeneRequest, check_request, parse_request
+from patternlake.udfs.kleene.request import KleeneReads, check_request
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
+from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import BATCH_ROWS, numbered
+from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.unseen_names import MOST_NAMES
 
 logger = logging.getLogger(__name__)
@@ -196,7 +197,7 @@ class _Builder:
     def _few(self) -> FewEvents:
         """The batch as the driver makes it, where it can."""
         given = (self.db, self.batch, self.stream, self.last, self.pattern, self.reach, self.carried)
-        return FewEvents(*given, self._request(whole=True))
+        return FewEvents(*given, self._reads(whole=True))
 
     @cached_property
     def parallelism(self) -> int:
@@ -204,34 +205,35 @@ class _Builder:
         return self.db.spark.sparkContext.defaultParallelism
 
     @cached_property
-    def request(self) -> dict[str, Any]:
+    def reads(self) -> KleeneReads:
         """What is asked of the events, for tasks."""
-        return self._request(whole=False)
+        return self._reads(whole=False)
 
-    def _request(self, *, whole: bool) -> dict[str, Any]:
+    def _reads(self, *, whole: bool) -> KleeneReads:
         """What is asked of the events, as `check_request` says it."""
         stream = self.stream
-        at = {
-            "configuration": documents.to_text(stream.configuration),
-            "watermark": self.watermark,
-            "object_id": stream.object_id,
-            "base_batch": stream.base_batch,
-            "batch_id": stream.batch_id,
-            "source_to": stream.source_to,
-        }
-        publication = {"at": at, "first": None, "horizon": None}
+        published = Published(
+            PublishedBatch(
+                object_id=stream.object_id,
+                base_batch=stream.base_batch,
+                batch_id=stream.batch_id,
+                configuration=documents.to_text(stream.configuration),
+                watermark=self.watermark,
+                source_to=stream.source_to,
+            )
+        )
         arguments = arguments_of(self.batch.configuration)
-        return check_request(arguments, publication, [stream.object], self._counts, whole=whole, carried=self.carried)
+        return check_request(arguments, published, [stream.object], self._counts, whole=whole, carried=self.carried)
 
     @cached_property
-    def _counts(self) -> list[dict[str, Any]]:
+    def _counts(self) -> list[NameCount]:
         stream = self.stream
         snapshot = Snapshot(self.db.state, None)
-        return snapshot.name_counts(stream.object_id, stream.base_batch, stream.batch_id, MOST_NAMES)
+        return snapshot.name_counts(BatchRange(stream.object_id, stream.base_batch, stream.batch_id), MOST_NAMES)
 
     def _found(self) -> DataFrame:
         """What `batch_rows` makes of new events and of those that are kept."""
-        request, text, low = self.request, self.request["text"], self.request["low"]
+        request, portions = self.reads.request, self.reads.request.portions
         kept_events = self.reach if self.by_rows else None
         rows = self._given()
 
@@ -239,19 +241,18 @@ class _Builder:
             held = [batch for batch in batches if batch.num_rows]
             if not held:
                 return
-            asked: KleeneRequest = parse_request(text)
             for number, columns in numbered(pa.Table.from_batches(held), PORTION):
-                for made in batch_rows(asked, number + low, columns, kept_events=kept_events):
+                for made in batch_rows(request, number + portions.low, columns, kept_events=kept_events):
                     yield from made.to_batches(max_chunksize=BATCH_ROWS)
 
         if self.pattern.partition:
-            tasks = max(self.parallelism, request["high"] - request["low"] + 1)
+            tasks = max(self.parallelism, portions.count)
             dealt = rows.withColumn(PORTION, F.lit(0)).repartition(tasks, PART)
-        elif request["width"] is None:
+        elif portions.width is None:
             dealt = rows.withColumn(PORTION, F.lit(0)).coalesce(1)
         else:
-            dealt = blocks(rows, request, PORTION)
-            dealt = dealt.repartition(max(self.parallelism, request["high"] - request["low"] + 1), PORTION)
+            dealt = blocks(rows, portions, PORTION)
+            dealt = dealt.repartition(max(self.parallelism, portions.count), PORTION)
         return dealt.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
 
     def _given(self) -> DataFrame:
@@ -270,7 +271,7 @@ class _Builder:
         if since is not None:
             events = events.where(F.col("time") >= timestamps.timestamp_literal(since))
         rows = self._as_rows(events)
-        if not parse_request(self.request["text"]).resumes:
+        if not self.reads.request.resumes:
             return rows
         assert self.last is not None
         # A row without a name says where the last match of a partition ends.
@@ -278,8 +279,8 @@ class _Builder:
 
     def _as_rows(self, events: DataFrame) -> DataFrame:
         """Events with the values of PARTITION BY, and no more attributes than the pattern reads."""
-        names = self.request["names"]
-        if names is not None and not self.request["ranked"]:
+        names = self.reads.names_read
+        if names is not None:
             events = events.where(F.col("name").isin(*names))
         attributes = chosen_attributes(self.pattern.attributes(self.batch.configuration["stream"]["attributes"]))
         columns = [attributes if name == "attributes" else F.col(name) for name in self.pattern.matched_columns]

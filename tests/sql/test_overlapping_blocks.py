@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.arrow_rows import frame_of
 from patternlake.delta_tables.overlapping_blocks import blocks
+from patternlake.udfs.kleene.request import Portions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +28,8 @@ def test_an_event_is_in_each_block_that_a_window_around_it_reaches(spark: SparkS
     events = frame_of(spark, pa.table({"micros": pa.array(times, pa.int64())}))
     events = events.select("micros", F.timestamp_micros("micros").alias("time"))
     low, high = min(times) // width, max(times) // width
-    request = {"width": width, "within": within, "low": low, "high": high, "ranked": False, "counted": False}
-    found = sorted((row.micros, row.portion + low) for row in blocks(events, request, "portion").collect())
+    portions = Portions(low=low, high=high, width=width, within=within)
+    found = sorted((row.micros, row.portion + low) for row in blocks(events, portions, "portion").collect())
     assert found == sorted(
         (at, block)
         for at in times

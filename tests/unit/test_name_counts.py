@@ -17,6 +17,8 @@ from patternlake.delta_tables import snapshots
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.udfs.published import NameCount
+from patternlake.udfs.requests import BatchRange
 
 SCHEMA = pa.schema(
     {
@@ -47,7 +49,7 @@ def write(folder: str, rows: Sequence[Row]) -> None:
     write_deltalake(folder, pa.Table.from_arrays(arrays, schema=SCHEMA), mode="append")
 
 
-def expected(rows: Sequence[Row], batch: int) -> list[dict[str, Any]]:
+def expected(rows: Sequence[Row], batch: int) -> list[NameCount]:
     found: dict[str, dict[str, Any]] = {}
     for row in sorted(row for row in rows if row[0] <= batch):
         one = found.setdefault(row[1], {"name": row[1], "events": 0, "first": None, "last": None, "attributes": None})
@@ -57,11 +59,11 @@ def expected(rows: Sequence[Row], batch: int) -> list[dict[str, Any]]:
         for end, value, best in (("first", row[3], min), ("last", row[4], max)):
             if value is not None:
                 one[end] = value if one[end] is None else best(one[end], value)
-    return sorted(found.values(), key=lambda one: (-one["events"], one["name"]))
+    return [NameCount(**one) for one in sorted(found.values(), key=lambda one: (-one["events"], one["name"]))]
 
 
-def counts(reader: DirectReader, batch: int) -> list[dict[str, Any]]:
-    return Snapshot(reader, None).name_counts(1, 1, batch, 100)
+def counts(reader: DirectReader, batch: int) -> list[NameCount]:
+    return Snapshot(reader, None).name_counts(BatchRange(1, 1, batch), 100)
 
 
 @pytest.fixture
@@ -103,7 +105,7 @@ def test_what_was_summed_up_is_not_read_again(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(snapshots, "_in_sums", lambda batch, rows: summed.append(rows.num_rows) or sum_up(batch, rows))
     for batch in range(1, 6):
         write(folder, [(batch, name, 1, batch, batch, None) for name in "abcdefgh"])
-        assert [row["events"] for row in counts(reader, batch)] == [batch] * 8
+        assert [row.events for row in counts(reader, batch)] == [batch] * 8
     assert summed == [8, 16, 16, 16, 16]
 
 
@@ -114,5 +116,5 @@ def test_they_are_summed_up_once_for_a_version_of_the_table(tmp_path: Path) -> N
     first = counts(reader, 1)
     assert counts(reader, 1) is first
     write(folder, [(2, "a", 3, 2, 3, None)])
-    assert [each["events"] for each in counts(reader, 2)] == [5]
+    assert [each.events for each in counts(reader, 2)] == [5]
     assert counts(reader, 1) == first

@@ -8,6 +8,7 @@ import pytest
 
 from patternlake.udfs.kleene.plans.planning import PlanLine
 from patternlake.udfs.kleene.request import explain
+from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names
 
 
@@ -35,12 +36,8 @@ def test_nothing_is_said_where_it_cannot_be_known() -> None:
 
 def plan(text: str) -> list[PlanLine]:
     configuration = json.dumps({"attributes": {}, "key": None, "tokens": None})
-    publication = {
-        "at": {"configuration": configuration, "watermark": None, "base_batch": 0, "batch_id": 0},
-        "first": 0,
-        "horizon": None,
-    }
-    counts = [{"name": name, "events": 5, "first": 0, "last": 9, "attributes": None} for name in ("late", "cancelled")]
+    publication = Published(PublishedBatch(object_id=1, base_batch=0, batch_id=0, configuration=configuration), first=0)
+    counts = [NameCount(name, 5, 0, 9) for name in ("late", "cancelled")]
     return explain({"stream": "s", "pattern": text}, publication, ["s"], counts)
 
 

@@ -53,9 +53,10 @@ from patternlake.udfs.machines.forecasts.trials import Trials, told_by, trained_
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE
+from patternlake.udfs.published import NameCount
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
-from patternlake.udfs.sketch.request import parse_request, request_text
+from patternlake.udfs.sketch.request import SketchState, check_call
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
@@ -79,13 +80,14 @@ def ask_pattern(rng: random.Random) -> None:
     if column:
         parts = [[event.values[column]] for event in sorted(events, key=lambda event: (event.time, event.position))]
         rows["part"] = pa.array(parts, pa.list_(pa.string()))
-    if not asked["ranked"]:
+    dealt = asked.request.portions
+    if not dealt.ranked:
         del rows["rank"]
-    for portion in range(asked["low"], asked["high"] + 1):
-        list(match_partitions(patterns.parse_request(asked["text"]), portion, rows))
+    for portion in range(dealt.low, dealt.high + 1):
+        list(match_partitions(asked.request, portion, rows))
 
 
-NOTHING = {"name": "A", "events": 0, "first": 0, "last": 0, "attributes": None}
+NOTHING = NameCount("A", 0, 0, 0)
 
 
 def ask_sketch(rng: random.Random) -> None:
@@ -107,11 +109,9 @@ def ask_sketch(rng: random.Random) -> None:
     nodes = pa.Table.from_batches(segment_rows(table, SegmentPlan(planned, 0, keyed, 1, 0, 1, 0)))
     configuration = {"stream": SKETCH_STREAM, "structure": structure, "fanout": 2, "events_per_leaf": 1}
     dropped = [{"level": None, "before_segment": 1, "until": None}] if rng.random() < 0.2 else []
-    sketch = {
-        "state": json.dumps({"plans": [{"sizing": asdict(planned)}], "events": len(rows)}, default=str),
-        "configuration": json.dumps({**configuration, "keyed": keyed, "seed": 0}),
-        "floors": dropped,
-    }
+    state = {"plans": [{"sizing": asdict(planned)}], "events": len(rows)}
+    configuration = {**configuration, "keyed": keyed, "seed": 0}
+    sketch = SketchState(json.dumps(configuration), json.dumps(state, default=str), dropped)
     verify = rng.random() < 0.5
     pattern = random_pattern(rng)
     if verify and rng.random() < 0.6:
@@ -143,9 +143,9 @@ SKETCHED = pa.schema(
 
 
 def _ask_sketch(
-    rng: random.Random, given: dict[str, Any], sketch: dict[str, Any], nodes: pa.Table, events: pa.Table
+    rng: random.Random, given: dict[str, Any], sketch: SketchState, nodes: pa.Table, events: pa.Table
 ) -> None:
-    question = parse_request(request_text(given, sketch, ["s"]))
+    question = check_call(given, sketch, ["s"])
     tops = nodes.filter(pc.equal(nodes["bucket"], TOP_BUCKET))
     hit = top_hits(question, structs(tops))
     keys = dict(zip(tops["segment"].to_pylist(), hit.field("keys").to_pylist(), strict=True))
@@ -193,9 +193,9 @@ def ask_groups(rng: random.Random) -> None:
         "from_step": rng.choice([None, 2]),
     }  # fmt: skip
     configuration = {"attributes": {"v": {"type": "bigint"}}, "key": "key"}
-    text = json.dumps({"arguments": given, "configuration": configuration})
-    groups_of_partitions(groups.parse_request(text), whole(rows))
-    members_in(groups.parse_request(text), whole(rows))
+    request = groups.request_of(given, configuration)
+    groups_of_partitions(request, whole(rows))
+    members_in(request, whole(rows))
 
 
 def group_rows(streams: Sequence[tuple[str | None, naive_groups.Stream]]) -> pa.Table:

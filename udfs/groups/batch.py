@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.udfs.events import EVENT_COLUMNS
-from patternlake.udfs.groups.events import read
+from patternlake.udfs.groups.events import read_group_events
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.state import (
     FIXED,
@@ -94,7 +94,9 @@ class Batches:
         is_state = pc.is_valid(columns[STATE]).to_numpy(zero_copy_only=False)
         state = from_bytes(keys[is_state], columns[STATE].filter(pa.array(is_state)).to_pylist())
         events = pa.array(~is_state)
-        new = read(self.groups.query, self.types, {name: columns[name].filter(events) for name in EVENT_COLUMNS})
+        new = read_group_events(
+            self.groups.query, self.types, {name: columns[name].filter(events) for name in EVENT_COLUMNS}
+        )
         state, closed = self.groups.advance(state, keys[~is_state], new.steps, new.classes, new.probabilities)
         _, first = np.unique(keys, return_index=True)
         parts = columns["part"].take(pa.array(first))

@@ -17,7 +17,7 @@ from patternlake.udfs.groups.query import GroupQuery
 
 
 @dataclass(frozen=True)
-class Read:
+class GroupEvents:
     """n events.
 
     Attributes
@@ -35,7 +35,7 @@ class Read:
     probabilities: FloatArray
 
 
-def read(query: GroupQuery, types: Mapping[str, str], rows: Mapping[str, pa.Array]) -> Read:
+def read_group_events(query: GroupQuery, types: Mapping[str, str], rows: Mapping[str, pa.Array]) -> GroupEvents:
     """Events in the order of their rows.
 
     Parameters
@@ -50,11 +50,11 @@ def read(query: GroupQuery, types: Mapping[str, str], rows: Mapping[str, pa.Arra
     events = read_events(rows, query.columns, types)
     classes = query.alphabet.classes(events)
     probabilities = rows["probability"].to_numpy(zero_copy_only=False).astype(np.float64)
-    return Read(integers(rows["step"]), classes, probabilities)
+    return GroupEvents(integers(rows["step"]), classes, probabilities)
 
 
 def check_keys(
-    query: GroupQuery, partitions: IntArray, shown: Sequence[str | None], events: Read, keys: pa.Array
+    query: GroupQuery, partitions: IntArray, shown: Sequence[str | None], events: GroupEvents, keys: pa.Array
 ) -> None:
     """Refuse partitions in which keys meet at a step and have more than a probability of 1 together.
 

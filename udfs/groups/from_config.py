@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from patternlake.udfs.groups.query import GroupQuery, compile_query
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.language.query.tree import Query
+from patternlake.udfs.published import PublishedBatch
+from patternlake.udfs.requests import compile_once
 
 
 def query_of(configuration: Mapping[str, Any]) -> GroupQuery:
@@ -51,7 +52,7 @@ def types_of(stream: Mapping[str, Any]) -> dict[str, str]:
     return {name: entry["type"] for name, entry in stream["attributes"].items()}
 
 
-def same_query(arguments: Mapping[str, Any], configured: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def same_query(arguments: Mapping[str, Any], configured: Iterable[PublishedBatch]) -> PublishedBatch | None:
     """The configured query that a call asks for in other words, if there is one.
 
     Parameters
@@ -59,14 +60,14 @@ def same_query(arguments: Mapping[str, Any], configured: Iterable[Mapping[str, A
     arguments
         ``pattern``, ``overlap``, ``threshold`` and ``within`` of a call, a valid pattern.
     configured
-        Publications of `groups`: their ``configuration`` as JSON text.
+        Publications of `groups`.
 
     Notes
     -----
     Parameters of predicates can't be given to the function: a pattern with some means the query that has them.
     """
     asked = _meaning(arguments)
-    return next((one for one in configured if _meaning_of(one["configuration"]) == asked), None)
+    return next((one for one in configured if compile_once(_meaning_of, one.configuration) == asked), None)
 
 
 _Meaning = tuple[Query, str, float, int | None]
@@ -80,6 +81,5 @@ def _meaning(given: Mapping[str, Any]) -> _Meaning:
     return replace(query, within=None), given.get("overlap") or "single", float(given.get("threshold") or 0), within
 
 
-@lru_cache(maxsize=64)
 def _meaning_of(configuration: str) -> _Meaning:
     return _meaning(json.loads(configuration))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.best_members import Bounds, Members, best_members
-from patternlake.udfs.groups.events import Read, check_keys, read
+from patternlake.udfs.groups.events import GroupEvents, check_keys, read_group_events
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.kernels.steps import bad_steps
 from patternlake.udfs.groups.request import GroupsRequest
@@ -72,7 +72,7 @@ def members_in(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table
     groups = request.groups
     compiled = groups.query
     keys, shown = number_partitions(rows["part"], max(1, len(compiled.partition)))
-    events = read(compiled, request.types, rows)
+    events = read_group_events(compiled, request.types, rows)
     check_keys(compiled, keys, shown, events, rows["key"])
     found = groups.answer(keys, events.steps, events.classes, events.probabilities)
     wanted = request.wanted(found.t_end)
@@ -91,7 +91,7 @@ def members_in(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table
 class _Taken:
     """Finds the events that a letter takes at a step of a key."""
 
-    def __init__(self, keys: IntArray, events: Read, positions: IntArray) -> None:
+    def __init__(self, keys: IntArray, events: GroupEvents, positions: IntArray) -> None:
         there = np.flatnonzero((events.probabilities > 0) & ~bad_steps(keys, events.steps, events.probabilities))
         order = there[np.argsort(positions[there], kind="stable")]
         self._keys, self._steps = keys[order], events.steps[order]

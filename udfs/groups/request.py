@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from patternlake.udfs.arguments import check_bounds, check_key, given, stream_configuration
+from patternlake.udfs.arguments import check_bounds, check_key, given
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
+from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
+from patternlake.udfs.requests import BatchRange, compile_once
 
 TASK_EVENTS = 50_000
 """Events that one portion has, about; the events of a key are never divided."""
@@ -55,15 +56,53 @@ class GroupsRequest:
         return found
 
 
+@dataclass(frozen=True)
+class KeptGroups:
+    """A checked call that what the job keeps answers.
+
+    Attributes
+    ----------
+    stream
+        Number of the stream.
+    rows
+        Where the query's rows of `group_matches` are.
+    """
+
+    stream: int
+    rows: BatchRange
+
+
+@dataclass(frozen=True)
+class GroupsReads:
+    """A checked call, and what is to be read for it.
+
+    Attributes
+    ----------
+    request
+        What the portions need to know.
+    events
+        Where the stream's events are.
+    partition
+        Columns that tell partitions apart.
+    portions
+        Into how many the work is dealt.
+    """
+
+    request: GroupsRequest
+    events: BatchRange
+    partition: tuple[str, ...]
+    portions: int
+
+
 def check_request(
     arguments: Mapping[str, Any],
-    publication: Mapping[str, Any],
-    known: list[str],
-    counts: Sequence[Mapping[str, Any]],
-    configured: Sequence[Mapping[str, Any]],
+    publication: Published,
+    known: Sequence[str],
+    counts: Sequence[NameCount],
+    configured: Sequence[PublishedBatch],
     *,
     kept: bool = True,
-) -> dict[str, Any]:
+) -> GroupsReads | KeptGroups:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -71,71 +110,57 @@ def check_request(
     arguments
         The SQL function's arguments by name; times in microseconds since the epoch.
     publication
-        ``at``: what `ingest` published of the stream at `as_of`, or None; ``first``, ``horizon``: microseconds or None.
+        What `ingest` published of the stream.
     known
         Names of all streams.
     counts
-        ``name`` and ``events`` of the stream's names.
+        Of the stream's names.
     configured
-        ``object``, ``object_id``, ``batch_id``, ``base_batch``, ``source`` and ``configuration`` (JSON texts) of what
-        `groups` published at `as_of` for queries over the stream.
+        What `groups` published at `as_of` for queries over the stream.
     kept
         Whether what the job keeps may be the answer.
-
-    Returns
-    -------
-    ``query``, ``query_base`` and ``query_batch``: the query and batches whose rows of `group_matches` are the answer;
-    or ``text`` (for `asked`), ``base`` and ``batch`` (the batches of events), ``partition`` (columns that tell
-    partitions apart) and ``portions`` (into how many the work is dealt).
 
     Raises
     ------
     PatternLakeError
         What is wrong with the call.
     """
-    configuration = stream_configuration(arguments, publication, known)
+    at, configuration = published_stream(arguments, publication, known)
     check_bounds(arguments, ("from_step", "to_step"))
     wrong = unfit(arguments["stream"], configuration)
     if wrong is not None:
         raise ArgumentError(wrong)
     same = same_query(arguments, configured)
-    params = {} if same is None else json.loads(same["configuration"])["params"]
-    whole = {**arguments, "params": params}
-    text = json.dumps({"arguments": whole, "configuration": configuration}, sort_keys=True)
-    query = parse_request(text).groups.query
+    params = {} if same is None else json.loads(same.configuration)["params"]
+    request = request_of({**arguments, "params": params}, configuration)
+    query = request.groups.query
     check_key(arguments, configuration, partitioned=bool(query.partition))
     # The automaton may be too large: refused before anything is read.
-    _ = parse_request(text).groups.automaton
-    if kept and same is not None and _up_to_date(same, publication["at"]):
-        return {
-            "number": publication["at"]["object_id"],
-            "query": same["object"],
-            "query_number": same["object_id"],
-            "query_base": same["base_batch"],
-            "query_batch": same["batch_id"],
-        }
-    events = sum(int(row["events"]) for row in counts)
-    return {
-        "text": text,
-        "number": publication["at"]["object_id"],
-        "base": publication["at"]["base_batch"],
-        "batch": publication["at"]["batch_id"],
-        "partition": list(query.partition) or ["key"],
-        "portions": max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))),
-    }
+    _ = request.groups.automaton
+    if kept and same is not None and _up_to_date(same, at):
+        return KeptGroups(at.object_id, same.rows)
+    events = sum(row.events for row in counts)
+    return GroupsReads(
+        request,
+        at.rows,
+        tuple(query.partition) or ("key",),
+        max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))),
+    )
 
 
-@lru_cache(maxsize=64)
-def parse_request(text: str) -> GroupsRequest:
-    """What the text of a request says."""
-    parts = json.loads(text)
-    arguments, configuration = parts["arguments"], parts["configuration"]
-    query = query_of({**arguments, "stream": configuration})
+def request_of(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -> GroupsRequest:
+    """Compile the request of a call over a stream with a configuration, its ``params`` among the arguments."""
+    meant = ("pattern", "overlap", "threshold", "within", "params")
+    groups = compile_once(_groups_of, {name: arguments.get(name) for name in meant}, configuration)
     bounds = (arguments.get("from_step"), arguments.get("to_step"))
-    return GroupsRequest(Groups(query), types_of(configuration), *bounds, given(arguments, "best", DEFAULT_BEST))
+    return GroupsRequest(groups, types_of(configuration), *bounds, given(arguments, "best", DEFAULT_BEST))
 
 
-def _up_to_date(query: Mapping[str, Any], stream: Mapping[str, Any]) -> bool:
+def _groups_of(query: Mapping[str, Any], configuration: Mapping[str, Any]) -> Groups:
+    return Groups(query_of({**query, "stream": configuration}))
+
+
+def _up_to_date(query: PublishedBatch, stream: PublishedBatch) -> bool:
     """Whether a query's publication is of all events that a stream's publication shows."""
-    source = json.loads(query["source"])
-    return (source["ingest_base"], source["ingest_batch"]) == (stream["base_batch"], stream["batch_id"])
+    source = json.loads(query.source)
+    return (source["ingest_base"], source["ingest_batch"]) == (stream.base_batch, stream.batch_id)

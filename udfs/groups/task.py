@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from patternlake.udfs.groups.events import check_keys, read
+from patternlake.udfs.groups.events import check_keys, read_group_events
 from patternlake.udfs.groups.request import GroupsRequest
 from patternlake.udfs.groups.result import answer_rows
 from patternlake.udfs.partitions import number_partitions
@@ -35,7 +35,7 @@ def groups_of_partitions(request: GroupsRequest, rows: Mapping[str, pa.Array]) -
     """
     compiled = request.groups.query
     keys, shown = number_partitions(rows["part"], max(1, len(compiled.partition)))
-    events = read(compiled, request.types, rows)
+    events = read_group_events(compiled, request.types, rows)
     check_keys(compiled, keys, shown, events, rows["key"])
     found = request.groups.answer(keys, events.steps, events.classes, events.probabilities)
     return answer_rows(request, found, shown)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
-
-_Pairs = tuple[tuple[str, str], ...]
+from patternlake.udfs.requests import compile_once
 
 
 def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
@@ -28,15 +26,16 @@ def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
         What is wrong with the query, with its place.
     """
     stream = configuration["stream"]
-    types = tuple((name, entry["type"]) for name, entry in stream["attributes"].items())
-    parameters = tuple(configuration["params"].items())
-    return _compiled(configuration["query"], configuration["policy"], parameters, types, stream["key"])
+    types = {name: entry["type"] for name, entry in stream["attributes"].items()}
+    policy, parameters = configuration["policy"], configuration["params"]
+    return compile_once(compile_text, configuration["query"], types, dict(parameters), stream["key"], policy)
 
 
-@lru_cache(maxsize=64)
-def _compiled(query: str, policy: str, parameters: _Pairs, types: _Pairs, key: str | None) -> KleenePattern:
-    scope = Scope(attributes=dict(types), parameters=dict(parameters), key=key)
-    return compile_pattern(parse(query), scope, policy=policy)
+def compile_text(
+    text: str, types: Mapping[str, str], parameters: Mapping[str, Any], key: str | None, policy: str
+) -> KleenePattern:
+    """Compile a pattern, given the types of attributes, values of parameters, the key's column and a policy."""
+    return compile_pattern(parse(text), Scope(attributes=types, parameters=parameters, key=key), policy=policy)
 
 
 def unfit(pattern: KleenePattern) -> str | None:

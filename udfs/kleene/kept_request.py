@@ -6,17 +6,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from patternlake.udfs.arguments import check_moment, given, unknown
+from patternlake.udfs.arguments import given, unknown
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.state import Carried
+from patternlake.udfs.published import Published, PublishedBatch
 
 _OF_THE_CONFIGURATION = {"policy": "skip_till_any", "after_match": "next", "params": None}
 """Parameters that a kept pattern has in its configuration, with what stands for "not given"."""
 
 
-def check_query(arguments: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+def check_query(arguments: Mapping[str, Any], published: Mapping[str, Published]) -> PublishedBatch:
     """What was published of the pattern that a call names.
 
     Parameters
@@ -24,8 +25,7 @@ def check_query(arguments: Mapping[str, Any], published: Mapping[str, Mapping[st
     arguments
         The SQL function's arguments by name; times in microseconds since the epoch.
     published
-        By kept pattern ``at``: what `patterns` published of it at `as_of`, or None; ``first`` and ``horizon``:
-        microseconds or None.
+        What `patterns` published, by kept pattern.
 
     Raises
     ------
@@ -39,12 +39,13 @@ def check_query(arguments: Mapping[str, Any], published: Mapping[str, Mapping[st
                 f"query => {name!r} names a kept pattern, which has its own {other}; leave out {other} => "
                 f"{arguments[other]!r}, or ask for a text without query"
             )
-    known = [each for each, one in published.items() if one["at"] is not None]
+    known = [each for each, one in published.items() if one.at is not None]
     if name in published:
-        check_moment(f"the pattern {name!r}", arguments.get("as_of"), published[name])
-    if name not in known:
+        published[name].check_moment(f"the pattern {name!r}", arguments.get("as_of"))
+    at = published[name].at if name in published else None
+    if at is None:
         raise unknown("kept pattern", name, "kept patterns", known, "configure one under `patterns` and run `patterns`")
-    configuration = json.loads(published[name]["at"]["configuration"])
+    configuration = json.loads(at.configuration)
     for other, default in _OF_THE_CONFIGURATION.items():
         asked = given(arguments, other, default)
         if asked != default and asked != configuration[other]:
@@ -52,35 +53,35 @@ def check_query(arguments: Mapping[str, Any], published: Mapping[str, Mapping[st
                 f"{other} => {asked!r}: the kept pattern {name!r} has {configuration[other]!r}; leave it out, or ask "
                 "for the text of another pattern"
             )
-    at: Mapping[str, Any] = published[name]["at"]
     return at
 
 
-def whole_call(arguments: Mapping[str, Any], at: Mapping[str, Any]) -> dict[str, Any]:
+def whole_call(arguments: Mapping[str, Any], at: PublishedBatch) -> dict[str, Any]:
     """The arguments of the call that asks for the text of a kept pattern, given what was published of it."""
-    return {**arguments, **arguments_of(json.loads(at["configuration"])), "query": None}
+    return {**arguments, **arguments_of(json.loads(at.configuration)), "query": None}
 
 
-def pattern_at(at: Mapping[str, Any]) -> KleenePattern:
+def pattern_at(at: PublishedBatch) -> KleenePattern:
     """The pattern that was published."""
-    return pattern_of(json.loads(at["configuration"]))
+    return pattern_of(json.loads(at.configuration))
 
 
-def carried_at(at: Mapping[str, Any]) -> Carried:
+def carried_at(at: PublishedBatch) -> Carried:
     """What a publication has left to go on from."""
-    return Carried.of(json.loads(at["state"]), at["watermark"], at["source_to"])
+    assert at.watermark is not None
+    return Carried.of(json.loads(at.state), at.watermark, at.source_to)
 
 
-def ingested_at(at: Mapping[str, Any]) -> int:
+def ingested_at(at: PublishedBatch) -> int:
     """The batch of `ingest` up to which the pattern's job has read."""
-    return int(json.loads(at["source"])["ingest_batch"])
+    return int(json.loads(at.source)["ingest_batch"])
 
 
 def answers(
     arguments: Mapping[str, Any],
-    at: Mapping[str, Any],
+    at: PublishedBatch,
     pattern: KleenePattern,
-    stream: Mapping[str, Any],
+    stream: PublishedBatch,
     earliest: int | None,
 ) -> bool:
     """Whether what is kept answers a call; else the events do, from the first on.
@@ -99,6 +100,6 @@ def answers(
     """
     bounded = any(arguments.get(name) is not None for name in ("from_time", "to_time"))
     apart = arguments.get("key") is not None and not pattern.partition
-    same = json.loads(at["source"])["ingest_base"] == stream["base_batch"]
-    in_order = earliest is None or earliest >= at["watermark"]
+    same = json.loads(at.source)["ingest_base"] == stream.base_batch
+    in_order = earliest is None or (at.watermark is not None and earliest >= at.watermark)
     return same and in_order and not bounded and not apart

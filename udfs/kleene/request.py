@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, check_key, given, stream_configuration
+from patternlake.udfs.arguments import check_bounds, check_key, given
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.finality import Moment, ends_with_window
+from patternlake.udfs.kleene.from_config import compile_text
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.judged_conditions import seen_texts, shares_of
 from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.plans.planning import PlanLine, Planned, explained, planned
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.selectivity import AttributeCounts, selectivities
-from patternlake.udfs.kleene.plans.trees import Plan, forced_plan, plan_text
-from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
+from patternlake.udfs.kleene.plans.trees import Plan, forced_plan
+from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.state import Carried
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import value_type
-from patternlake.udfs.language.predicate.predicates import Scope
-from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.policies import check_arguments, resumes
+from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
+from patternlake.udfs.requests import BatchRange, compile_once
 from patternlake.udfs.unseen_names import unseen_names, unseen_text
 
 TASK_EVENTS = 100_000
@@ -33,6 +32,43 @@ TASK_EVENTS = 100_000
 MOST_PORTIONS = 1000
 MARGINS = 8
 """Widths of a window in one block of a stream without partitions, at least: a block reads one more on either side."""
+
+
+@dataclass(frozen=True)
+class Portions:
+    """How the work is dealt out: to numbered portions, by partition or by blocks that overlap by a window.
+
+    Attributes
+    ----------
+    low, high
+        Numbers of the first and the last portion.
+    width
+        Of a block, in events or microseconds; None: there are no blocks. The first and the last one have no outer end.
+    within
+        The window, where there is one.
+    counted
+        True where a block is a range of ranks; else it is one of times.
+    ranked
+        Whether it matters how many events lie between two, those that can't take part among them.
+    bucket
+        Microseconds, by which events without partitions are ranked.
+    matched
+        Names of the events that are still needed once they are ranked; None: all.
+    """
+
+    low: int = 0
+    high: int = 0
+    width: int | None = None
+    within: int | None = None
+    counted: bool = False
+    ranked: bool = False
+    bucket: int = 1
+    matched: Sequence[str] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.high - self.low + 1
 
 
 @dataclass(frozen=True)
@@ -54,10 +90,8 @@ class KleeneRequest:
     before
         Matches that were final at this earlier moment are left out; None: no match is. Under ``past_last`` the events
         that they rule out are not given.
-    counted
-        True where a block is a range of ranks; else it is one of times.
-    width, low, high
-        Of the blocks; `width` None where there are none. The first and the last one have no outer end.
+    portions
+        How the work is dealt out.
     replanning
         By what the plan was chosen, and how far it may be off; None: it stays.
     """
@@ -72,10 +106,7 @@ class KleeneRequest:
     key: str | None
     watermark: int | None
     before: Moment | None
-    counted: bool
-    width: int | None
-    low: int
-    high: int
+    portions: Portions
     replanning: Replanning | None = None
 
     @property
@@ -89,17 +120,41 @@ class KleeneRequest:
         return resumes(self.policy, self.after_match)
 
 
+@dataclass(frozen=True)
+class KleeneReads:
+    """A checked call, and what is to be read for it.
+
+    Attributes
+    ----------
+    request
+        What the portions need to know.
+    events
+        Where the stream's events are.
+    names
+        Of the events that can take part; None: any.
+    """
+
+    request: KleeneRequest
+    events: BatchRange
+    names: Sequence[str] | None
+
+    @property
+    def names_read(self) -> Sequence[str] | None:
+        """Names of the events that are read; None: any."""
+        return None if self.request.portions.ranked else self.names
+
+
 def check_request(
     arguments: Mapping[str, Any],
-    publication: Mapping[str, Any],
-    known: list[str],
-    counts: Sequence[Mapping[str, Any]],
+    publication: Published,
+    known: Sequence[str],
+    counts: Sequence[NameCount],
     *,
     whole: bool = False,
     carried: Carried | None = None,
     factor: float | None = None,
     observed: Seen | None = None,
-) -> dict[str, Any]:
+) -> KleeneReads:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -107,12 +162,11 @@ def check_request(
     arguments
         The SQL function's arguments by name; times in microseconds since the epoch.
     publication
-        ``at``: what `ingest` published of the stream at `as_of`, or None; ``first``, ``horizon``: microseconds or None.
+        What `ingest` published of the stream.
     known
         Names of all streams.
     counts
-        ``name``, ``events``, ``first``, ``last`` (microseconds) and ``attributes`` (NULL where nothing is told of them)
-        of the stream's names.
+        Of the stream's names.
     whole
         Whether the work is not to be dealt out.
     carried
@@ -122,70 +176,55 @@ def check_request(
     observed
         What earlier runs saw of conditions; it goes before what is told of attributes, and before guesses.
 
-    Returns
-    -------
-    ``text``: for `asked`; ``number``: of the stream; ``base``, ``batch``: of its events; ``names``: of those that can
-    take part, None: any; ``partition``: columns of PARTITION BY; ``ranked``: it matters how many events lie between
-    two, those that can't take part among them; ``matched``: names of the events that are still needed when they are
-    ranked, None: all; ``bucket``: microseconds, by which events without partitions are ranked; ``within``: the window;
-    ``counted``: it counts events; ``width``: of a block of events or microseconds, None: there are none; ``low``,
-    ``high``: numbers of the first and the last portion.
-
     Raises
     ------
     PatternLakeError
         What is wrong with the call.
     """
-    check = _checked(arguments, publication, known)
-    pattern, at = check.pattern, publication["at"]
+    check, at = _checked(arguments, publication, known)
+    pattern = check.pattern
     if carried is not None:
-        counts = _read(counts, carried, at["source_to"])
+        counts = _read(counts, carried, at.source_to)
     statistics = _statistics(check, counts, observed)
-    choice = _choice(check, arguments, statistics)
-    names = pattern.names
-    taking = sum(count for name, count in statistics.counts.items() if names is None or name in names)
-    counted = pattern.within is not None and pattern.within.counted
-    width, low, high = (None, 0, 0) if whole else _portions(check, arguments, counts, taking, statistics)
-    text = {
-        "arguments": dict(arguments),
-        "configuration": json.loads(at["configuration"]),
-        "plan": plan_text(pattern, choice.plan),
-        "watermark": at["watermark"],
-        "before": None if carried is None else astuple(carried.before),
-        "counted": counted,
-        "width": width,
-        "low": low,
-        "high": high,
-        "replanning": None,
-    }
+    plan = _choice(check, arguments, statistics).plan
+    own = {name: count for name, count in statistics.counts.items() if pattern.names is None or name in pattern.names}
+    replanning = None
     if factor is not None and arguments.get("plan") is None:
-        own = {name: count for name, count in statistics.counts.items() if names is None or name in names}
-        expected = replace(statistics, counts=own, events=statistics.total)
-        text["replanning"] = {"factor": factor, "statistics": asdict(expected)}
+        replanning = Replanning(replace(statistics, counts=own, events=statistics.total), factor)
+    names = None if pattern.names is None else sorted(pattern.names)
     tasks = max(1, -(-int(statistics.total) // TASK_EVENTS))
-    return {
-        "text": json.dumps(text, sort_keys=True),
-        "number": at["object_id"],
-        "base": at["base_batch"],
-        "batch": at["batch_id"],
-        "names": None if names is None else sorted(names),
-        "partition": list(pattern.partition),
-        "ranked": _ranked(check),
-        "matched": None if names is None or _all_settle(check, arguments) else sorted(names),
-        "bucket": max(1, int(statistics.duration) // tasks),
-        "within": None if pattern.within is None else pattern.within.amount,
-        "counted": counted,
-        "width": width,
-        "low": low,
-        "high": high,
-    }
+    width, low, high = (None, 0, 0) if whole else _portions(check, arguments, counts, sum(own.values()), statistics)
+    request = KleeneRequest(
+        pattern=pattern,
+        plan=plan,
+        types=check.types,
+        policy=check.policy,
+        after_match=given(arguments, "after_match", "next"),
+        max_matches=given(arguments, "max_matches", MAX_MATCHES),
+        truncate=given(arguments, "truncate", False),
+        key=arguments.get("key"),
+        watermark=at.watermark,
+        before=None if carried is None else carried.before,
+        portions=Portions(
+            low=low,
+            high=high,
+            width=width,
+            within=None if pattern.within is None else pattern.within.amount,
+            counted=pattern.within is not None and pattern.within.counted,
+            ranked=_ranked(check),
+            bucket=max(1, int(statistics.duration) // tasks),
+            matched=None if _all_settle(check, arguments) else names,
+        ),
+        replanning=replanning,
+    )
+    return KleeneReads(request, at.rows, names)
 
 
 def explain(
     arguments: Mapping[str, Any],
-    publication: Mapping[str, Any],
-    known: list[str],
-    counts: Sequence[Mapping[str, Any]],
+    publication: Published,
+    known: Sequence[str],
+    counts: Sequence[NameCount],
     work: Work | None = None,
     observed: Seen | None = None,
 ) -> list[PlanLine]:
@@ -201,9 +240,9 @@ def explain(
     PatternLakeError
         What is wrong with the call.
     """
-    check = _checked(arguments, publication, known)
+    check, _ = _checked(arguments, publication, known)
     head, *steps = explained(check.pattern, _choice(check, arguments, _statistics(check, counts, observed)), work)
-    unseen = unseen_names(check.pattern.asked_names, [row["name"] for row in counts])
+    unseen = unseen_names(check.pattern.asked_names, [row.name for row in counts])
     told = [f"  {unseen_text(name, nearest)}" for name, nearest in unseen]
     seen = [] if observed is None else seen_texts(check.pattern, observed)
     return [
@@ -214,35 +253,6 @@ def explain(
     ]
 
 
-@lru_cache(maxsize=64)
-def parse_request(text: str) -> KleeneRequest:
-    """What the text of a request says."""
-    parts = json.loads(text)
-    arguments = parts["arguments"]
-    check = _compiled(arguments, parts["configuration"])
-    return KleeneRequest(
-        pattern=check.pattern,
-        plan=forced_plan(check.pattern, parts["plan"]),
-        types=check.types,
-        policy=check.policy,
-        after_match=given(arguments, "after_match", "next"),
-        max_matches=given(arguments, "max_matches", MAX_MATCHES),
-        truncate=given(arguments, "truncate", False),
-        key=arguments.get("key"),
-        watermark=parts["watermark"],
-        before=None if parts["before"] is None else Moment(*parts["before"]),
-        counted=parts["counted"],
-        width=parts["width"],
-        low=parts["low"],
-        high=parts["high"],
-        replanning=_replanning(parts.get("replanning")),
-    )
-
-
-def _replanning(parts: Mapping[str, Any] | None) -> Replanning | None:
-    return None if parts is None else Replanning(Statistics(**parts["statistics"]), parts["factor"])
-
-
 @dataclass(frozen=True)
 class _Compiled:
     pattern: KleenePattern
@@ -250,29 +260,19 @@ class _Compiled:
     policy: str
 
 
-def _compiled(arguments: Mapping[str, Any], configuration: Mapping[str, Any]) -> _Compiled:
+def _checked(
+    arguments: Mapping[str, Any], publication: Published, known: Sequence[str]
+) -> tuple[_Compiled, PublishedBatch]:
+    """The compiled pattern of a call whose other arguments are right, and what was published of its stream."""
+    at, configuration = published_stream(arguments, publication, known)
+    check_bounds(arguments, ("from_time", "to_time"))
     types = {name: entry["type"] for name, entry in configuration["attributes"].items()}
     policy = given(arguments, "policy", "skip_till_any")
     check_arguments(policy, given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES))
     parameters = dict(arguments.get("params") or {})
-    asked = json.dumps([arguments["pattern"], types, parameters, configuration["key"], policy])
-    return _Compiled(_pattern_of(asked), types, policy)
-
-
-@lru_cache(maxsize=64)
-def _pattern_of(asked: str) -> KleenePattern:
-    """The pattern of a text, the types of attributes, parameters, the key's column and a policy."""
-    text, types, parameters, key, policy = json.loads(asked)
-    return compile_pattern(parse(text), Scope(attributes=types, parameters=parameters, key=key), policy=policy)
-
-
-def _checked(arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str]) -> _Compiled:
-    """The compiled pattern of a call whose other arguments are right."""
-    configuration = stream_configuration(arguments, publication, known)
-    check_bounds(arguments, ("from_time", "to_time"))
-    check = _compiled(arguments, configuration)
-    check_key(arguments, configuration, partitioned=bool(check.pattern.partition))
-    return check
+    pattern = compile_once(compile_text, arguments["pattern"], types, parameters, configuration["key"], policy)
+    check_key(arguments, configuration, partitioned=bool(pattern.partition))
+    return _Compiled(pattern, types, policy), at
 
 
 def _ranked(check: _Compiled) -> bool:
@@ -289,19 +289,15 @@ def _all_settle(check: _Compiled, arguments: Mapping[str, Any]) -> bool:
     return chained or ends_with_window(pattern, check.policy)
 
 
-def _read(counts: Sequence[Mapping[str, Any]], carried: Carried, last: int) -> list[dict[str, Any]]:
+def _read(counts: Sequence[NameCount], carried: Carried, last: int) -> list[NameCount]:
     """Counts of names in the events that are read, up to a last position, as if all names lay alike."""
     share = min(1.0, (carried.events + last - (carried.before.position or 0)) / max(1, last))
-    begin = carried.from_time
+
+    def clipped(end: int | None) -> int | None:
+        return end if carried.from_time is None or end is None else max(end, carried.from_time)
+
     return [
-        {
-            **row,
-            "events": max(1, round(row["events"] * share)),
-            **{
-                end: row[end] if begin is None or row[end] is None else max(row[end], begin)
-                for end in ("first", "last")
-            },
-        }
+        replace(row, events=max(1, round(row.events * share)), first=clipped(row.first), last=clipped(row.last))
         for row in counts
     ]
 
@@ -309,7 +305,7 @@ def _read(counts: Sequence[Mapping[str, Any]], carried: Carried, last: int) -> l
 def _portions(
     check: _Compiled,
     arguments: Mapping[str, Any],
-    counts: Sequence[Mapping[str, Any]],
+    counts: Sequence[NameCount],
     taking: float,
     statistics: Statistics,
 ) -> tuple[int | None, int, int]:
@@ -333,8 +329,8 @@ def _portions(
     if pattern.within.counted:
         first, last = 0, int(statistics.total)
     else:
-        first = given(arguments, "from_time", min(row["first"] for row in counts))
-        last = given(arguments, "to_time", max(row["last"] for row in counts))
+        first = given(arguments, "from_time", min(row.first for row in counts if row.first is not None))
+        last = given(arguments, "to_time", max(row.last for row in counts if row.last is not None))
     width = max(MARGINS * amount, -(-max(last - first, 0) // tasks), 1)
     return width, first // width, max(last // width, first // width)
 
@@ -357,24 +353,24 @@ def _choice(check: _Compiled, arguments: Mapping[str, Any], statistics: Statisti
     return planned(check.pattern, statistics, None if hint is None else forced_plan(check.pattern, hint))
 
 
-def _statistics(check: _Compiled, counts: Sequence[Mapping[str, Any]], observed: Seen | None) -> Statistics:
-    times = [row[end] for row in counts for end in ("first", "last") if row[end] is not None]
+def _statistics(check: _Compiled, counts: Sequence[NameCount], observed: Seen | None) -> Statistics:
+    times = [end for row in counts for end in (row.first, row.last) if end is not None]
     known = {
-        row["name"]: {
+        row.name: {
             each["attribute"]: AttributeCounts(
                 each["events"], each["known"], each["distinct"], tuple(each["quantiles"]) if each["quantiles"] else None
             )
-            for each in row["attributes"]
+            for each in row.attributes
         }
         for row in counts
-        if row["attributes"] is not None
+        if row.attributes is not None
     }
     types = {name: value_type(type_) or "" for name, type_ in check.types.items()}
     partition = check.pattern.partition
     seen = {} if observed is None else shares_of(check.pattern, observed)
     keys = [of[column].distinct for of in known.values() for column in partition if column in of]
     return Statistics(
-        counts={row["name"]: float(row["events"]) for row in counts},
+        counts={row.name: float(row.events) for row in counts},
         keys=max([1.0, *keys]),
         duration=float(max(times) - min(times)) if times else 0.0,
         selectivities={**selectivities(check.pattern, known, types), **seen},

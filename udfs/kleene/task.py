@@ -107,7 +107,7 @@ def sorted_portion(
     count = len(codes) if chosen is None else int(np.count_nonzero(chosen))
     if request.pattern.partition:
         return _in_order(request, rows, codes, [None] * (int(codes.max(initial=-1)) + 1), chosen)
-    if request.width is None and count > WHOLE_EVENTS:
+    if request.portions.width is None and count > WHOLE_EVENTS:
         raise too_many_events(count)
     return _in_order(request, rows, codes, [request.key], chosen)
 
@@ -283,11 +283,12 @@ def _replanning(request: KleeneRequest, events: Events) -> Replanning | None:
 
 def _may_begin(request: KleeneRequest, portion: int, events: Events) -> BoolArray | None:
     """bool[n]: the events of the block itself; None where all are."""
-    if request.width is None:
+    portions = request.portions
+    if portions.width is None:
         return None
     span = events.times
-    if request.counted:
+    if portions.counted:
         assert events.ordinals is not None
         span = events.ordinals
-    block = np.clip(np.floor_divide(span, request.width), request.low, request.high)
+    block = np.clip(np.floor_divide(span, portions.width), portions.low, portions.high)
     return np.asarray(block == portion)

@@ -1,14 +1,10 @@
-"""One call of `match_seq` or `match_exists`: its arguments, checked against the sketch that they ask.
-
-A request travels between the steps of a SQL function as JSON text, and is compiled once per worker.
-"""
+"""One call of `match_seq` or `match_exists`: its arguments, checked against the sketch that they ask."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +17,7 @@ from patternlake.udfs.language.query.names import key_word, quoted
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.limits import MAX_MATCHES, MOST_NAMES
 from patternlake.udfs.policies import check_arguments
+from patternlake.udfs.requests import compile_once
 from patternlake.udfs.sketch.conditions import conditions
 from patternlake.udfs.sketch.kernels.hashing import encode_keyed_token, encode_token, hash_tokens
 from patternlake.udfs.sketch.query import SketchPattern, compile_pattern
@@ -37,6 +34,23 @@ class Floor:
     before_segment: int
     level: int | None
     until: int | None = None
+
+
+@dataclass(frozen=True)
+class SketchState:
+    """The sketch that a call asks.
+
+    Attributes
+    ----------
+    configuration, state
+        JSON texts of its publication: what the job was configured to keep, and what it keeps.
+    floors
+        What ageing has removed by now: it is gone at any `as_of`.
+    """
+
+    configuration: str
+    state: str
+    floors: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -131,15 +145,15 @@ class SketchRequest:
         return (["body"] if below else []) + (["top"] if max(lowest) == top else [])
 
 
-def request_text(arguments: Mapping[str, Any], sketch: Mapping[str, Any] | None, known: list[str]) -> str:
-    """The JSON text of a request; checks everything that can be checked before data is read.
+def check_call(arguments: Mapping[str, Any], sketch: SketchState | None, known: Sequence[str]) -> SketchRequest:
+    """The request of a call; checks everything that can be checked before data is read.
 
     Parameters
     ----------
     arguments
         The SQL function's arguments by name; times in microseconds since the epoch.
     sketch
-        ``state``, ``configuration`` (JSON texts) of the publication that answers, or None where there is none.
+        The sketch that answers, or None where there is none.
     known
         Streams that have a sketch.
 
@@ -155,20 +169,17 @@ def request_text(arguments: Mapping[str, Any], sketch: Mapping[str, Any] | None,
             f"there is no sketch of a stream {arguments['stream']!r}; streams with a sketch: {streams}. Configure one "
             "under `sketches` and run `sketch`, or ask match_pattern, which needs none"
         )
-    text = json.dumps({"arguments": dict(arguments), "sketch": dict(sketch)}, sort_keys=True)
-    request = parse_request(text)
+    request = compile_once(_compile, dict(arguments), sketch.configuration, sketch.state, sketch.floors)
     # match_exists has no `truncate`: it says NULL.
     if "truncate" in arguments and not request.verify and not request.truncate:
         _refuse_dropped(request)
-    return text
+    return request
 
 
-@lru_cache(maxsize=64)
-def parse_request(text: str) -> SketchRequest:
-    """The request of a text that `request_text` made."""
-    parts = json.loads(text)
-    arguments, state = parts["arguments"], json.loads(parts["sketch"]["state"])
-    configuration = json.loads(parts["sketch"]["configuration"])
+def _compile(
+    arguments: Mapping[str, Any], configured: str, kept: str, floors: Sequence[Mapping[str, Any]]
+) -> SketchRequest:
+    configuration, state = json.loads(configured), json.loads(kept)
     stream = configuration["stream"]
     query = parse(arguments["pattern"])
     verify = given(arguments, "verify", True)
@@ -216,9 +227,7 @@ def parse_request(text: str) -> SketchRequest:
         tokens_are_names=(stream.get("tokens") or ["name"]) == ["name"],
         seed=configuration["seed"],
         events=state["events"],
-        floors=tuple(
-            Floor(entry["before_segment"], entry["level"], entry.get("until")) for entry in parts["sketch"]["floors"]
-        ),
+        floors=tuple(Floor(entry["before_segment"], entry["level"], entry.get("until")) for entry in floors),
     )
 
 

@@ -45,6 +45,16 @@ class Windows:
         """Width of a pane; 0 without WITHIN."""
         return gcd(self.width, self.slide)
 
+    @property
+    def step(self) -> int:
+        """A window begins at every step-th pane."""
+        return max(self.slide // max(self.pane, 1), 1)
+
+    @property
+    def length(self) -> int:
+        """Panes of a window."""
+        return max(self.width // max(self.pane, 1), 1)
+
     def coordinate(self, positions: IntArray, times: IntArray) -> IntArray:
         """Where events lie on the line that windows cut: int64[n]."""
         return positions - 1 if self.counted else times

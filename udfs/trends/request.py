@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, check_moment, given, unknown
+from patternlake.udfs.arguments import check_bounds, given, unknown
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.published import Published, PublishedBatch
+from patternlake.udfs.requests import BatchRange, compile_once
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.vertex_rows import Layout
@@ -56,9 +57,54 @@ class TrendsRequest:
     seed: str = ""
 
 
+@dataclass(frozen=True)
+class QueryState:
+    """How many vertices a query has, about, and in which panes: None where these are not known."""
+
+    vertices: int
+    lowest_pane: int | None
+    highest_pane: int | None
+
+
+@dataclass(frozen=True)
+class TrendReads:
+    """A checked call, and what is to be read for it.
+
+    Attributes
+    ----------
+    request
+        What the parts need to know.
+    rows
+        Where the query's vertices are; of a text, the events.
+    low_pane, high_pane
+        Which panes are read.
+    windows
+        Of the query.
+    parts
+        Into how many parts the work is dealt.
+    state
+        Of the query.
+    last_position
+        Of the last event that was read; with the watermark it tells which windows are final.
+    names, events
+        Of a text: of the events that can take part, None: any; and how many these are, of all keys and times.
+    """
+
+    request: TrendsRequest
+    rows: BatchRange
+    low_pane: int
+    high_pane: int
+    windows: Windows
+    parts: int
+    state: QueryState
+    last_position: int
+    names: Sequence[str] | None = None
+    events: int = 0
+
+
 def check_request(
-    arguments: Mapping[str, Any], publication: Mapping[str, Any], known: list[str], whole: bool
-) -> dict[str, Any]:
+    arguments: Mapping[str, Any], publication: Published, known: Sequence[str], whole: bool
+) -> TrendReads:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -66,19 +112,11 @@ def check_request(
     arguments
         The SQL function's arguments by name; times in microseconds since the epoch.
     publication
-        ``at``: the query's publication at `as_of`, or None; ``first``, ``horizon``: microseconds, or None.
+        What `trends` published of the query.
     known
         Names of all trend queries.
     whole
         Whether the work is not to be dealt out.
-
-    Returns
-    -------
-    ``text``: for `asked`; ``batch``, ``base``, ``low_pane``, ``high_pane``: which vertices are read; ``by_partition``:
-    whether the key asked for is the partition's; ``counted``: windows count events; ``pane``: width of a pane;
-    ``step``, ``length``: a window begins at every step-th pane and has length panes; ``block``: windows of one
-    block; ``parts``: into how many parts the work is dealt; ``vertices``, ``lowest_pane``, ``highest_pane``: how many
-    there are in all, and in which panes; ``watermark``, ``last_position``: which windows are final.
 
     Raises
     ------
@@ -88,8 +126,8 @@ def check_request(
     name = arguments.get("query")
     if name is None:
         raise ArgumentError("query is NULL; give the name of a trend query")
-    check_moment(f"the trend query {name!r}", arguments.get("as_of"), publication)
-    at = publication["at"]
+    publication.check_moment(f"the trend query {name!r}", arguments.get("as_of"))
+    at = publication.at
     if at is None and arguments.get("stream") is not None:
         raise ArgumentError(
             f"query => {name!r} is no configured trend query; where it is meant as a text, begin it with PATTERN"
@@ -102,24 +140,30 @@ def check_request(
                 f"{own} => {arguments[own]!r}: the trend query {name!r} has its own in the configuration; leave {own} "
                 "out, or give the query as a text"
             )
-    return reads_of(arguments, at, whole)
+    state = json.loads(at.state)
+    vertices = QueryState(int(state["vertices"]), state["lowest_pane"], state["highest_pane"])
+    return reads_of(arguments, at, json.loads(at.configuration), vertices, whole)
 
 
-def reads_of(arguments: Mapping[str, Any], at: Mapping[str, Any], whole: bool) -> dict[str, Any]:
-    """What is to be read for a call whose query is known, and stands in a publication or in what is like one.
+def reads_of(
+    arguments: Mapping[str, Any],
+    at: PublishedBatch,
+    configuration: Mapping[str, Any],
+    state: QueryState,
+    whole: bool,
+) -> TrendReads:
+    """What is to be read for a call whose query is known.
 
     Parameters
     ----------
     arguments, whole
         As of `check_request`.
     at
-        ``configuration``, as of `layout_of`, and ``state``, both as JSON; ``watermark``, ``batch_id``, ``base_batch``,
-        ``object_id``, ``source_to``. The state has ``vertices``, how many there are, about, and ``lowest_pane`` and
-        ``highest_pane``, None where these are not known.
-
-    Returns
-    -------
-    As of `check_request`.
+        What was published of the query, or, of a text, of the stream that it asks.
+    configuration
+        Of the query, as of `layout_of`.
+    state
+        Of the query.
 
     Raises
     ------
@@ -132,55 +176,40 @@ def reads_of(arguments: Mapping[str, Any], at: Mapping[str, Any], whole: bool) -
         raise ArgumentError(f"max_trends must be at least 1, not {max_trends}")
     from_trend, sample = given(arguments, "from_trend", 1), arguments.get("sample")
     _check_listed(arguments, max_trends, from_trend, sample)
-    configuration, state = json.loads(at["configuration"]), json.loads(at["state"])
-    layout = layout_of(configuration)
-    query, windows = layout.query, Windows.of(layout.query)
+    layout = compile_once(layout_of, configuration)
+    windows = Windows.of(layout.query)
     low, high = arguments.get("from_time"), arguments.get("to_time")
     if not windows.width and (low is not None or high is not None):
         told = "from_time" if low is not None else "to_time"
         raise ArgumentError(f"{told} with a query without WITHIN: it has one window, without bounds; leave {told} out")
     first, last = _windows_inside(windows, low, high)
-    pane = max(windows.pane, 1)
-    step, length = max(windows.slide // pane, 1), max(windows.width // pane, 1)
-    vertices = int(state["vertices"])
-    parts = 1 if whole else max(1, min(MOST_PARTS, -(-vertices // TASK_VERTICES)))
-    lowest, highest = state["lowest_pane"], state["highest_pane"]
-    panes = 1 if lowest is None else int(highest) - int(lowest) + 1
-    block = max(1, -(-panes // step) // (4 * parts))
-    text = {
-        "configuration": configuration,
-        "key": arguments.get("key"),
-        "watermark": at["watermark"],
-        "first": first,
-        "last": last,
-        "block": block,
-        "max_trends": max_trends,
-        "truncate": given(arguments, "truncate", False),
-        "from_trend": from_trend,
-        "sample": sample,
-    }
+    parts = 1 if whole else max(1, min(MOST_PARTS, -(-state.vertices // TASK_VERTICES)))
+    lowest, highest = state.lowest_pane, state.highest_pane
+    panes = 1 if lowest is None or highest is None else highest - lowest + 1
     of = [configuration["query"], configuration["params"], arguments.get("key"), first, last, sample]
-    text["seed"] = json.dumps([*of, at["source_to"], at["watermark"]], sort_keys=True)
-    return {
-        "text": json.dumps(text, sort_keys=True),
-        "batch": at["batch_id"],
-        "number": at["object_id"],
-        "base": at["base_batch"],
-        "low_pane": max(first * step, -_ALL) if windows.width else 0,
-        "high_pane": min(last * step + length - 1, _ALL) if windows.width else 0,
-        "by_partition": bool(query.partition),
-        "counted": windows.counted,
-        "pane": windows.pane,
-        "step": step,
-        "length": length,
-        "block": block,
-        "parts": parts,
-        "vertices": vertices,
-        "lowest_pane": lowest,
-        "highest_pane": highest,
-        "watermark": at["watermark"],
-        "last_position": at["source_to"],
-    }
+    request = TrendsRequest(
+        layout=layout,
+        key=arguments.get("key"),
+        watermark=at.watermark,
+        first=first,
+        last=last,
+        block=max(1, -(-panes // windows.step) // (4 * parts)),
+        max_trends=max_trends,
+        truncate=given(arguments, "truncate", False),
+        from_trend=from_trend,
+        sample=sample,
+        seed=json.dumps([*of, at.source_to, at.watermark], sort_keys=True),
+    )
+    return TrendReads(
+        request=request,
+        rows=at.rows,
+        low_pane=max(first * windows.step, -_ALL) if windows.width else 0,
+        high_pane=min(last * windows.step + windows.length - 1, _ALL) if windows.width else 0,
+        windows=windows,
+        parts=parts,
+        state=state,
+        last_position=at.source_to,
+    )
 
 
 def _check_listed(arguments: Mapping[str, Any], max_trends: int, from_trend: int, sample: int | None) -> None:
@@ -205,22 +234,3 @@ def _windows_inside(windows: Windows, low: int | None, high: int | None) -> tupl
     first = -_ALL // windows.slide if low is None else -(-low // windows.slide)
     last = _ALL // windows.slide if high is None else (high + 1 - windows.width) // windows.slide
     return first, last
-
-
-@lru_cache(maxsize=64)
-def parse_request(text: str) -> TrendsRequest:
-    """What the text of a request says."""
-    parts = json.loads(text)
-    return TrendsRequest(
-        layout=layout_of(parts["configuration"]),
-        key=parts["key"],
-        watermark=parts["watermark"],
-        first=parts["first"],
-        last=parts["last"],
-        block=parts["block"],
-        max_trends=parts["max_trends"],
-        truncate=parts["truncate"],
-        from_trend=parts["from_trend"],
-        sample=parts["sample"],
-        seed=parts["seed"],
-    )

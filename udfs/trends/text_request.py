@@ -6,19 +6,21 @@ positions, so that the same rows come of it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from patternlake.udfs.arguments import check_key, stream_configuration
+from patternlake.udfs.arguments import check_key
 from patternlake.udfs.digits import shown
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.predicates import names_admitted
+from patternlake.udfs.published import NameCount, Published, published_stream
+from patternlake.udfs.requests import compile_once
 from patternlake.udfs.trends.from_config import layout_of
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.query import TrendQuery
-from patternlake.udfs.trends.request import reads_of
+from patternlake.udfs.trends.request import QueryState, TrendReads, reads_of
 from patternlake.udfs.unseen_names import MOST_NAMES
 
 MOST_EVENTS = 1_000_000
@@ -34,11 +36,11 @@ def is_text(query: str | None) -> bool:
 
 def check_text(
     arguments: Mapping[str, Any],
-    publication: Mapping[str, Any],
+    publication: Published,
     known: Sequence[str],
-    counts: Sequence[Mapping[str, Any]],
+    counts: Sequence[NameCount],
     whole: bool,
-) -> dict[str, Any]:
+) -> TrendReads:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -46,16 +48,11 @@ def check_text(
     arguments, whole
         As of `request.check_request`; ``query`` is a text.
     publication
-        Of the stream, as `stream_configuration` takes it.
+        What `ingest` published of the stream.
     known
         Names of all streams.
     counts
-        ``name``, ``events``, ``first``, ``last`` (microseconds) of the stream's names, `MOST_NAMES` at most.
-
-    Returns
-    -------
-    As of `request.check_request`, with ``names``: of the events that can take part, None: any; ``events``: how many
-    these are, of all keys and times.
+        Of the stream's names, `MOST_NAMES` at most.
 
     Raises
     ------
@@ -66,26 +63,25 @@ def check_text(
         raise ArgumentError(
             "query is a text, and stream is NULL; give the name of the stream that it asks, stream => '…'"
         )
-    stream = stream_configuration({**arguments, "pattern": arguments["query"]}, publication, known)
-    at = publication["at"]
+    at, stream = published_stream({**arguments, "pattern": arguments["query"]}, publication, known)
     configuration = {"query": arguments["query"], "params": dict(arguments.get("params") or {}), "stream": stream}
-    query = layout_of(configuration).query
+    query = compile_once(layout_of, configuration).query
     check_key(arguments, stream, partitioned=bool(query.partition))
-    windows, last = Windows.of(query), int(at["source_to"])
+    windows, last = Windows.of(query), at.source_to
     # Of so many names, there may be others that are not counted.
     counted = counts if len(counts) < MOST_NAMES else None
     names = names_taken(query)
-    events = last if counted is None else sum(row["events"] for row in counted if names is None or row["name"] in names)
+    events = last if counted is None else sum(row.events for row in counted if names is None or row.name in names)
     lowest: int | None = 0
     highest: int | None = 0
     if windows.counted:
         highest = max(last - 1, 0) // windows.pane
     elif windows.width:
-        times = [row[end] for row in counted or () for end in ("first", "last") if row[end] is not None]
+        times = [end for row in counted or () for end in (row.first, row.last) if end is not None]
         lowest, highest = (min(times) // windows.pane, max(times) // windows.pane) if times else (None, None)
-    state = {"vertices": events * len(query.terms), "lowest_pane": lowest, "highest_pane": highest}
-    found = reads_of(arguments, {**at, "configuration": json.dumps(configuration), "state": json.dumps(state)}, whole)
-    return found | {"names": None if names is None else sorted(names), "events": events}
+    state = QueryState(events * len(query.terms), lowest, highest)
+    reads = reads_of(arguments, at, configuration, state, whole)
+    return replace(reads, names=None if names is None else sorted(names), events=events)
 
 
 def names_taken(query: TrendQuery) -> frozenset[str] | None:

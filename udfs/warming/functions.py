@@ -21,10 +21,11 @@ from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.passing_time import STANDING
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA
+from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
-from patternlake.udfs.sketch.request import parse_request, request_text
+from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
 from patternlake.udfs.sketch.result import answer, candidates, exists
 from patternlake.udfs.sketch.sizing import planning
 from patternlake.udfs.sketch.task import match_exactly
@@ -55,13 +56,11 @@ def warm_sketch_questions() -> None:
     events = pa.Table.from_pylist(rows, pa.schema([*EVENT_FIELDS, ("tokens", pa.list_(pa.string()))]))
     segments = SegmentPlan(planned, 0, True, expressions=1, number=0, stream_id=1, batch_id=0)
     nodes = pa.Table.from_batches(segment_rows(events, segments))
-    sketch = {
-        "state": json.dumps({"plans": [{"sizing": asdict(planned)}], "events": len(rows)}, default=str),
-        "configuration": json.dumps(
-            {"stream": STREAM, "structure": "leveled", "fanout": 2, "events_per_leaf": 2, "keyed": True, "seed": 0}
-        ),
-        "floors": [],
-    }
+    configuration = {
+        "stream": STREAM, "structure": "leveled", "fanout": 2, "events_per_leaf": 2, "keyed": True, "seed": 0
+    }  # fmt: skip
+    state = {"plans": [{"sizing": asdict(planned)}], "events": len(rows)}
+    sketch = SketchState(json.dumps(configuration), json.dumps(state, default=str))
     asked: tuple[tuple[str, Mapping[str, Any]], ...] = (
         ("a ; b", {"verify": False}),
         ("a ; b, c", {"key": "k", "verify": False}),
@@ -73,12 +72,11 @@ def warm_sketch_questions() -> None:
     for policy, after_match in _POLICIES:
         for pattern, arguments in asked:
             given = {"stream": "s", "pattern": pattern, "policy": policy, "after_match": after_match, **arguments}
-            _ask_sketch(request_text(given, sketch, ["s"]), nodes, events)
+            _ask_sketch(check_call(given, sketch, ["s"]), nodes, events)
 
 
-def _ask_sketch(text: str, nodes: pa.Table, events: pa.Table) -> None:
+def _ask_sketch(question: SketchRequest, nodes: pa.Table, events: pa.Table) -> None:
     """One question: down the tree, from what is found there, and from the events."""
-    question = parse_request(text)
     tops = nodes.filter(pa.compute.equal(nodes["bucket"], TOP_BUCKET))
     hit = top_hits(question, _structs(tops))
     keys = dict(zip(tops["segment"].to_pylist(), hit.field("keys").to_pylist(), strict=True))
@@ -101,13 +99,8 @@ def _structs(rows: pa.Table) -> pa.StructArray:
 def warm_patterns() -> None:
     """`match_pattern`: all matches and scans, with groups, picks, choices, absence, conditions of either form."""
     events = pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
-    at = {
-        "batch_id": 1, "base_batch": 1, "object_id": 1, "configuration": json.dumps(STREAM), "watermark": None
-    }  # fmt: skip
-    counts = [
-        {"name": name, "events": 2 * NAMES.count(name), "first": 0, "last": 10**9, "attributes": None}
-        for name in sorted(set(NAMES))
-    ]
+    published = Published(PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM)))
+    counts = [NameCount(name, 2 * NAMES.count(name), 0, 10**9) for name in sorted(set(NAMES))]
     asked = (
         "a ; b ; c WHERE a.x < c.x AND ABS(a.x - b.x) <= 3 PARTITION BY key",
         "a+ ; b WHERE a[i].x > a[i-1].x PARTITION BY key WITHIN 5 MIN",
@@ -124,8 +117,8 @@ def warm_patterns() -> None:
             }  # fmt: skip
             if truncate:
                 given |= {"truncate": True, "max_matches": 1}
-            said = patterns.check_request(given, {"at": at, "first": None, "horizon": None}, ["s"], counts)
-            list(match_partitions(patterns.parse_request(said["text"]), 0, columns_of(events)))
+            reads = patterns.check_request(given, published, ["s"], counts)
+            list(match_partitions(reads.request, 0, columns_of(events)))
 
 
 def warm_trend_questions() -> None:
@@ -161,9 +154,9 @@ def warm_group_questions() -> None:
     )
     for overlap in ("single", "complete"):
         given = {"pattern": "a, !b, b+ | c WITHIN 4 EVENTS", "overlap": overlap}
-        text = json.dumps({"arguments": given, "configuration": STREAM})
-        groups_of_partitions(groups.parse_request(text), events)
-        members_in(groups.parse_request(text), events)
+        request = groups.request_of(given, STREAM)
+        groups_of_partitions(request, events)
+        members_in(request, events)
 
 
 def warm_live_questions() -> None:

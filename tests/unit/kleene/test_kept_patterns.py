@@ -26,6 +26,7 @@ from patternlake.udfs.kleene.merged import merged
 from patternlake.udfs.kleene.result import MATCHES
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.kleene.task import match_partitions
+from patternlake.udfs.published import NameCount, Published, PublishedBatch
 
 STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
 Part = tuple[str | None, ...]
@@ -97,31 +98,31 @@ class Kept:
 
     def portions(self, carried: Carried | None) -> Any:
         """The request, and each portion with its rows."""
-        at = {
-            "configuration": json.dumps(STREAM), "watermark": self.watermark, "object_id": 1, "base_batch": 1,
-            "batch_id": 1, "source_to": len(self.events),
-        }  # fmt: skip
-        publication = {"at": at, "first": None, "horizon": None}
+        publication = Published(
+            PublishedBatch(
+                object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM), watermark=self.watermark,
+                source_to=len(self.events),
+            )
+        )  # fmt: skip
         names = sorted({event.name for event in self.events})
         counts = []
         for name in names:
             times = [event.time for event in self.events if event.name == name]
-            counts.append(
-                {"name": name, "events": len(times), "first": min(times), "last": max(times), "attributes": None}
-            )
+            counts.append(NameCount(name, len(times), min(times), max(times)))
         asked = request.check_request(arguments_of(self.configuration), publication, ["s"], counts, carried=carried)
-        question = request.parse_request(asked["text"])
+        question, dealt = asked.request, asked.request.portions
         whole = sorted(self.events, key=lambda event: (event.time, event.position))
         read = [(self.part(event), event) for event in whole] if carried is None else self.given()
         rows = list(enumerate(read))
         markers = self.ruled() if carried is not None else []
-        if question.width is None:
+        if dealt.width is None:
             yield question, 0, columns([row for _, row in rows], markers)
             return
-        for portion in range(asked["low"], asked["high"] + 1):
-            span = np.array([rank if asked["counted"] else event.time for rank, (_, event) in rows])
-            first, last = ((span + sign * asked["within"]) // question.width for sign in (-1, 1))
-            low, high = np.clip(first, asked["low"], asked["high"]), np.clip(last, asked["low"], asked["high"])
+        for portion in range(dealt.low, dealt.high + 1):
+            assert dealt.within is not None
+            span = np.array([rank if dealt.counted else event.time for rank, (_, event) in rows])
+            first, last = ((span + sign * dealt.within) // dealt.width for sign in (-1, 1))
+            low, high = np.clip(first, dealt.low, dealt.high), np.clip(last, dealt.low, dealt.high)
             own = [row for row, inside in zip(rows, (low <= portion) & (portion <= high), strict=True) if inside]
             if own:
                 yield question, portion, columns([row for _, row in own], [], [rank for rank, _ in own])

@@ -26,6 +26,7 @@ from patternlake.udfs.kleene.plans.observations import LEAST_JUDGED, JudgedCondi
 from patternlake.udfs.kleene.plans.planning import planned
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.plans.trees import plan_text
+from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
 
@@ -202,23 +203,21 @@ def test_of_few_judgements_nothing_is_concluded() -> None:
     assert shares_of(pattern, lambda _: None) == {}
 
 
-def test_a_call_that_is_asked_again_has_the_same_text_though_shares_shift_a_little() -> None:
+def test_a_call_that_is_asked_again_is_the_same_request_though_shares_shift_a_little() -> None:
     events = [Event(n, n * 1000, "AB"[n % 2], {}) for n in range(1, 1001)]
     call = {"stream": "s", "pattern": "A ; B WHERE A.x < B.x WITHIN 2 EVENTS"}
 
-    def text(held: float) -> str:
+    def asked(held: float) -> KleeneRequest:
         seen = {JudgedCondition("A.x < B.x", ""): Observation(1000, held, 0)}
-        found = request.check_request(call, publication(), ["s"], counts(events), factor=10, observed=seen.get)
-        return str(found["text"])
+        return request.check_request(call, publication(), ["s"], counts(events), factor=10, observed=seen.get).request
 
-    assert text(123) == text(123.4)
-    assert text(123) != text(150)
+    assert asked(123) == asked(123.4)
+    assert asked(123) != asked(150)
 
 
 def plan_by(text: str, events: list[Event], seen: Mapping[JudgedCondition, Observation]) -> str:
     call = {"stream": "s", "pattern": text}
-    found = request.check_request(call, publication(), ["s"], counts(events), observed=seen.get)
-    asked = request.parse_request(found["text"])
+    asked = request.check_request(call, publication(), ["s"], counts(events), observed=seen.get).request
     return plan_text(asked.pattern, asked.plan)
 
 
@@ -276,7 +275,7 @@ def test_rows_are_the_same_whatever_was_seen(seed: int) -> None:
     except PatternError:
         return
     given_rows = columns(list(enumerate(sorted(events, key=lambda event: (event.time, event.position)))))
-    tables = match_partitions(request.parse_request(found["text"]), 0, given_rows, Work())
+    tables = match_partitions(found.request, 0, given_rows, Work())
     bound = [
         {name: tuple(positions) for name, positions in row["bindings"] if positions}
         for table in tables

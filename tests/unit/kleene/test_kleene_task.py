@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,28 +17,22 @@ from patternlake.udfs.errors import PatternError
 from patternlake.udfs.kleene import request
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.task import match_partitions
+from patternlake.udfs.published import NameCount, Published, PublishedBatch
 
 CONFIGURATION = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
 
 
-def publication(watermark: int | None = None) -> dict[str, Any]:
-    at = {
-        "batch_id": 1,
-        "base_batch": 1,
-        "object_id": 7,
-        "configuration": json.dumps(CONFIGURATION),
-        "watermark": watermark,
-    }
-    return {"at": at, "first": None, "horizon": None}
+def publication(watermark: int | None = None) -> Published:
+    configuration = json.dumps(CONFIGURATION)
+    return Published(
+        PublishedBatch(object_id=7, base_batch=1, batch_id=1, configuration=configuration, watermark=watermark)
+    )
 
 
-def counts(events: list[Event]) -> list[dict[str, Any]]:
+def counts(events: list[Event]) -> list[NameCount]:
     names = sorted({event.name for event in events})
     times = {name: [event.time for event in events if event.name == name] for name in names}
-    return [
-        {"name": name, "events": len(t), "first": min(t), "last": max(t), "attributes": None}
-        for name, t in times.items()
-    ]
+    return [NameCount(name, len(t), min(t), max(t)) for name, t in times.items()]
 
 
 def columns(rows: list[tuple[int, Event]]) -> dict[str, pa.Array]:
@@ -56,17 +50,17 @@ def columns(rows: list[tuple[int, Event]]) -> dict[str, pa.Array]:
     }
 
 
-def portions(
-    checked: Mapping[str, Any], question: KleeneRequest, events: list[Event]
-) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+def portions(question: KleeneRequest, events: list[Event]) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     """The events of each portion, with its number."""
     ordered = sorted(events, key=lambda event: (event.time, event.position))
-    for portion in range(checked["low"], checked["high"] + 1):
+    dealt = question.portions
+    for portion in range(dealt.low, dealt.high + 1):
         rows = list(enumerate(ordered))
-        if question.width is not None:
-            span = np.array([rank if checked["counted"] else event.time for rank, event in rows])
-            first, last = ((span + sign * checked["within"]) // question.width for sign in (-1, 1))
-            low, high = np.clip(first, checked["low"], checked["high"]), np.clip(last, checked["low"], checked["high"])
+        if dealt.width is not None:
+            assert dealt.within is not None
+            span = np.array([rank if dealt.counted else event.time for rank, event in rows])
+            first, last = ((span + sign * dealt.within) // dealt.width for sign in (-1, 1))
+            low, high = np.clip(first, dealt.low, dealt.high), np.clip(last, dealt.low, dealt.high)
             rows = [row for row, inside in zip(rows, (low <= portion) & (portion <= high), strict=True) if inside]
         yield portion, columns(rows)
 
@@ -75,15 +69,13 @@ def answered(
     text: str, events: list[Event], policy: str, *, watermark: int | None = None
 ) -> tuple[list[dict[str, Any]], int]:
     """Rows of all portions, and how many portions there were."""
-    checked = request.check_request(
-        {"stream": "s", "pattern": text, "policy": policy}, publication(watermark), ["s"], counts(events)
-    )
-    question = request.parse_request(checked["text"])
+    call = {"stream": "s", "pattern": text, "policy": policy}
+    question = request.check_request(call, publication(watermark), ["s"], counts(events)).request
     found = []
-    for portion, rows in portions(checked, question, events):
+    for portion, rows in portions(question, events):
         found += [row for table in match_partitions(question, portion, rows) for row in table.to_pylist()]
     found.sort(key=lambda row: (row["first_position"], row["match_no"]))
-    return found, checked["high"] - checked["low"] + 1
+    return found, question.portions.count
 
 
 def bindings(rows: list[dict[str, Any]]) -> list[Row]:

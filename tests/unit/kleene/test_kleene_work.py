@@ -108,9 +108,9 @@ def test_blocks_do_the_work_of_the_whole_stream(seed: int, monkeypatch: pytest.M
         except PatternError:
             continue
         everything = columns(list(enumerate(sorted(events, key=lambda event: (event.time, event.position)))))
-        whole = work_of(observe_partitions(request.parse_request(single["text"]), 0, everything))
-        question = request.parse_request(checked["text"])
-        parts = list(portions(checked, question, events))
+        whole = work_of(observe_partitions(single.request, 0, everything))
+        question = checked.request
+        parts = list(portions(question, events))
         work = work_of(table for number, part in parts for table in observe_partitions(question, number, part))
         assert rows(work) == rows(whole), text
         divided += len(parts) > 1

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from patternlake.delta_tables.state_reader import Condition, Fold
 from patternlake.sql_ext.lake import Lake
+from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.reads import SketchReads
-from patternlake.udfs.sketch.request import request_text
+from patternlake.udfs.sketch.request import SketchState, check_call
 from patternlake.udfs.sketch.sizing.planning import plan
 
 LEAF, SEGMENT = 2, 8
@@ -103,15 +104,11 @@ class Tree:
         return kept.select(list(columns))
 
     def request(self, pattern: str, **arguments: Any) -> SketchReads:
-        sketch = {
-            "state": json.dumps({"plans": [{"sizing": asdict(self.sizing)}], "events": self.events}),
-            "configuration": json.dumps(
-                {
-                    "stream": {"attributes": {"x": {"type": "double"}}, "key": "who", "tokens": None},
-                    "structure": self.structure, "fanout": 2, "events_per_leaf": LEAF, "keyed": True, "seed": 3,
-                }
-            ),
-            "floors": [],
+        configuration = {
+            "stream": {"attributes": {"x": {"type": "double"}}, "key": "who", "tokens": None},
+            "structure": self.structure, "fanout": 2, "events_per_leaf": LEAF, "keyed": True, "seed": 3,
         }  # fmt: skip
-        text = request_text({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"])
-        return SketchReads(text, 1, 0, 0, 0, 0, 1)
+        state = {"plans": [{"sizing": asdict(self.sizing)}], "events": self.events}
+        sketch = SketchState(json.dumps(configuration), json.dumps(state))
+        request = check_call({"stream": "s", "pattern": pattern, **arguments}, sketch, ["s"])
+        return SketchReads(request, BatchRange(1, 0, 0), BatchRange(1, 0, 0), 1)

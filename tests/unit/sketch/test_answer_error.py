@@ -17,7 +17,7 @@ from patternlake.udfs.sketch.kernels.matching import node_rows, search
 from patternlake.udfs.sketch.one_more_claim import effect_of_one_more, rows_gained
 from patternlake.udfs.sketch.possible_claims import CLAIMS
 from patternlake.udfs.sketch.query import SketchPattern
-from patternlake.udfs.sketch.request import SketchRequest, parse_request, request_text
+from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
 
 
 def resting(pattern: SketchPattern, nodes: Sequence[naive.Row], policy: str, after: str) -> Resting:
@@ -50,8 +50,8 @@ def asked(pattern: str, structure: str, **arguments: object) -> SketchRequest:
         "stream": stream, "structure": structure, "fanout": 2, "events_per_leaf": 1, "keyed": True, "seed": 0
     }  # fmt: skip
     state = {"plans": [{"sizing": {"levels": [{}, {}, {}]}}], "events": 8}
-    sketch = {"state": json.dumps(state), "configuration": json.dumps(configuration), "floors": []}
-    return parse_request(request_text({"stream": "s", "pattern": pattern, "verify": False, **arguments}, sketch, ["s"]))
+    sketch = SketchState(json.dumps(configuration), json.dumps(state))
+    return check_call({"stream": "s", "pattern": pattern, "verify": False, **arguments}, sketch, ["s"])
 
 
 def nodes_of(text: str) -> list[naive.Row]:

@@ -18,28 +18,28 @@ from naive.sketch_cases import random_events, random_pattern
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.sketch.gathering import HITS_TYPE, packed
-from patternlake.udfs.sketch.request import parse_request, request_text
+from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
 from patternlake.udfs.sketch.result import exists
 
 SEGMENT = 4
 """Events of a segment: a leaf is one event, and there are three levels."""
 
 
-def asked(pattern: str, events: int, segments: int, *, until: int | None = None, **arguments: Any) -> str:
-    """The text of a question to a sketch whose first segments are dropped."""
+def asked(pattern: str, events: int, segments: int, *, until: int | None = None, **arguments: Any) -> SketchRequest:
+    """A question to a sketch whose first segments are dropped."""
     stream = {"attributes": {}, "key": None, "tokens": None}
     configuration = {
         "stream": stream, "structure": "leveled", "fanout": 2, "events_per_leaf": 1, "keyed": False, "seed": 0
     }  # fmt: skip
     state = {"plans": [{"sizing": {"levels": [{}, {}, {}]}}], "events": events}
     floors = [{"level": None, "before_segment": segments, "until": until}] if segments else []
-    sketch = {"state": json.dumps(state), "configuration": json.dumps(configuration), "floors": floors}
-    return request_text({"stream": "s", "pattern": pattern, "verify": False, **arguments}, sketch, ["s"])
+    sketch = SketchState(json.dumps(configuration), json.dumps(state), floors)
+    return check_call({"stream": "s", "pattern": pattern, "verify": False, **arguments}, sketch, ["s"])
 
 
-def occurs(text: str, leaves: Sequence[naive.Row]) -> bool | None:
+def occurs(request: SketchRequest, leaves: Sequence[naive.Row]) -> bool | None:
     """What existence says, given what the descent finds on leaves."""
-    names = parse_request(text).pattern.names
+    names = request.pattern.names
     held = [leaf for leaf in leaves if leaf.names & set(names)]
     present = np.array([[name in leaf.names for name in names] for leaf in held], np.bool_).reshape(-1, len(names))
     row = {
@@ -48,7 +48,7 @@ def occurs(text: str, leaves: Sequence[naive.Row]) -> bool | None:
         "time_lo": [leaf.time_lo for leaf in held], "time_hi": [leaf.time_hi for leaf in held],
         "present": packed(present).ravel().tolist(), "fp": [0.0] * len(held),
     }  # fmt: skip
-    return exists(parse_request(text), pa.array([row], HITS_TYPE)).anywhere
+    return exists(request, pa.array([row], HITS_TYPE)).anywhere
 
 
 @given(RANDOMS)
@@ -106,4 +106,4 @@ def test_rows_that_a_dropped_range_could_hold_are_refused(bounds: dict[str, int]
 @pytest.mark.parametrize("verify", [None, True])
 def test_a_question_is_exact_unless_the_sketch_alone_is_asked_for(verify: bool | None) -> None:
     """NULL stands for the default, and what is dropped is no matter to events."""
-    assert parse_request(asked("A ; B", 12, 2, truncate=False, verify=verify)).verify
+    assert asked("A ; B", 12, 2, truncate=False, verify=verify).verify

@@ -15,7 +15,7 @@ from naive.sketch_tree import Event, Node, keyed, plain, tree
 from patternlake.udfs.sketch.batch import SegmentPlan, segment_rows
 from patternlake.udfs.sketch.kernels.hashing import hash_tokens
 from patternlake.udfs.sketch.possible_claims import possible_claims, rate_of_name
-from patternlake.udfs.sketch.request import SketchRequest, parse_request, request_text
+from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
 from patternlake.udfs.sketch.sizing.sizes import Level, Sizing
 
 LEAF, FANOUT, SEGMENT = 4, 2, 32
@@ -58,9 +58,9 @@ def asked(structure: str, seed: int, pattern: str, **arguments: Any) -> SketchRe
         "events_per_leaf": LEAF, "keyed": True, "seed": seed,
     }  # fmt: skip
     state = {"plans": [{"sizing": asdict(sizing(structure))}], "events": len(stream())}
-    sketch = {"state": json.dumps(state), "configuration": json.dumps(configuration), "floors": []}
+    sketch = SketchState(json.dumps(configuration), json.dumps(state))
     question = {"stream": "s", "pattern": pattern, "verify": False, **arguments}
-    return parse_request(request_text(question, sketch, ["s"]))
+    return check_call(question, sketch, ["s"])
 
 
 def holds(filled: int, token: bytes, seed: int, bits: int, hashes: int) -> bool:

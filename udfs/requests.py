@@ -1,0 +1,54 @@
+"""What calls of functions have in common once they are checked: rows that are read, and what is compiled once.
+
+A request goes to Spark's tasks as it is, compiled. To unpickle one takes 0.04 to 0.1 ms, to compile it 0.1 to 1 ms, and
+of an automaton with thousands of states far longer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
+
+MOST_COMPILED = 256
+"""So many patterns, of all engines, each process keeps compiled."""
+
+
+@dataclass(frozen=True)
+class BatchRange:
+    """The rows that batches of one object wrote.
+
+    Attributes
+    ----------
+    number
+        Of the object: of a stream, for its events.
+    base, batch
+        First and last batch whose rows count.
+    """
+
+    number: int
+    base: int
+    batch: int
+
+
+def compile_once(compile: Callable[..., Made], *parts: Any) -> Made:
+    """Compile what a call asks, or take what was compiled of equal parts before.
+
+    Parameters
+    ----------
+    compile
+        A function of a module, which compiles the parts.
+    parts
+        What JSON can hold.
+    """
+    made: Made = _compiled(compile, json.dumps(parts, sort_keys=True))
+    return made
+
+
+@lru_cache(maxsize=MOST_COMPILED)
+def _compiled(compile: Callable[..., Any], parts: str) -> Any:
+    return compile(*json.loads(parts))
