@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.intents import Intent
 from patternlake.delta_tables.tables.publications import Publication
-from patternlake.delta_tables.visibility import first_batch, of_object
+from patternlake.delta_tables.visibility import of_object, published_rows
 from patternlake.udfs.errors import ConcurrentRunError, StateError
 from patternlake.udfs.partitions import same_partitions
 
@@ -221,14 +221,12 @@ class BatchRows:
                 wanted = wanted | (F.expr(each) if isinstance(each, str) else each)
             else:
                 wanted = wanted | all_of(each, TABLES[table].moments)
-        older = F.col("to_batch").isNull() & F.col("from_batch").between(self._first(table), self.batch_id - 1)
-        mine = of_object(TABLES[table], self.stream_id, self.object_id)
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
         listed = [each for each in any_of if not isinstance(each, Column | str)]
         writes.update(
             self.database.spark,
             self.database.log(table),
-            mine & older & wanted,
+            self._open(table) & wanted,
             values,
             lock=self.database.lock(table),
             directly=closing(TABLES[table], self.intent, listed) if len(listed) == len(any_of) else None,
@@ -258,10 +256,6 @@ class BatchRows:
         """
         self._check_open()
         phases.at(f"closing rows of {table}")
-        mine = f"t.stream_id = {self.stream_id}"
-        if TABLES[table].object_column:
-            mine += f" AND t.{TABLES[table].object_column} = {self.object_id}"
-        older = f"t.to_batch IS NULL AND t.from_batch BETWEEN {self._first(table)} AND {self.batch_id - 1}"
         values = {"to_batch": F.lit(self.batch_id).cast("bigint")}
         further = F.expr(where) if isinstance(where, str) else all_of(where, TABLES[table].moments, "t")
         directly = None
@@ -278,7 +272,7 @@ class BatchRows:
             self.database.spark,
             self.database.log(table),
             frame,
-            F.expr(f"{mine} AND {older} AND t.part <=> k.part") & further,
+            self._open(table, "t") & F.expr("t.part <=> k.part") & further,
             values,
             lock=self.database.lock(table),
             directly=directly,
@@ -300,13 +294,14 @@ class BatchRows:
         """Return the rows that this batch has written to a table so far, published or not."""
         return self.database.table(table).where(self._own(table))
 
-    def _first(self, table: str) -> int:
-        """The first batch whose rows count."""
-        return first_batch(TABLES[table], self.source, self.base_batch)
+    def _open(self, table: str, rows: str = "") -> Column:
+        """The rows of earlier batches that no batch has closed; `rows`: the table's alias."""
+        before = published_rows(TABLES[table], replace(self.intent, batch_id=self.batch_id - 1))
+        return all_of(before, (), rows) & F.col(f"{rows}.to_batch" if rows else "to_batch").isNull()
 
     def _own(self, table: str) -> Column:
-        written = F.col("from_batch" if TABLES[table].changing else "batch_id")
-        return of_object(TABLES[table], self.stream_id, self.object_id) & (written == self.batch_id)
+        written = Condition("from_batch" if TABLES[table].changing else "batch_id", "=", self.batch_id)
+        return all_of([*of_object(TABLES[table], self.stream_id, self.object_id), written], ())
 
     def _schema(self, table: str) -> pa.Schema:
         """Columns of a table in their order there, and their types."""

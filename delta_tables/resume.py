@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.object_state import ObjectState
+from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.tables.intents import Intent
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
 from patternlake.delta_tables.visibility import of_object
@@ -93,7 +94,9 @@ def wrote_nothing(database: Database, intent: Intent) -> bool:
         touched = F.col("from_batch" if table.changing else "batch_id") == intent.batch_id
         if table.changing:
             touched = touched | F.coalesce(F.col("to_batch") == intent.batch_id, F.lit(False))
-        rows = database.table(table.name).where(of_object(table, intent.stream_id, intent.object_id) & touched)
+        rows = database.table(table.name).where(
+            all_of(of_object(table, intent.stream_id, intent.object_id), ()) & touched
+        )
         if not rows.isEmpty():
             return False
     return True

@@ -15,7 +15,7 @@ from patternlake.delta_tables.closing import FEW_BYTES
 from patternlake.delta_tables.spark_reader import all_of
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader, PublicationsWriter
-from patternlake.delta_tables.visibility import first_batch
+from patternlake.delta_tables.visibility import first_batch, of_object
 from patternlake.udfs.errors import ArgumentError, StateError
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ def _oldest(table: Table, needed: Publication) -> int:
 
 def _unneeded(table: Table, needed: Publication) -> list[list[Condition]]:
     """The rows of an object that a publication does not need: those that satisfy all conditions of one of the lists."""
-    mine = [Condition("stream_id", "=", needed.stream_id)]
-    if table.object_column:
-        mine.append(Condition(table.object_column, "=", needed.object_id))
+    mine = of_object(table, needed.stream_id, needed.object_id)
     written = "from_batch" if table.changing else "batch_id"
     any_of = [[*mine, Condition(written, "<=", _oldest(table, needed) - 1)]]
     return [*any_of, [*mine, Condition("to_batch", "<=", needed.batch_id)]] if table.changing else any_of

@@ -9,8 +9,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables import timestamps, writes
+from patternlake.delta_tables.spark_reader import all_of
+from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.tables.sketch_nodes import TABLE
-from patternlake.delta_tables.visibility import visible
+from patternlake.delta_tables.visibility import of_object, visible
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.database import Database
@@ -68,5 +70,5 @@ def keep_topmost(database: Database, publication: Publication, begin: int, end: 
 
 
 def _segments(publication: Publication, begin: int, end: int) -> Column:
-    of_stream = F.col("stream_id") == F.lit(publication.stream_id)
-    return of_stream & (F.col("from_batch") >= publication.base_batch) & F.col("segment").between(begin, end - 1)
+    where = [*of_object(TABLE, publication.stream_id, publication.object_id), *between("segment", begin, end - 1)]
+    return all_of([*where, Condition("from_batch", ">=", publication.base_batch)], ())

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.delta_tables.durability import check_versions
-from patternlake.delta_tables.state_reader import Condition, StateReader, between, written_in
+from patternlake.delta_tables.state_reader import Condition, StateReader, between
+from patternlake.delta_tables.tables.event_statistics import TABLE
+from patternlake.delta_tables.visibility import visible_rows
 from patternlake.udfs.published import NOTHING, NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import in_micros
 from patternlake.udfs.requests import BatchRange
@@ -160,7 +162,7 @@ def _in_sums(batch: int, rows: pa.Table) -> pa.Table:
 
 def earliest_event(reader: StateReader, stream_id: int, after: int, batch: int) -> int | None:
     """The least event time of the batches of `ingest` behind one, up to another, in microseconds; None: no events."""
-    where = [Condition("stream_id", "=", stream_id), *written_in(after + 1, batch)]
+    where = visible_rows(TABLE, stream_id, stream_id, after + 1, batch)
     return pc.min(in_micros(reader.rows("event_statistics", ("first_time",), where)["first_time"])).as_py()  # type: ignore[no-any-return]
 
 

@@ -1,23 +1,22 @@
-"""Which rows of a state table a publication makes visible."""
+"""Which rows of a state table a publication makes visible: one list of conditions, for whoever reads it.
+
+`StateReader` takes conditions as they are, and so does `file_rows` of rows in Arrow; `spark_reader.all_of` makes a
+Column of them, and `text_of` SQL.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from patternlake.delta_tables.quoting import literal
+from patternlake.delta_tables.spark_reader import all_of
+from patternlake.delta_tables.state_reader import Condition, between
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.table import Table
-
-
-def of_object(table: Table, stream_id: int, object_id: int) -> Column:
-    """Build the condition on the rows of one object, of any batch."""
-    found = F.col("stream_id") == F.lit(stream_id)
-    return found & (F.col(table.object_column) == F.lit(object_id)) if table.object_column else found
 
 
 class Batches(Protocol):
@@ -49,27 +48,54 @@ def first_batch(table: Table, source: Mapping[str, Any], base_batch: int) -> int
     return int(source.get(table.counted_from, base_batch)) if table.counted_from else base_batch
 
 
-def visible(table: Table, publication: Batches) -> Column:
-    """Build the condition on a table's rows that a publication makes visible, or is going to; its stream included."""
+def of_object(table: Table, stream_id: Any, object_id: Any) -> list[Condition]:
+    """List the conditions on the rows of one object, of any batch."""
+    mine = [Condition("stream_id", "=", stream_id)]
+    return [*mine, Condition(table.object_column, "=", object_id)] if table.object_column else mine
+
+
+def visible_rows(table: Table, stream_id: Any, object_id: Any, first: Any, batch: Any) -> list[Condition]:
+    """List the conditions on the rows of an object that count at a batch, if those of a first batch and later ones do.
+
+    Rows that are written once count from their batch on, rows that are closed until the batch that closes them.
+    """
     written = "from_batch" if table.changing else "batch_id"
-    shown = of_object(table, publication.stream_id, publication.object_id)
+    shown = [*of_object(table, stream_id, object_id), *between(written, first, batch)]
+    return [*shown, Condition("to_batch", "null or >", batch)] if table.changing else shown
+
+
+def published_rows(table: Table, publication: Batches, after: int | None = None) -> list[Condition]:
+    """List the conditions on the rows that a publication makes visible, or is going to.
+
+    With `after`, those that later batches than this one wrote.
+    """
     first = first_batch(table, publication.source, publication.base_batch)
-    shown = shown & F.col(written).between(first, publication.batch_id)
-    if table.changing:
-        shown = shown & (F.col("to_batch").isNull() | (F.col("to_batch") > publication.batch_id))
-    return shown
+    first = first if after is None else max(first, after + 1)
+    return visible_rows(table, publication.stream_id, publication.object_id, first, publication.batch_id)
+
+
+def visible(table: Table, publication: Batches) -> Column:
+    """Build the same as a Column."""
+    return all_of(published_rows(table, publication), table.moments)
 
 
 def visible_text(table: Table, rows: str, publication: str) -> str:
-    """Write the same condition as SQL, given the two aliases."""
-    written = "from_batch" if table.changing else "batch_id"
+    """Write the same as SQL, given the two aliases."""
     first = f"{publication}.base_batch"
     if table.counted_from:
         told = f"get_json_object({publication}.source, {literal(f'$.{table.counted_from}')})"
         first = f"coalesce(CAST({told} AS BIGINT), {first})"
-    text = f"{rows}.stream_id = {publication}.stream_id AND {rows}.{written} BETWEEN {first} AND {publication}.batch_id"
-    if table.object_column:
-        text += f" AND {rows}.{table.object_column} = {publication}.object_id"
-    if table.changing:
-        text += f" AND ({rows}.to_batch IS NULL OR {rows}.to_batch > {publication}.batch_id)"
-    return text
+    stream, object, batch = (f"{publication}.{name}" for name in ("stream_id", "object_id", "batch_id"))
+    return text_of(visible_rows(table, stream, object, first, batch), rows)
+
+
+def text_of(where: Sequence[Condition], rows: str) -> str:
+    """Write conditions as SQL over the columns of an alias; their values are SQL."""
+
+    def text(one: Condition) -> str:
+        column = f"{rows}.{one.column}"
+        if one.operator == "null or >":
+            return f"({column} IS NULL OR {column} > {one.value})"
+        return f"{column} {one.operator} {one.value}"
+
+    return " AND ".join(map(text, where))

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 
 from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.file_rows import holding
 from patternlake.delta_tables.quoting import literal
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
 from patternlake.delta_tables.table_logs import UnreadableError
-from patternlake.delta_tables.visibility import first_batch
+from patternlake.delta_tables.visibility import published_rows
 from patternlake.udfs.record_batches import rows_in_micros
 
 if TYPE_CHECKING:
@@ -228,16 +229,10 @@ def sizes_by_spark(database: Database, owners: Mapping[str, Key]) -> dict[tuple[
 
 def _shown(table: Table, rows: pa.Table, last: Mapping[str, Published]) -> Iterator[tuple[str, pa.Table]]:
     """The rows of a table that each publication makes visible, as `visibility.visible`."""
-    written = rows["from_batch" if table.changing else "batch_id"]
     for name, publication in last.items():
-        first = first_batch(table, publication.source, publication.base_batch)
-        mask = pc.and_(pc.greater_equal(written, first), pc.less_equal(written, publication.batch_id))
-        mask = pc.and_(mask, pc.equal(rows["stream_id"], publication.stream_id))
-        if table.object_column:
-            mask = pc.and_(mask, pc.equal(rows[table.object_column], publication.object_id))
-        if table.changing:
-            mask = pc.and_(mask, pc.fill_null(pc.greater(rows["to_batch"], publication.batch_id), True))
-        yield name, rows.filter(mask)
+        where = published_rows(table, publication)
+        numbers = holding([rows[each.column] for each in where], where)
+        yield name, rows if numbers is None else rows.take(numbers)
 
 
 def _texts(values: pa.ChunkedArray) -> Texts:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.partition_values import PART as PART
 from patternlake.delta_tables.partition_values import with_key as with_key
-from patternlake.delta_tables.state_reader import Condition, among, between, written_in
+from patternlake.delta_tables.state_reader import Condition, among, between
+from patternlake.delta_tables.visibility import visible_rows
 from patternlake.udfs.partitions import are_shown_as
 from patternlake.udfs.requests import BatchRange
 
@@ -23,7 +25,7 @@ def of_stream(
     to_time: int | None = None,
 ) -> list[Condition]:
     """The conditions on the events of a stream that a publication shows, of some names and times."""
-    where = [Condition("stream_id", "=", events.number), *written_in(events.base, events.batch)]
+    where = visible_rows(TABLES["events"], events.number, events.number, events.base, events.batch)
     if names is not None and len(names) <= _MOST_NAMES:
         where.append(among("name", sorted(names)))
     where += between("time", from_time, to_time)

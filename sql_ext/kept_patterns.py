@@ -7,7 +7,7 @@ kept rows, and events as far back as WITHIN reaches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ from patternlake.delta_tables.chosen_attributes import chosen_attributes, with_c
 from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.partition_values import PART, partition_column, shown_text, with_key
 from patternlake.delta_tables.snapshots import earliest_event
-from patternlake.delta_tables.state_reader import Condition, between, shown_at, written_in
-from patternlake.delta_tables.visibility import first_batch
+from patternlake.delta_tables.state_reader import Condition, between
+from patternlake.delta_tables.visibility import first_batch, visible_rows
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
@@ -130,19 +130,13 @@ class KeptPattern:
 
     @cached_property
     def _matches_shown(self) -> list[Condition]:
-        return [*self._mine, *written_in(self.at.base_batch, self.at.batch_id)]
+        return visible_rows(TABLES["pattern_matches"], self.at.stream_id, *astuple(self.at.rows))
 
     @cached_property
     def _state_shown(self) -> list[Condition]:
-        first = first_batch(TABLES["pattern_state"], documents.from_text(self.at.source), self.at.base_batch)
-        return [*self._mine, *shown_at(first, self.at.batch_id)]
-
-    @property
-    def _mine(self) -> list[Condition]:
-        return [
-            Condition("stream_id", "=", self.at.stream_id),
-            Condition("pattern_id", "=", self.at.object_id),
-        ]
+        table, at = TABLES["pattern_state"], self.at
+        first = first_batch(table, documents.from_text(at.source), at.base_batch)
+        return visible_rows(table, at.stream_id, at.object_id, first, at.batch_id)
 
     @cached_property
     def _events_read(self) -> list[Condition]:

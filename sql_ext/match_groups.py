@@ -6,15 +6,18 @@ From what the job `groups` keeps, where it keeps the query and is up to date; el
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.partition_values import PART, partition_column, with_key
 from patternlake.delta_tables.snapshots import Snapshot
-from patternlake.delta_tables.state_reader import Condition, between, shown_at
+from patternlake.delta_tables.state_reader import between
+from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
@@ -59,11 +62,7 @@ def _configured(snapshot: Snapshot, number: int | None) -> list[PublishedBatch]:
 
 
 def _kept(lake: Lake, arguments: Mapping[str, Any], reads: KeptGroups) -> DataFrame | pa.Table:
-    where = [
-        Condition("stream_id", "=", reads.stream),
-        Condition("group_id", "=", reads.rows.number),
-        *shown_at(reads.rows.base, reads.rows.batch),
-    ]
+    where = visible_rows(TABLES["group_matches"], reads.stream, *astuple(reads.rows))
     where += between("t_end", arguments["from_step"], arguments["to_step"])
     return kept_rows(lake, "group_matches", _KEPT, where, arguments["key"])
 

@@ -6,7 +6,7 @@ Sizes stand in the table's log: what is small is walked in the driver's process,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from patternlake.delta_tables.state_reader import Condition, StateReader, among, shown_at
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.state_reader import Condition, StateReader, among
+from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits
@@ -172,7 +174,7 @@ def claims_to_expect(lake: Place, reads: SketchReads) -> pa.Table:
 
 def shown_in(reads: SketchReads) -> list[Condition]:
     """The conditions on the rows of the sketch that a call asks."""
-    return [Condition("stream_id", "=", reads.nodes.number), *shown_at(reads.nodes.base, reads.nodes.batch)]
+    return visible_rows(TABLES["sketch_nodes"], reads.nodes.number, *astuple(reads.nodes))
 
 
 def _mapped(

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.partition_values import PART, partition_column, shown_text, with_key
 from patternlake.delta_tables.snapshots import Snapshot
-from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at
+from patternlake.delta_tables.state_reader import Condition, StateReader, between
+from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext import event_rows
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.stream_facts import facts_of
@@ -207,9 +209,8 @@ def trend_call(lake: Lake, arguments: Mapping[str, Any], attributes: tuple[str, 
             lake, arguments, reads, EventVertices(reads.request.layout, where, all_where, attributes), here
         )
     where = (
-        Condition("trend_id", "=", reads.rows.number),
+        *visible_rows(TABLES["trend_vertices"], reads.stream, *astuple(reads.rows)),
         Condition("kind", "=", EVENT),
-        *shown_at(reads.rows.base, reads.rows.batch),
         *between("pane", reads.low_pane, reads.high_pane),
     )
     here = lake.small("trend_vertices", where)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from patternlake.delta_tables.state_reader import Condition, written_in
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.alert_deliveries import delivered_text
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible_text
+from patternlake.delta_tables.visibility import published_rows, visible_text
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.tables.publications import Publication
@@ -63,5 +63,4 @@ TABLE = Table(
 
 def told_by(publication: Publication) -> list[Condition]:
     """Return the conditions on the alerts that a publication makes visible."""
-    mine = [Condition("stream_id", "=", publication.stream_id), Condition("alert_number", "=", publication.object_id)]
-    return [*mine, *written_in(publication.base_batch, publication.batch_id)]
+    return published_rows(TABLE, publication)

@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import direct_rewriting, writes
 from patternlake.delta_tables.arrow_rows import FewRows
-from patternlake.delta_tables.state_reader import Condition, written_in
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible_text
+from patternlake.delta_tables.visibility import published_rows, visible_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -131,8 +131,7 @@ class EventStatisticsReader:
 
     def described(self, publication: Publication) -> int:
         """How many events the last description of attributes was made of that a publication makes visible."""
-        where = [Condition("stream_id", "=", publication.stream_id), Condition("events", "=", 0)]
-        where += written_in(publication.base_batch, publication.batch_id)
+        where = [*published_rows(TABLE, publication), Condition("events", "=", 0)]
         rows = self._database.state.rows(TABLE.name, ("batch_id", "attributes"), where).drop_null()
         latest = rows.filter(pc.equal(rows["batch_id"], pc.max(rows["batch_id"])))
         # Every attribute of a name tells how many events the name has.

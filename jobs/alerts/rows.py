@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.partition_values import shown_text
-from patternlake.delta_tables.state_reader import Condition, shown_at, written_in
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.forecasts import ForecastsReader, made
+from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION
 from patternlake.jobs.sources.expressions import examine
 from patternlake.udfs.errors import ConfigurationError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.table import Table
     from patternlake.delta_tables.tables.publications import Publication
 
 FOUND_IN, ORDINAL = "found_in", "ordinal"
@@ -73,7 +73,7 @@ def brought(read: Publication, meaning: Mapping[str, Any], after: int | None) ->
     table = _TABLES[kind]
     if kind == FORECAST:
         return table, made(read, name, after)
-    where = _written(TABLES[table], read, after)
+    where = published_rows(TABLES[table], read, after)
     return table, [*where, Condition("subscription", "=", name)] if kind == SUBSCRIPTION else where
 
 
@@ -149,15 +149,6 @@ def risen(rows: DataFrame, *, known: bool) -> DataFrame:
     rows = rows.withColumn("before", before)
     rose = F.col("before").isNull() | (F.col("before") < F.col(ORDINAL) - 1)
     return rows.where(rose & (F.col(ORDINAL) >= (1 if known else 0))).drop("before")
-
-
-def _written(table: Table, read: Publication, after: int | None) -> list[Condition]:
-    """The conditions on the rows that a publication makes visible and that later batches than one wrote."""
-    mine = [Condition("stream_id", "=", read.stream_id)]
-    if table.object_column:
-        mine.append(Condition(table.object_column, "=", read.object_id))
-    first = read.base_batch if after is None else max(read.base_batch, after + 1)
-    return [*mine, *(shown_at if table.changing else written_in)(first, read.batch_id)]
 
 
 def _same_match(rows: DataFrame) -> DataFrame:

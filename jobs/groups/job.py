@@ -15,13 +15,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.partition_values import partition_column
 from patternlake.delta_tables.row_files import TaskRows, on_one_disk
-from patternlake.delta_tables.state_reader import Condition, shown_at
+from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.group_state import GroupStateReader
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.file import GroupConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
@@ -169,11 +171,7 @@ class _Builder:
         states = None
         if self.last is not None:
             last = self.last
-            where = [
-                Condition("group_id", "=", last.object_id),
-                Condition("stream_id", "=", last.stream_id),
-                *shown_at(last.base_batch, last.batch_id),
-            ]
+            where = published_rows(TABLES[STATES], last)
             if not few.few_bytes(db, STATES, where):
                 return None
             states = reader.rows(STATES, ("part", STATE), where)

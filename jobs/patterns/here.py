@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
-from patternlake.delta_tables.state_reader import Condition, among, between, shown_at, written_in
+from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
-from patternlake.delta_tables.visibility import first_batch
+from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few
 from patternlake.jobs.patterns.carried import carried_here
 from patternlake.udfs.kleene.batch import BATCH_SCHEMA, EVENT, EVENT_COLUMNS, MATCH, batch_rows
@@ -99,14 +99,13 @@ class FewEvents:
         if self._by_rows:
             former = None
             if self.carried is not None and self.last is not None:
-                first = first_batch(TABLES[STATE], self.last.source, self.last.base_batch)
-                where = [*self._mine(self.last), *shown_at(first, self.last.batch_id)]
+                where = published_rows(TABLES[STATE], self.last)
                 if not few.few_bytes(self.db, STATE, where):
                     return None
                 former = reader.rows(STATE, (_PART, *columns), where)
             given, waiting, codes = self._that_matter(events, former)
         elif self.carried is not None and self.last is not None and self.reads.request.resumes:
-            where = [*self._mine(self.last), *written_in(self.last.base_batch, self.last.batch_id)]
+            where = published_rows(TABLES[MATCHES], self.last)
             where += between("last_time", self.carried.from_time, None)
             ends = (_PART, "last_time", "last_position")
             if not few.few_bytes(self.db, MATCHES, where, ends):
@@ -209,9 +208,6 @@ class FewEvents:
         if most is not None and few.few_events(self.db, most):
             return True
         return few.few_events(self.db, reader.bounds("events", "position", where)[0])
-
-    def _mine(self, last: Publication) -> list[Condition]:
-        return [Condition("stream_id", "=", last.stream_id), Condition("pattern_id", "=", last.object_id)]
 
 
 def _of_kind(made: list[pa.Table], kind: str) -> pa.Table:

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.row_files import TaskRows
-from patternlake.delta_tables.state_reader import Condition, StateReader, between, shown_at, written_in
+from patternlake.delta_tables.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.publications import Publication
+from patternlake.delta_tables.visibility import published_rows
 from patternlake.delta_tables.worker_reader import Location, location_of, reader_at
 from patternlake.jobs import few
 from patternlake.udfs.arrays import IntArray
@@ -213,7 +215,7 @@ def dealt_panes(
         return None
     read = PanesRead(
         layout,
-        (Condition("stream_id", "=", stream.stream_id), *written_in(stream.base_batch, stream.batch_id)),
+        tuple(published_rows(TABLES["events"], stream)),
         batch.source_from + 1,
         batch.source_to,
         None if last is None else _former(last),
@@ -238,12 +240,7 @@ def _dealt_out(read: PanesRead, reader: DirectReader, parallelism: int) -> Dealt
 
 
 def _former(last: Publication) -> tuple[Condition, ...]:
-    return (
-        Condition("trend_id", "=", last.object_id),
-        Condition("kind", "=", EVENT),
-        Condition("stream_id", "=", last.stream_id),
-        *shown_at(last.base_batch, last.batch_id),
-    )
+    return (*published_rows(TABLES["trend_vertices"], last), Condition("kind", "=", EVENT))
 
 
 def _positions(first: int, last: int) -> list[Condition]:

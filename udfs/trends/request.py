@@ -74,8 +74,8 @@ class TrendReads:
     ----------
     request
         What the parts need to know.
-    rows
-        Where the query's vertices are; of a text, the events.
+    stream, rows
+        Number of the stream, and where the query's vertices are; of a text, the events.
     low_pane, high_pane
         Which panes are read.
     windows
@@ -91,6 +91,7 @@ class TrendReads:
     """
 
     request: TrendsRequest
+    stream: int
     rows: BatchRange
     low_pane: int
     high_pane: int
@@ -202,6 +203,7 @@ def reads_of(
     )
     return TrendReads(
         request=request,
+        stream=at.stream_id,
         rows=at.rows,
         low_pane=max(first * windows.step, -_ALL) if windows.width else 0,
         high_pane=min(last * windows.step + windows.length - 1, _ALL) if windows.width else 0,
