@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.udfs.partitions import CAST, TEXTS
+from patternlake.udfs.partitions import CAST, PART, TEXTS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-PART = "part"
-"""The column of the values that partition an event, as a list of texts."""
 
 
 def partition_column(columns: Sequence[str]) -> Column:
@@ -32,6 +29,13 @@ def shown_text(part: str) -> str:
     return f"CASE WHEN size({part}) = 1 THEN {part}[0] WHEN size({part}) > 1 THEN array_join({part}, ',', 'NULL') END"
 
 
+def frame_of_key(frame: DataFrame, columns: Sequence[str], key: str | None) -> DataFrame:
+    """Keep the rows of the partition that is shown as a key, by some columns; without any, of this key. None: all."""
+    if key is None:
+        return frame
+    return frame.where((F.expr(shown_text(PART)) if columns else F.col("key")) == F.lit(key))
+
+
 def with_key(frame: DataFrame, key: str) -> DataFrame:
     """Keep the rows of a partition that is shown as this key."""
-    return frame.where(F.expr(shown_text(PART)) == F.lit(key))
+    return frame_of_key(frame, (PART,), key)

@@ -75,8 +75,3 @@ def between(column: str, low: Any | None, high: Any | None) -> list[Condition]:
 def shown_at(base: int, batch: int) -> list[Condition]:
     """The conditions on rows of a table with from_batch and to_batch that a publication shows."""
     return [*between("from_batch", base, batch), Condition("to_batch", "null or >", batch)]
-
-
-def written_in(base: int, batch: int) -> list[Condition]:
-    """The conditions on rows of a table whose rows are written once that a publication shows."""
-    return between("batch_id", base, batch)

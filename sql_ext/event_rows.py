@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.partition_values import PART as PART
 from patternlake.delta_tables.partition_values import with_key as with_key
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.visibility import visible_rows
+from patternlake.udfs.partitions import PART as PART
 from patternlake.udfs.partitions import are_shown_as
 from patternlake.udfs.requests import BatchRange
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from patternlake.delta_tables.partition_values import PART
 from patternlake.sql_ext import tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.match_pattern import columns_read, conditions, events_here, reads_of, seen_by, with_portions
@@ -29,7 +28,7 @@ from patternlake.udfs.kleene.request import explain
 from patternlake.udfs.kleene.task import observe_partitions
 from patternlake.udfs.kleene.work import Work, work_of
 from patternlake.udfs.limits import WHOLE_EVENTS
-from patternlake.udfs.partitions import are_texts
+from patternlake.udfs.partitions import PART, are_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import chosen_attributes, with_chosen_attributes
 from patternlake.delta_tables.overlapping_blocks import blocks
-from patternlake.delta_tables.partition_values import PART, partition_column, shown_text, with_key
+from patternlake.delta_tables.partition_values import frame_of_key, partition_column, shown_text
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import first_batch, visible_rows
@@ -36,7 +36,7 @@ from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_re
 from patternlake.udfs.kleene.result import MATCHES, ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, too_many
-from patternlake.udfs.partitions import are_shown_as, are_texts, partition_values
+from patternlake.udfs.partitions import PART, are_texts, partition_values, rows_of_key
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of, in_schema
 
@@ -178,10 +178,7 @@ class KeptPattern:
         return columns_of(pa.concat_tables([in_schema(rows, schema) for rows in given]))
 
     def _of_key(self, rows: pa.Table) -> pa.Table:
-        key = self.arguments["key"]
-        if key is None:
-            return rows
-        return rows.filter(are_shown_as(rows[PART].combine_chunks(), len(self.pattern.partition), key))
+        return rows_of_key(rows, self.pattern.partition, self.arguments["key"])
 
     def _by_tasks(self) -> DataFrame:
         """The answer by Spark's tasks."""
@@ -202,8 +199,7 @@ class KeptPattern:
             last = F.max(F.struct(F.col("last_time").alias("time"), F.col("last_position").alias("position")))
             ends = late.groupBy(PART).agg(last.alias("last")).select(PART, "last.time", "last.position")
             given = given.unionByName(ends, allowMissingColumns=True)
-        if key is not None:
-            known, given = with_key(known, key), with_key(given, key)
+        known, given = (frame_of_key(rows, self.pattern.partition, key) for rows in (known, given))
         if self.pattern.partition:
             given = given.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(portions.high + 1)).cast("int"))
         elif portions.width is None:

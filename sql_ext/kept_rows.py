@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.partition_values import PART, shown_text
+from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.lake import Lake
-from patternlake.udfs.partitions import text_of_partition
+from patternlake.udfs.partitions import PART, text_of_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

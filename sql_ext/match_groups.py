@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.partition_values import PART, partition_column, with_key
+from patternlake.delta_tables.partition_values import frame_of_key, partition_column
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import between
 from patternlake.delta_tables.visibility import visible_rows
@@ -27,7 +27,7 @@ from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
-from patternlake.udfs.partitions import are_shown_as, are_texts, partition_values
+from patternlake.udfs.partitions import PART, are_texts, partition_values, rows_of_key
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
@@ -77,13 +77,9 @@ def answer_from_events(
     where = event_rows.of_stream(reads.events)
     if lake.small("events", where) and are_texts(columns):
         rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
-        rows = rows.append_column(PART, partition_values(rows, columns))
-        if key is not None:
-            rows = rows.filter(are_shown_as(rows[PART].combine_chunks(), len(columns), key))
+        rows = rows_of_key(rows.append_column(PART, partition_values(rows, columns)), columns, key)
         return work(request, columns_of(rows))
-    rows = lake.frame("events", where).withColumn(PART, partition_column(columns))
-    if key is not None:
-        rows = with_key(rows, key)
+    rows = frame_of_key(lake.frame("events", where).withColumn(PART, partition_column(columns)), columns, key)
     rows = rows.select(
         *_EVENT, *attributes, PART, F.pmod(F.hash(PART), F.lit(portions)).cast("int").alias(tasks.PORTION)
     )

@@ -11,12 +11,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.overlapping_blocks import blocks
-from patternlake.delta_tables.partition_values import PART, partition_column, with_key
+from patternlake.delta_tables.partition_values import frame_of_key, partition_column
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext import event_rows, tasks
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
@@ -35,7 +34,7 @@ from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_re
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
-from patternlake.udfs.partitions import are_shown_as, are_texts, partition_values
+from patternlake.udfs.partitions import PART, are_texts, partition_values, rows_of_key
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
@@ -120,25 +119,16 @@ def columns_read(request: KleeneRequest) -> tuple[str, ...]:
 
 def events_here(rows: pa.Table, request: KleeneRequest) -> dict[str, pa.Array]:
     """Events that are here already, of the key that is asked for."""
-    columns, key = request.pattern.partition, request.key
-    if key is not None and not columns:
-        rows = rows.filter(pc.equal(rows["key"], key))
-    rows = rows.append_column(PART, partition_values(rows, columns))
-    if key is not None and columns:
-        rows = rows.filter(are_shown_as(rows[PART].combine_chunks(), len(columns), key))
-    return columns_of(rows)
+    columns = request.pattern.partition
+    return columns_of(rows_of_key(rows.append_column(PART, partition_values(rows, columns)), columns, request.key))
 
 
 def with_portions(events: DataFrame, request: KleeneRequest) -> DataFrame:
     """Events with their `PORTION`."""
-    columns, key = request.pattern.partition, request.key
-    if key is not None and not columns:
-        events = events.where(F.col("key") == F.lit(key))
-    events = events.withColumn(PART, partition_column(columns))
+    columns = request.pattern.partition
+    events = frame_of_key(events.withColumn(PART, partition_column(columns)), columns, request.key)
     if not columns:
         return blocks(events, request.portions, PORTION)
-    if key is not None:
-        events = with_key(events, key)
     return events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(request.portions.high + 1)).cast("int"))
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables.partition_values import PART
 from patternlake.delta_tables.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.tables.trend_vertices import pane_ends
+from patternlake.udfs.partitions import PART
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.batch import VERTICES_SCHEMA, pane_rows
 from patternlake.udfs.trends.ends import PANE_COLUMNS

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.partition_values import PART, partition_column, shown_text, with_key
+from patternlake.delta_tables.partition_values import frame_of_key, partition_column
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.visibility import visible_rows
@@ -30,7 +30,7 @@ from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.trend_sources import STORED, EventVertices, KeptVertices, VertexSource
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.partitions import are_shown_as
+from patternlake.udfs.partitions import PART, rows_of_key
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.trends.ends import window_ends
@@ -69,20 +69,13 @@ class VerticesRead:
 
     def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
         """The columns `VERTEX` of all vertices, or of those in a range of blocks, both ends included."""
-        query, key, width = self.request.layout.query, self.request.key, self.request.block
+        query, width = self.request.layout.query, self.request.block
         windows = Windows.of(query)
         panes = None
         if blocks is not None:
             first, last = blocks[0] * width, (blocks[1] + 1) * width - 1
             panes = windows.panes_of(first)[0], windows.panes_of(last)[-1]
-        rows = self.source.rows(reader, panes)
-        if key is not None:
-            mine = (
-                are_shown_as(rows[PART].combine_chunks(), len(query.partition), key)
-                if query.partition
-                else pc.equal(rows["key"], key)
-            )
-            rows = rows.filter(mine)
+        rows = rows_of_key(self.source.rows(reader, panes), query.partition, self.request.key)
         row, block = windows.spread(rows["pane"].to_numpy(), width)
         if blocks is not None:
             mine = (block >= blocks[0]) & (block <= blocks[1])
@@ -150,11 +143,7 @@ class TrendCall:
 
     def portions(self) -> DataFrame:
         """The columns `VERTEX` and `PORTION` of all vertices, for Spark's tasks."""
-        rows = self.source.frame(self.lake)
-        key = self.arguments["key"]
-        if key is not None:
-            shown = F.expr(shown_text(PART)) if self.asked.layout.query.partition else F.col("key")
-            rows = rows.where(shown == F.lit(key))
+        rows = frame_of_key(self.source.frame(self.lake), self.asked.layout.query.partition, self.asked.key)
         step, length, block = self.windows.step, self.windows.length, self.asked.block
         first = _floored(f"{_floored(f'(pane - {length})', step)} + 1", block)
         last = _floored(_floored("pane", step), block)
@@ -255,12 +244,8 @@ def _check_size(
     """Refuse a text whose graph would be built of too many events; these are counted only where they may be fewer."""
     allowed, events, key = lake.max_trend_events, most_events, arguments["key"]
     if events > allowed and any(arguments[name] is not None for name in ("key", "from_time", "to_time")):
-        found = lake.apart().frame("events", where)
-        if key is not None and partition:
-            found = with_key(found.withColumn(PART, partition_column(partition)), key)
-        elif key is not None:
-            found = found.where(F.col("key") == F.lit(key))
-        events = found.count()
+        found = lake.apart().frame("events", where).withColumn(PART, partition_column(partition))
+        events = frame_of_key(found, partition, key).count()
     if events > allowed:
         raise too_many_events(events, allowed, MAX_TREND_EVENTS)
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 
+PART = "part"
+"""The column of the values that partition an event, as a list of texts."""
 TEXTS = ("key", "name")
 """Columns of events that are texts as they are."""
 CAST = ("time", "position", "step", "probability")
@@ -177,6 +179,14 @@ def are_shown_as(values: pa.Array, width: int, key: str) -> pa.Array:
     if width == 1:
         return pc.fill_null(pc.equal(columns[0], key), False)
     return pc.equal(pc.binary_join_element_wise(*(column.fill_null("NULL") for column in columns), ","), key)
+
+
+def rows_of_key(rows: pa.Table, columns: Sequence[str], key: str | None) -> pa.Table:
+    """The rows of the partition that is shown as a key, by some columns; without any, of this key. None: all rows."""
+    if key is None:
+        return rows
+    mine = are_shown_as(rows[PART].combine_chunks(), len(columns), key) if columns else pc.equal(rows["key"], key)
+    return rows.filter(mine)
 
 
 def text_of_partition(values: Sequence[str | None]) -> str | None:

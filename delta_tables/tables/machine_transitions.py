@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.visibility import visible, visible_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.tables.publications import Publication
-
+from patternlake.delta_tables.visibility import visible_text
 
 MOVE_COLUMNS = ("left_state", "age", "following_state", "following_age")
 """What tells the moves of a subscription apart."""
@@ -49,15 +40,3 @@ TABLE = Table(
 )
 """Before schema version 4 rows counted other things, in columns that a database of that time still has: their
 `left_state` is NULL."""
-
-
-class MachineTransitionsReader:
-    """Reads counts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def moves(self, publication: Publication) -> DataFrame:
-        """Return ``subscription``, `MOVE_COLUMNS` and ``moves`` as of a publication."""
-        rows = self._database.table(TABLE.name).where(visible(TABLE, publication))
-        return rows.where(rows["left_state"].isNotNull()).select("subscription", *MOVE_COLUMNS, "moves")

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.arrow_rows import frame_of
-from patternlake.delta_tables.partition_values import PART, partition_column, shown_text, with_key
-from patternlake.udfs.partitions import are_shown_as, number_partitions, partition_values
+from patternlake.delta_tables.partition_values import frame_of_key, partition_column, shown_text
+from patternlake.udfs.partitions import PART, number_partitions, partition_values, rows_of_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,5 +60,6 @@ def test_values_and_what_is_shown_of_them_are_the_same_to_spark_and_arrow(
     assert [row[PART] for row in shown_rows] == ours.to_pylist()
     assert [row.shown for row in shown_rows] == [shown[code] for code in codes.tolist()]
     for key in ("NULL", "a,b", "a,NULL", "É,É", ""):
-        found = {row.position for row in with_key(rows, key).collect()}
-        assert found == set(EVENTS.filter(are_shown_as(ours, len(columns), key))["position"].to_pylist()), key
+        found = {row.position for row in frame_of_key(rows, columns, key).collect()}
+        mine = rows_of_key(EVENTS.append_column(PART, ours), columns, key)
+        assert found == set(mine["position"].to_pylist()), key
