@@ -29,10 +29,9 @@ def query_of(configuration: Mapping[str, Any]) -> GroupQuery:
     PatternLakeError
         What is wrong with the query, with its place.
     """
-    stream = configuration["stream"]
     return compile_query(
         parse(configuration["pattern"]),
-        Scope(attributes=types_of(stream), parameters=dict(configuration.get("params") or {}), key=stream["key"]),
+        Scope.of_stream(configuration["stream"], configuration.get("params")),
         overlap=configuration.get("overlap"),
         threshold=configuration.get("threshold"),
         within=configuration.get("within"),

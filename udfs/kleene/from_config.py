@@ -25,17 +25,13 @@ def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
     PatternLakeError
         What is wrong with the query, with its place.
     """
-    stream = configuration["stream"]
-    types = {name: entry["type"] for name, entry in stream["attributes"].items()}
-    policy, parameters = configuration["policy"], configuration["params"]
-    return compile_once(compile_text, configuration["query"], types, dict(parameters), stream["key"], policy)
+    parts = (configuration[name] for name in ("query", "stream", "params", "policy"))
+    return compile_once(compile_text, *parts)
 
 
-def compile_text(
-    text: str, types: Mapping[str, str], parameters: Mapping[str, Any], key: str | None, policy: str
-) -> KleenePattern:
-    """Compile a pattern, given the types of attributes, values of parameters, the key's column and a policy."""
-    return compile_pattern(parse(text), Scope(attributes=types, parameters=parameters, key=key), policy=policy)
+def compile_text(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], policy: str) -> KleenePattern:
+    """Compile a pattern over a stream of a configuration."""
+    return compile_pattern(parse(text), Scope.of_stream(stream, parameters), policy=policy)
 
 
 def unfit(pattern: KleenePattern) -> str | None:

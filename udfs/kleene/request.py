@@ -270,7 +270,7 @@ def _checked(
     policy = given(arguments, "policy", "skip_till_any")
     check_arguments(policy, given(arguments, "after_match", "next"), given(arguments, "max_matches", MAX_MATCHES))
     parameters = dict(arguments.get("params") or {})
-    pattern = compile_once(compile_text, arguments["pattern"], types, parameters, configuration["key"], policy)
+    pattern = compile_once(compile_text, arguments["pattern"], configuration, parameters, policy)
     check_key(arguments, configuration, partitioned=bool(pattern.partition))
     return _Compiled(pattern, types, policy), at
 

@@ -183,9 +183,7 @@ def _compile(
     stream = configuration["stream"]
     query = parse(arguments["pattern"])
     verify = given(arguments, "verify", True)
-    types = {name: entry["type"] for name, entry in stream["attributes"].items()}
-    key_column = stream["key"]
-    scope = Scope(attributes=types, parameters=dict(arguments.get("params") or {}), key=key_column)
+    scope = Scope.of_stream(stream, arguments.get("params"))
     named = "name" in (stream.get("tokens") or ["name"])
     pattern = compile_pattern(query, verify=verify, scope=scope, names_are_tokens=named)
     conditions(pattern)
@@ -206,8 +204,8 @@ def _compile(
     return SketchRequest(
         stream=arguments["stream"],
         pattern=pattern,
-        types=types,
-        key_column=key_column,
+        types=scope.attributes,
+        key_column=scope.key,
         policy=policy,
         after_match=after_match,
         key=arguments.get("key"),

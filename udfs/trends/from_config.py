@@ -24,7 +24,5 @@ def layout_of(configuration: Mapping[str, Any]) -> Layout:
     PatternLakeError
         What is wrong with the query, with its place.
     """
-    stream = configuration["stream"]
-    types = {name: entry["type"] for name, entry in stream["attributes"].items()}
-    scope = Scope(attributes=types, parameters=dict(configuration["params"]), key=stream["key"])
-    return Layout(compile_query(parse(configuration["query"]), scope), types)
+    scope = Scope.of_stream(configuration["stream"], configuration["params"])
+    return Layout(compile_query(parse(configuration["query"]), scope), scope.attributes)

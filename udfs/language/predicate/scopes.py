@@ -63,6 +63,12 @@ class Scope:
     key: str | None = None
     aggregates: bool = False
 
+    @classmethod
+    def of_stream(cls, stream: Mapping[str, Any], parameters: Mapping[str, str | None] | None = None) -> Scope:
+        """The names of a stream, by its configuration, with values of parameters."""
+        types = {name: entry["type"] for name, entry in stream["attributes"].items()}
+        return cls(attributes=types, parameters=dict(parameters or {}), key=stream["key"])
+
 
 def column_type(column: str, scope: Scope) -> str | None:
     """The value type of an attribute or built-in column; None if there is no such column."""
