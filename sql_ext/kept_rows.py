@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.lake import Lake
-from patternlake.udfs.partitions import PART, text_of_partition
+from patternlake.udfs.partitions import PART, partition_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,8 +24,7 @@ def kept_rows(
     """Rows of a table that has a column ``part``: `key`, and the columns; of all keys, or of one."""
     if lake.small(table, where):
         stored = lake.reader.rows(table, (PART, *columns), where)
-        keys = pa.array([text_of_partition(values) for values in stored[PART].to_pylist()], pa.string())
-        found = stored.drop_columns([PART]).add_column(0, "key", keys)
+        found = stored.drop_columns([PART]).add_column(0, "key", partition_texts(stored[PART].combine_chunks()))
         return found if key is None else found.filter(pc.equal(found["key"], key))
     rows = lake.frame(table, where).select(F.expr(shown_text(PART)).alias("key"), *columns)
     return rows if key is None else rows.where(F.col("key") == F.lit(key))

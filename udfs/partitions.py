@@ -71,12 +71,19 @@ def number_partitions(values: pa.Array, width: int) -> tuple[IntArray, list[str 
     """
     if width == 1:
         return number_values(pc.list_flatten(values))
-    _, first, codes = np.unique(partition_codes(values), return_index=True, return_inverse=True)
-    texts = [text_of_partition(one) for one in values.take(pa.array(first)).to_pylist()]
-    order = sorted(range(len(texts)), key=lambda place: (texts[place] is not None, texts[place] or "", place))
-    rank = np.empty(len(texts), np.int64)
-    rank[order] = np.arange(len(texts))
-    return rank[codes], [texts[place] for place in order]
+    codes = partition_codes(values)
+    texts = partition_texts(values.take(pa.array(_first_places(codes))))
+    order = pc.sort_indices(texts).to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[codes], texts.take(pa.array(order)).to_pylist()
+
+
+def _first_places(codes: IntArray) -> IntArray:
+    """The first place of each number, of numbers from 0 on without gaps."""
+    first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return first
 
 
 def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
@@ -93,8 +100,7 @@ def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
 def distinct_partitions(values: pa.Array, width: int) -> tuple[IntArray, pa.ListArray]:
     """As `number_partitions`, with the values of each partition in place of what is shown."""
     codes, _ = number_partitions(values, width)
-    _, first = np.unique(codes, return_index=True)
-    return codes, values.take(pa.array(first))
+    return codes, values.take(pa.array(_first_places(codes)))
 
 
 def same_partitions(values: pa.Array, wanted: pa.Array) -> BoolArray:
@@ -171,29 +177,27 @@ def _codes(values: pa.Array, width: int) -> Iterator[IntArray]:
         yield words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def are_shown_as(values: pa.Array, width: int, key: str) -> pa.Array:
-    """bool[n]: which of n lists of `width` texts are shown as a key."""
-    if not width:
-        return pa.array(np.zeros(len(values), np.bool_))
-    columns = columns_of_lists(values, width)
-    if width == 1:
-        return pc.fill_null(pc.equal(columns[0], key), False)
-    return pc.equal(pc.binary_join_element_wise(*(column.fill_null("NULL") for column in columns), ","), key)
+def partition_texts(values: pa.Array) -> pa.Array:
+    """What is shown of each of n lists of texts: its value, several joined by a comma, NULL for none."""
+    flat = pc.list_flatten(values)
+    count = pc.list_value_length(values).to_numpy(zero_copy_only=False)
+    offsets = np.append(0, np.cumsum(count)).astype(np.int32)
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), flat.fill_null("NULL")), ",")
+    alone = flat.take(pa.array(offsets[:-1], mask=count != 1))
+    return pc.if_else(pa.array(count > 1), joined, alone)
+
+
+def are_shown_as(values: pa.Array, key: str) -> pa.Array:
+    """bool[n]: which of n lists of texts are shown as a key."""
+    return pc.fill_null(pc.equal(partition_texts(values), key), False)
 
 
 def rows_of_key(rows: pa.Table, columns: Sequence[str], key: str | None) -> pa.Table:
     """The rows of the partition that is shown as a key, by some columns; without any, of this key. None: all rows."""
     if key is None:
         return rows
-    mine = are_shown_as(rows[PART].combine_chunks(), len(columns), key) if columns else pc.equal(rows["key"], key)
+    mine = are_shown_as(rows[PART].combine_chunks(), key) if columns else pc.equal(rows["key"], key)
     return rows.filter(mine)
-
-
-def text_of_partition(values: Sequence[str | None]) -> str | None:
-    """A partition as the column ``key`` of an answer has it."""
-    if len(values) < 2:
-        return values[0] if values else None
-    return ",".join("NULL" if value is None else value for value in values)
 
 
 def ranks(keys: IntArray) -> IntArray:

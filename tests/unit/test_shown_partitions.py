@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from patternlake.udfs.partitions import are_shown_as, text_of_partition
+from patternlake.udfs.partitions import are_shown_as, partition_texts
 
 PARTS = {
     0: [[], []],
@@ -15,12 +15,24 @@ PARTS = {
 }
 
 
+def shown(values: list[str | None]) -> str | None:
+    if len(values) < 2:
+        return values[0] if values else None
+    return ",".join("NULL" if value is None else value for value in values)
+
+
 @pytest.mark.parametrize("width", PARTS)
 @pytest.mark.parametrize("key", ["a", "NULL", "", "a,b", "a,NULL", "NULL,b", "a,b,c", "a,NULL,c", "NULL,NULL", "x"])
 def test_a_key_is_the_text_that_is_shown(width: int, key: str) -> None:
     part = pa.array(PARTS[width], pa.list_(pa.string()))
-    assert are_shown_as(part, width, key).to_pylist() == [text_of_partition(values) == key for values in PARTS[width]]
+    assert are_shown_as(part, key).to_pylist() == [shown(values) == key for values in PARTS[width]]
+
+
+def test_lists_of_several_lengths_are_shown_each_as_it_is() -> None:
+    some = [values for width in PARTS for values in PARTS[width]]
+    part = pa.array([["x"], *some], pa.list_(pa.string()))
+    assert partition_texts(part.slice(1)).to_pylist() == [shown(values) for values in some]
 
 
 def test_no_rows_belong_to_no_partition() -> None:
-    assert are_shown_as(pa.array([], pa.list_(pa.string())), 2, "a").to_pylist() == []
+    assert are_shown_as(pa.array([], pa.list_(pa.string())), "a").to_pylist() == []

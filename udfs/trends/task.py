@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
-from patternlake.udfs.partitions import text_of_partition
+from patternlake.udfs.partitions import partition_texts
 from patternlake.udfs.trends.kernels.cells import Blocks
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.panes import Windows
@@ -43,7 +43,7 @@ def trends_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> Answered:
     codes, of = pd.factorize(vertices.key * (int(block.max()) - int(block.min()) + 1) + block - block.min(), sort=True)
     first = np.zeros(len(of), np.int64)
     first[codes] = np.arange(len(codes))
-    texts = [text_of_partition(part) for part in parts.to_pylist()] if query.partition else [asked.key]
+    texts = partition_texts(parts).to_pylist() if query.partition else [asked.key]
     keys = [texts[code] for code in vertices.key[first].tolist()]
     dealt = replace(vertices, key=codes.astype(np.int64))
     return Answered(

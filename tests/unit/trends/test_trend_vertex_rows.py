@@ -12,7 +12,7 @@ import pytest
 from naive import trends as naive
 from naive.trend_cases import ATTRIBUTES, compiled, keys_of, random_events, random_query, vertices
 
-from patternlake.udfs.partitions import text_of_partition
+from patternlake.udfs.partitions import partition_texts
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.vertex_rows import VERTEX_SCHEMA, Layout, vertex_rows, vertices_from
 
@@ -70,7 +70,7 @@ def test_rows_of_any_batches_answer_as_the_vertices_do(seed: int) -> None:
         assert np.array_equal(one.known, np.broadcast_to(other.known, one.known.shape))
         assert np.array_equal(one.values[one.known], np.broadcast_to(other.values, one.values.shape)[one.known])
     keys = keys_of(events) if query.partitioned else [None]
-    texts = [text_of_partition(part) for part in parts.to_pylist()]
+    texts = partition_texts(parts).to_pylist()
     assert answers(Trends(question, found), texts) == answers(Trends(question, direct), keys)
 
 
@@ -97,7 +97,7 @@ def test_a_row_shows_both_sides_and_the_partition_as_text() -> None:
     [((), None), (("a",), "a"), ((None,), None), (("a", "b"), "a,b"), (("a", None), "a,NULL")],
 )
 def test_an_answer_shows_its_partition(part: tuple[str | None, ...], text: str | None) -> None:
-    assert text_of_partition(part) == text
+    assert partition_texts(pa.array([part], pa.list_(pa.string()))).to_pylist() == [text]
 
 
 def test_values_of_every_type_come_back() -> None:
