@@ -69,8 +69,8 @@ class FewEvents:
         What is looked for, and how far back that may reach.
     carried
         What the batch goes on from; None: nothing.
-    request
-        As `check_request` gives it for work that is not dealt out.
+    reads
+        What is read, for work that is not dealt out.
     """
 
     db: Database
