@@ -25,7 +25,7 @@ from patternlake.sql_ext.exact_sequences import (
 )
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import Place, descend
-from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
+from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import Candidates, blocks_touched, everywhere
@@ -67,7 +67,7 @@ def occurs_here(place: Place, reads: SketchReads) -> bool:
     def found(wanted: Candidates) -> bool:
         rows = matched_here(place.reader, reads, wanted)
         if rows is None:
-            raise too_many_events(WHOLE_EVENTS + 1)
+            raise too_many_events()
         return bool(rows.num_rows)
 
     return _grows(place, reads, found)

@@ -121,10 +121,11 @@ def is_undivided(request: SketchRequest) -> bool:
     return not request.every_key and not request.one_key
 
 
-def too_many_events(count: int) -> ArgumentError:
-    """The error of a question whose events one task cannot hold."""
+def too_many_events(about: int | None = None) -> ArgumentError:
+    """The error of a question whose events one task cannot hold; of a task, which knows that there are more."""
+    count = f"more than {WHOLE_EVENTS:,}" if about is None else f"about {about:,}"
     return ArgumentError(
-        f"about {count:,} events carry names of the pattern in the parts that can hold a match, and without "
+        f"{count} events carry names of the pattern in the parts that can hold a match, and without "
         f"PARTITION BY one task would hold them all, {WHOLE_EVENTS:,} at most; partition the pattern, narrow the "
         "question with key, from_position, to_position, from_time or to_time, or ask the sketch alone with "
         "verify => false"
