@@ -31,7 +31,7 @@ SHARE = 0.01
 _BOUNDS = {"min": F.min, "max": F.max}
 _AT_ONCE = 4_000_000
 """Rows that the driver groups at once."""
-_MIXING, _HIGH = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+_MIXING, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
 @dataclass(frozen=True)
@@ -88,17 +88,22 @@ def tied_here(prepared: pa.Table, stream: StreamConfiguration) -> int:
     found = _shared_and_differing(prepared.column_names, stream)
     if found is None:
         return 0
+    shared, _ = found
     places = np.flatnonzero(pc.is_null(prepared["reason"]).to_numpy())
-    times = ranks(prepared["time"], places)
-    # Most events of most streams have a time of their own, and are not looked at again.
-    again = _repeated(times)
-    places, times = places[again], times[again]
+    mixed = np.zeros(len(places), np.uint64)
+    # Most events have a time of their own, or a key; what is left after each column is looked at again.
+    for column in shared:
+        mixed = (mixed ^ ranks(prepared[column], places).astype(np.uint64)) * _MIXING
+        mixed ^= mixed >> _HALF
+        again = _repeated(mixed)
+        places, mixed = places[again], mixed[again]
+        if not len(places):
+            return 0
     parts = -(-len(places) // _AT_ONCE)
     if parts < 2:
         return _tied_at(prepared, places, *found)
-    # All rows of one time are in one part. Mixed, since times are whole seconds or days.
-    part = (times.astype(np.uint64) * _MIXING >> _HIGH) % np.uint64(parts)
-    return sum(_tied_at(prepared, places[part == number], *found) for number in range(parts))
+    # Rows that share all columns are in one part.
+    return sum(_tied_at(prepared, places[mixed % np.uint64(parts) == part], *found) for part in range(parts))
 
 
 def _tied_at(prepared: pa.Table, places: NDArray[np.int64], shared: Sequence[str], differing: Sequence[str]) -> int:
@@ -109,13 +114,13 @@ def _tied_at(prepared: pa.Table, places: NDArray[np.int64], shared: Sequence[str
     return int(pc.sum(groups.filter(functools.reduce(pc.and_, apart))["name_count"]).as_py() or 0)
 
 
-def _repeated(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _repeated(values: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which values stand twice or more."""
-    ascending = np.sort(values)
-    twice = np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
-    if not len(twice):
-        return np.zeros(len(values), bool)
-    found: NDArray[np.bool_] = twice[np.minimum(np.searchsorted(twice, values), len(twice) - 1)] == values
+    order = np.argsort(values)
+    alike = values[order[1:]] == values[order[:-1]]
+    found = np.zeros(len(values), bool)
+    found[order[1:][alike]] = True
+    found[order[:-1][alike]] = True
     return found
 
 
