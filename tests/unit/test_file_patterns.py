@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternlake.jobs.configuration.file_patterns import alone, reaches
+from patternlake.jobs.configuration.file_patterns import alone, name_below, reaches
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,18 @@ def test_folders_are_in_the_way_whatever_files_are_called() -> None:
 )
 def test_one_file_has_a_pattern_that_means_no_other(file: str, pattern: str) -> None:
     assert alone(file) == pattern
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "name"),
+    [
+        ("/data", "file:///data/a%20b.csv", "a b.csv"),
+        ("/data/", "file:/data/year=2024/a.csv", "year=2024/a.csv"),
+        ("/data/*/[ab].csv", "file:/data/x/a.csv", "x/a.csv"),
+        ("s3a://bucket/in/*.json", "s3://bucket/in/a.json", "a.json"),
+        ("/data", "file:/database/a.csv", None),
+        ("/data", "file:/data", None),
+    ],
+)
+def test_a_file_is_named_below_the_folder_that_is_no_pattern(path: str, file: str, name: str | None) -> None:
+    assert name_below(path, file) == name
