@@ -67,7 +67,13 @@ def first_line(error: BaseException) -> str:
 
 
 def explained(
-    error: BaseException, *, stream: str, source: str, columns: Sequence[str], header: Callable[[str], Sequence[str]]
+    error: BaseException,
+    *,
+    stream: str,
+    source: str,
+    columns: Sequence[str],
+    header: Callable[[str], Sequence[str]],
+    changed: Callable[[], int | None],
 ) -> PatternLakeError | None:
     """An error of Spark as one of ours; None where nothing is known about it.
 
@@ -81,6 +87,8 @@ def explained(
         The source's columns as they should be.
     header
         Gives the columns of one CSV file.
+    changed
+        Gives the version in which columns of a Delta table were renamed or dropped, which Delta does not say.
     """
     if isinstance(error, PatternLakeError):
         return error
@@ -107,12 +115,12 @@ def explained(
             "write `on_change: rebuild` in the stream, or run with --rebuild, to read the table anew"
         )
     if _REPLACED.search(text):
-        since = _VERSION.search(text)
-        where = f"from version {since[1]} on, {source}" if since else source
-        told = f"{where} is another table than the one that was read: it was replaced, or columns were renamed or "
+        told = _VERSION.search(text)
+        since = told[1] if told else changed()
+        where = source if since is None else f"from version {since} on, {source}"
         return ChangedSourceError(
-            f"{what}: {told}dropped; write `on_change: rebuild` in the stream, or run with --rebuild, to read the "
-            "table anew"
+            f"{what}: {where} is another table than the one that was read: it was replaced, or columns were renamed or "
+            "dropped; write `on_change: rebuild` in the stream, or run with --rebuild, to read the table anew"
         )
     vanished = _VANISHED.search(text) or _NOT_THERE.search(text)
     if vanished:

@@ -27,7 +27,7 @@ from patternlake.jobs.sources.expressions import CORRUPT, ORIGIN, PLACE
 from patternlake.jobs.sources.json_values import cut_files
 from patternlake.jobs.sources.parquet_footers import Footers, Reading, learned, missing_columns, readings
 from patternlake.jobs.sources.places import as_read, block_columns, numbered_by_file, row_numbers
-from patternlake.jobs.sources.tables import refuse_other_than_delta
+from patternlake.jobs.sources.tables import columns_changed_at, refuse_other_than_delta
 from patternlake.jobs.sources.text_files import Faults, TextCheck
 from patternlake.jobs.sources.xes_files import columns_of_logs, events_of_logs
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError, SourceError, StateError
@@ -114,7 +114,14 @@ class Source:
 
     def explained(self, error: BaseException, columns: Sequence[str] = ()) -> PatternLakeError | None:
         """An error of reading as one of ours, which names the file or the version; see `source_errors.explained`."""
-        return explained(error, stream=self._name, source=self.shown, columns=columns, header=self.header)
+        return explained(
+            error,
+            stream=self._name,
+            source=self.shown,
+            columns=columns,
+            header=self.header,
+            changed=lambda: columns_changed_at(self._spark, self._source),
+        )
 
     def rows(self, schema: T.StructType, *, before: str | None = None) -> DataFrame:
         """The streaming data frame; for XES, of files (see `expanded`).

@@ -1,10 +1,11 @@
-"""Which tables of a session's catalog can be the source of a stream."""
+"""Which tables of a session's catalog can be the source of a stream, and when their columns changed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import functions as F
 
 from patternlake.delta_tables.quoting import identifier
 from patternlake.jobs.configuration.values import suggest
@@ -14,10 +15,15 @@ from patternlake.udfs.errors import SourceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from patternlake.jobs.configuration.streams import Source
+
 _WHY = "a stream follows the commits of a Delta table"
 _SOURCES = (
     "a source is a Delta table (by its name, or by its path with format: delta), or files (csv, json, parquet, xes)"
 )
+
+_OTHER_COLUMNS = ("RENAME COLUMN", "DROP COLUMNS", "CHANGE COLUMN", "REPLACE COLUMNS")
+"""Operations in the history of a Delta table after which its rows do not continue those before."""
 
 _SHOWN = 10
 """Databases that a message lists."""
@@ -61,6 +67,17 @@ def refuse_other_than_delta(spark: SparkSession, table: str, what: str) -> None:
         if format == "parquet":
             advice = f"CONVERT TO DELTA {table}, or {advice}"
         raise SourceError(f"{what} {table} is a table of {format}, and {_WHY}; {advice}; {_SOURCES}")
+
+
+def columns_changed_at(spark: SparkSession, source: Source) -> int | None:
+    """The version in which columns of a Delta source were last renamed or dropped; None where its log tells of none."""
+    table = source.table or f"delta.{identifier(source.path or '')}"
+    try:
+        history = spark.sql(f"DESCRIBE HISTORY {table}").where(F.col("operation").isin(*_OTHER_COLUMNS))
+        found = history.agg(F.max("version")).collect()[0][0]
+    except PySparkException:
+        return None
+    return None if found is None else int(found)
 
 
 def _provider(spark: SparkSession, table: str) -> str | None:

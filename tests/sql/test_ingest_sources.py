@@ -254,7 +254,7 @@ def test_a_folder_that_is_still_empty_is_no_error(s: Lake) -> None:
     assert s.ingest().batches == 0
 
 
-@pytest.mark.parametrize("change", ["replaced", "made again", "renamed"])
+@pytest.mark.parametrize("change", ["replaced", "made again", "renamed", "dropped"])
 def test_a_table_that_became_another_is_refused_and_read_anew_where_asked(s: Lake, change: str) -> None:
     table = f"{s.db.name}.raw_{s.name}"
     source = {"table": table}
@@ -264,12 +264,15 @@ def test_a_table_that_became_another_is_refused_and_read_anew_where_asked(s: Lak
     s.ingest(source=source)
     if change == "made again":
         s.spark.sql(f"DROP TABLE {table}")
-    if change == "renamed":
-        s.spark.sql(f"ALTER TABLE {table} RENAME COLUMN y TO z")
-        s.spark.sql(f"INSERT INTO {table} VALUES ('2024-01-02', 'b', 'k', '1', '2')")
+    if change in ("renamed", "dropped"):
+        rest = "RENAME COLUMN y TO z" if change == "renamed" else "DROP COLUMN y"
+        s.spark.sql(f"ALTER TABLE {table} {rest}")
+        values = "'2024-01-02', 'b', 'k', '1'" + (", '2'" if change == "renamed" else "")
+        s.spark.sql(f"INSERT INTO {table} VALUES ({values})")
     else:
         s.spark.sql(f"CREATE OR REPLACE TABLE {made.format('b')}")
-    with pytest.raises(ChangedSourceError, match=f"stream '{s.name}': .*{table}.*on_change: rebuild"):
+    version = "from version 1 on, " if change in ("renamed", "dropped") else ".*"
+    with pytest.raises(ChangedSourceError, match=f"stream '{s.name}': {version}{table}.*on_change: rebuild"):
         s.ingest(source=source)
     s.ingest(source=source, on_change="rebuild")
-    assert s.events("name") == ([("a",), ("b",)] if change == "renamed" else [("b",)])
+    assert s.events("name") == ([("a",), ("b",)] if change in ("renamed", "dropped") else [("b",)])
