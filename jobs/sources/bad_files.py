@@ -10,6 +10,8 @@ from patternlake.jobs.sources.parquet_footers import LACKS
 HEADER = "has the columns"
 FIELDS = "has no field"
 MISREAD = "would be misread"
+SEVERAL = "holds more than one JSON value on a line"
+UNDECODED = "is not of the encoding"
 _WHOLE = "put a whole file in its place"
 _ADVICE = {
     LACKS: (
@@ -19,6 +21,8 @@ _ADVICE = {
     HEADER: "put its header right, or make it a stream of its own",
     FIELDS: "put its fields right, read both names, as in coalesce(old, new), after a --rebuild",
     MISREAD: "write that option, put the file right",
+    SEVERAL: "write `multiLine: true` in the source's options, put the line right",
+    UNDECODED: "write the file in that encoding",
 }
 """What can be done about a file, by how the reason begins."""
 

@@ -56,6 +56,8 @@ _NO_SPARK_TYPE = (
 )
 _READERS = 8
 """Headers read at once."""
+_REPLACEMENT = "\ufffd"
+"""Stands where bytes are no text of the encoding."""
 _CHANGED = "changed while it was looked at"
 _LAST_LETTER = re.compile(r"(\w)([^\w/]*/*)$")
 # Content is declared because the format wants it, and never read.
@@ -94,10 +96,11 @@ class Source:
         Raises
         ------
         ConfigurationError
-            The configured schema is not DDL.
+            The configured schema is not DDL, or the encoding is none.
         SourceError
             The source is missing or cannot be read.
         """
+        self._check_encoding()
         try:
             found = self._found() if self._stream.ddl is None else self._configured(self._stream.ddl)
         except AnalysisException as error:
@@ -164,6 +167,20 @@ class Source:
         except AnalysisException as error:
             raise SourceError(f"stream {self._name!r}: source {self.shown}: {first_line(error)}") from None
 
+    def _check_encoding(self) -> None:
+        encoding = self._source.encoding
+        if not encoding:
+            return
+        key = f"streams.{self._name}.source.options.encoding"
+        if not text_files.is_known(self._spark, encoding):
+            raise ConfigurationError(
+                f"{key}: {encoding!r} is no encoding that is known; write one such as 'windows-1252' or 'Shift_JIS'"
+            )
+        if text_files.is_wide(encoding) and self._source.option("multiLine").lower() != "true":
+            raise ConfigurationError(
+                f"{key}: {encoding!r}: lines cannot be told by single bytes; write `multiLine: true` beside it"
+            )
+
     def _path(self, before: str | None) -> str:
         """The path for Spark, which when it starts looks at the last batch's files again and wants them below it.
 
@@ -223,8 +240,11 @@ class Source:
         line = F.trim("value")
         ends = {"{": "}", "[": "]"}
         unfinished = reduce(Column.__or__, [line.startswith(one) & ~line.endswith(two) for one, two in ends.items()])
-        files = [row["file"] for row in lines.where(unfinished).select("file").distinct().collect()]
-        refuse(self._name, self.unfit_files(files, T.StructType()))
+        self._refuse_unfit([row["file"] for row in lines.where(unfinished).select("file").distinct().collect()])
+
+    def _refuse_unfit(self, files: Sequence[str] | None) -> None:
+        """Raise for the first file that is misread, where columns show that one may be."""
+        refuse(self._name, self.unfit_files(self._paths() if files is None else files, T.StructType()))
 
     def _folders(self) -> list[T.StructField]:
         """Columns in names of folders, such as year=2024."""
@@ -349,8 +369,6 @@ class Source:
                 headers = zip(files, pool.map(lambda file: ", ".join(self.header(file)), files), strict=True)
             found = {file: f"{HEADER} {there}, expected {expected}" for file, there in headers if there != expected}
         if text_files.is_wide(encoding):
-            if self.kind == "csv" and self._source.option("multiLine").lower() != "true":
-                return dict.fromkeys(files, text_files.WIDE)
             places = {file: text_files.undecoded(text_files.chunks(self._spark, file), encoding) for file in files}
             return found | {file: place for file, place in places.items() if place is not None}
         check = self._text_check(list(used))
@@ -369,11 +387,6 @@ class Source:
     def _text_check(self, used: Sequence[str]) -> TextCheck:
         """What is looked for in the source's files."""
         encoding, options = self._source.encoding, self._source.read_options
-        if encoding and not text_files.is_known(encoding):
-            raise SourceError(
-                f"stream {self._name!r}: encoding {encoding!r} is none that can be checked; write another name of it, "
-                "or write the files in UTF-8"
-            )
         if self._source.option("multiLine").lower() == "true":
             return TextCheck(encoding, fields=tuple(used) if self._over_lines else ())
         if self.kind == "json":
@@ -506,7 +519,10 @@ class Source:
                 refuse_other_than_delta(self._spark, self._source.table, f"stream {self._name!r}: source")
             return self._table().schema
         if self.kind == "csv":
-            return self._load(reader.format(self.kind), files).schema
+            found = self._load(reader.format(self.kind), files).schema
+            if any(_REPLACEMENT in name for name in found.names):
+                self._refuse_unfit(files)
+            return found
         if self.kind == "parquet":
             return self._parquet_schema(files)
         if self.kind == "json":
@@ -515,7 +531,13 @@ class Source:
                 self._refuse_over_lines(lines)
             parsed = self._spark.read.options(**self._record_options()).option("primitivesAsString", "true")
             found = parsed.json(lines.select("value").rdd.map(lambda row: row[0])).schema
-            return T.StructType([field for field in found.fields if field.name != CORRUPT])
+            columns = [field for field in found.fields if field.name != CORRUPT]
+            if any(_REPLACEMENT in field.name for field in columns):
+                self._refuse_unfit(files)
+            for row in lines.where(F.trim("value") != "").limit(1).collect() if not columns else ():
+                self._refuse_unfit(files)
+                raise BadFileError(self._name, row["file"], f"holds no JSON object: {text_files.shown(row['value'])}")
+            return T.StructType(columns)
         there = self._paths() if files is None else files
         names, notes = columns_of_logs(self._spark, sorted(there)[:_SAMPLE_FILES])
         for note in notes:

@@ -21,8 +21,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pyarrow as pa
 import pyarrow.json
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
-from patternlake.jobs.sources.bad_files import MISREAD
+from patternlake.jobs.sources.bad_files import MISREAD, SEVERAL, UNDECODED
 from patternlake.jobs.sources.json_values import TOKEN, end_of_value, is_blank
 
 if TYPE_CHECKING:
@@ -34,10 +35,7 @@ FAULTS = "file string, undecoded boolean, wrong string, has array<boolean>, alik
 FEW_BYTES = 16 << 20
 """Bytes of text, at most, that the driver looks at, and whose rows it takes in, itself."""
 OVER_LINES = f"{MISREAD}: a JSON value goes on in the next line, which needs `multiLine: true`"
-WIDE = f"{MISREAD}: in its encoding the ends of lines are no single bytes, which needs `multiLine: true`"
 OPEN_QUOTE = f"{MISREAD}: a value in quotes goes on in the next line, which needs `multiLine: true`"
-UNDECODED = "is not of the encoding"
-SEVERAL = "holds more than one JSON value on a line"
 _CHUNK = 4 << 20
 _SHOWN = 80
 _WIDE = re.compile(r"utf[-_ ]?(16|32)|ucs[-_ ]?[24]", re.I)
@@ -93,13 +91,14 @@ def begins_as_utf16(head: bytes) -> bool:
     return head.startswith(_MARKS)
 
 
-def is_known(encoding: str) -> bool:
-    """Whether Python knows the encoding, which is what bytes are held against; Java knows a few more."""
+def is_known(spark: SparkSession, encoding: str) -> bool:
+    """Whether an encoding is known to Java, which reads it, and to Python, which bytes are held against."""
+    machine: Any = spark._jvm
     try:
         codecs.lookup(encoding)
-    except LookupError:
+        return bool(machine.java.nio.charset.Charset.isSupported(encoding))
+    except (LookupError, Py4JJavaError):
         return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -180,8 +179,8 @@ class TextCheck:
                 pass  # One line may be no JSON, or what Spark alone takes for it, such as 'a' for "a".
         texts = [line for line in lines.decode().split("\n") if line.strip(_BLANK)]
         if _goes_on(texts[:2]):
-            return f"{OVER_LINES}: {_shown(texts[0])}"
-        return next((f"{SEVERAL}: {_shown(line)}" for line in texts if self._loses(line)), None)
+            return f"{OVER_LINES}: {shown(texts[0])}"
+        return next((f"{SEVERAL}: {shown(line)}" for line in texts if self._loses(line)), None)
 
     def _loses(self, line: str) -> bool:
         if _is_json(line):
@@ -207,7 +206,7 @@ class TextCheck:
         for begin, end in zip(begins[at].tolist(), ends[at].tolist(), strict=True):
             line = lines[begin:end].decode()
             if self._opened.search(line):
-                return f"{OPEN_QUOTE}: {_shown(line)}"
+                return f"{OPEN_QUOTE}: {shown(line)}"
         return None
 
     @cached_property
@@ -286,7 +285,8 @@ def _goes_on(lines: Sequence[str]) -> bool:
     return first[0] == "[" or not lines[1].strip(_BLANK).startswith("{")
 
 
-def _shown(line: str) -> str:
+def shown(line: str) -> str:
+    """A line for a message."""
     return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…")
 
 

@@ -13,9 +13,8 @@ from patternlake.delta_tables.sessions import own_session
 from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.evaluated_rows import READING
-from patternlake.jobs.sources.bad_files import MISREAD, refuse
+from patternlake.jobs.sources.bad_files import MISREAD, UNDECODED, refuse
 from patternlake.jobs.sources.source import Source
-from patternlake.jobs.sources.text_files import UNDECODED
 from patternlake.jobs.starter.column_facts import commonest, look
 from patternlake.jobs.starter.found_source import FoundSource, file_source, table_source
 from patternlake.jobs.starter.guesses import guess

@@ -168,6 +168,32 @@ def test_a_field_of_multiline_json_that_is_renamed_is_refused(s: Lake) -> None:
         s.ingest()
 
 
+ROW_CSV = "at,what,für\n2024-01-01,a,k\n"
+ROW_JSON = '{"at": "2024-01-01", "what": "a", "für": "k"}\n'
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "options", "told"),
+    [
+        ("csv", ROW_CSV.encode("utf-16"), {}, r"byte 0xFF at 0 .*such as `encoding: UTF-16`, `multiLine: true`"),
+        ("json", ROW_JSON.encode("utf-16"), {}, r"byte 0xFF at 0 .*such as `encoding: UTF-16`, `multiLine: true`"),
+        ("csv", ROW_CSV.encode("cp1252"), {}, r"byte 0xFC at 9 \(line 1\) is no text; .*`encoding: windows-1252`"),
+        ("json", ROW_JSON.encode("cp1252"), {}, r"byte 0xFC at 36 \(line 1\) is no text; .*`encoding: windows-1252`"),
+        ("json", b"\ngarbage\nand more\n", {}, r"1\.json holds no JSON object: 'garbage'"),
+        ("csv", ROW_CSV.encode(), {"encoding": "utf9"}, r"options\.encoding: 'utf9' is no encoding that is known"),
+        ("json", ROW_JSON.encode(), {"encoding": "utf9"}, r"options\.encoding: 'utf9' is no encoding that is known"),
+        ("json", ROW_JSON.encode("utf-16"), {"encoding": "UTF-16"}, r"'UTF-16': .*write `multiLine: true` beside it"),
+    ],
+)
+def test_a_first_file_in_which_no_column_can_be_read_is_refused(
+    s: Lake, format: str, text: bytes, options: dict[str, str], told: str
+) -> None:
+    (s.data / f"1.{format}").write_bytes(text)
+    header = {"header": True} if format == "csv" else {}
+    with pytest.raises((SourceError, ConfigurationError), match=told):
+        s.ingest(source={"format": format, "path": "data", "options": {**header, **options}}, key="`für`")
+
+
 def test_a_view_is_no_source(s: Lake) -> None:
     s.spark.sql("SELECT '2024-01-01' AS at, 'a' AS what").createOrReplaceTempView("no_source")
     changes = {"key": None, "attributes": None}

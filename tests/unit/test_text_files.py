@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patternlake.jobs.sources import text_files
+from patternlake.jobs.sources.bad_files import SEVERAL
 from patternlake.jobs.sources.text_files import Faults, TextCheck, missing_fields, undecoded
 
 LINES = TextCheck(json_lines=True)
@@ -24,7 +25,7 @@ def wrong(check: TextCheck, *lines: str) -> str | None:
 
 
 def several(line: str) -> str:
-    return f"{text_files.SEVERAL}: {line!r}"
+    return f"{SEVERAL}: {line!r}"
 
 
 def opened(line: str) -> str:
@@ -118,7 +119,7 @@ def test_lines_with_two_objects_are_told_whatever_the_objects(lines: list[list[d
     texts = ["".join(json.dumps(each, ensure_ascii=False) for each in line) for line in lines]
     told = wrong(LINES, *texts)
     first = next((text for text, line in zip(texts, lines, strict=True) if len(line) > 1), None)
-    assert told == (None if first is None else f"{text_files.SEVERAL}: {text_files._shown(first)}")
+    assert told == (None if first is None else f"{SEVERAL}: {text_files.shown(first)}")
 
 
 @pytest.mark.parametrize("line", ['a,"b', '"a', 'a,"5"" x', 'a,"b""', 'a,"b"",c'])
