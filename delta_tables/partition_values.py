@@ -34,8 +34,3 @@ def frame_of_key(frame: DataFrame, columns: Sequence[str], key: str | None) -> D
     if key is None:
         return frame
     return frame.where((F.expr(shown_text(PART)) if columns else F.col("key")) == F.lit(key))
-
-
-def with_key(frame: DataFrame, key: str) -> DataFrame:
-    """Keep the rows of a partition that is shown as this key."""
-    return frame_of_key(frame, (PART,), key)

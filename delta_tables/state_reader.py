@@ -70,8 +70,3 @@ def between(column: str, low: Any | None, high: Any | None) -> list[Condition]:
     """The conditions that a column lies within bounds, both included; None: there is no such bound."""
     lower = [] if low is None else [Condition(column, ">=", low)]
     return lower if high is None else [*lower, Condition(column, "<=", high)]
-
-
-def shown_at(base: int, batch: int) -> list[Condition]:
-    """The conditions on rows of a table with from_batch and to_batch that a publication shows."""
-    return [*between("from_batch", base, batch), Condition("to_batch", "null or >", batch)]

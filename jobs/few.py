@@ -70,7 +70,7 @@ def in_partition_order(events: pa.Table, remembered: pa.Table | None, by: Sequen
     if not count:
         return rows.slice(0, 0)
     part = rows["part"].combine_chunks()
-    codes, _ = number_partitions(part, len(part[0]))
+    codes, _ = number_partitions(part)
     is_event = np.arange(rows.num_rows) < count
     keys = [_numbers(rows[name]) for name in by]
     order = order_of(codes, is_event, *keys)

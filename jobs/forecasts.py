@@ -13,13 +13,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables.batches import Batch
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.state_reader import Condition, among, shown_at
-from patternlake.delta_tables.visibility import visible
+from patternlake.delta_tables.state_reader import Condition, among
+from patternlake.delta_tables.visibility import published_rows, visible
 from patternlake.jobs import few
 from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.forecasts.waiting_times import Waits
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows
-from patternlake.udfs.machines.request import MOVE_NAMES, Told, forecast, group_of, operands_of, text_of
+from patternlake.udfs.machines.request import MOVE_NAMES, Question, Told, forecast, question_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, ROWS, live_rows
 from patternlake.udfs.partitions import up_to_last_value
 from patternlake.udfs.record_batches import BATCH_ROWS, columns_of
@@ -49,20 +49,15 @@ class Asked:
         Its name, how far it looks, and what a forecast must exceed.
     told
         As `forecast` gives it.
-    text
-        Of the request, as `text_of` gives it.
+    question
+        What is asked.
     """
 
     name: str
     lookahead: int
     threshold: float
     told: Told
-    text: str
-
-    @property
-    def operands(self) -> list[str]:
-        """Names of its operands, in text order."""
-        return operands_of(self.text)
+    question: Question
 
 
 def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> DataFrame | pa.Table | None:
@@ -81,14 +76,13 @@ def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> 
     if not entries:
         return None
     asked = _asked(batch, entries, now, waits)
-    more = [rows_read(each.text) for each in asked]
+    more = [rows_read(each.question) for each in asked]
     states = sorted(
         {state["state_id"] for each in asked for state in each.told.states}
         | {one for _, others in more for one in others}
     )
     read = list(dict.fromkeys((*INSTANCE_COLUMNS, *(column for columns, _ in more for column in columns))))
-    where = [Condition("stream_id", "=", batch.stream_id), *shown_at(batch.base_batch, batch.batch_id)]
-    of_states = [*where, among("state_id", states)]
+    of_states = [*published_rows(TABLES[INSTANCES], batch), among("state_id", states)]
     if few.few_bytes(batch.database, INSTANCES, of_states):
         instances = columns_of(batch.database.state.rows(INSTANCES, read, of_states))
         made_here = [_SCHEMA.empty_table(), *(_rows(each, instances, now) for each in asked)]
@@ -125,17 +119,17 @@ def _asked(
         moves[row["subscription"]].append({name: row[column] for column, name in MOVE_NAMES.items()})
     found = []
     for name, entry in sorted(entries.items()):
-        text = text_of(name, entry, batch.configuration["stream"])
-        waited = Waited(waits.get(",".join(group_of(text).partition), {}), now or 0)
-        told = forecast(text, moves[name], waited)
-        found.append(Asked(name, int(entry["lookahead"]), float(entry[KEPT]), told, text))
+        question = question_of(name, entry, batch.configuration["stream"])
+        waited = Waited(waits.get(",".join(question.group.partition), {}), now or 0)
+        told = forecast(question, moves[name], waited)
+        found.append(Asked(name, int(entry["lookahead"]), float(entry[KEPT]), told, question))
     return found
 
 
 def _rows(asked: Asked, instances: Mapping[str, pa.Array], now: int | None) -> pa.Table:
     """Rows of `_SCHEMA` that a subscription forecasts of instances."""
-    held = standing_rows(asked.text, instances, now)
-    found = live_rows(held, asked.told, asked.operands, asked.threshold, _CARRIED)
+    held = standing_rows(asked.question, instances, now)
+    found = live_rows(held, asked.told, asked.question.operands, asked.threshold, _CARRIED)
     same = {"subscription": asked.name, "lookahead": asked.lookahead}
     columns = {
         field.name: (

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
-from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext import tasks
+from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.sql_ext.sketch_descent import Place, descend, shown_in
@@ -86,7 +87,7 @@ def conditions(reads: SketchReads, wanted: Candidates, request: SketchRequest | 
     """Those on the events that an exact answer reads; of another request than the call's own, if one is given."""
     request = reads.request if request is None else request
     names = wanted.names if request.tokens_are_names else None
-    where = event_rows.of_stream(reads.events, names=names)
+    where = event_conditions(reads.events, names=names)
     where.append(among("block", wanted.blocks))
     if request.one_key:
         where.append(Condition("key", "=", request.key))

@@ -23,7 +23,8 @@ from patternlake.delta_tables.partition_values import frame_of_key, partition_co
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import first_batch, visible_rows
-from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext import tasks
+from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.table_function import explicit
@@ -141,7 +142,7 @@ class KeptPattern:
     @cached_property
     def _events_read(self) -> list[Condition]:
         reads = self._whole
-        where = event_rows.of_stream(reads.events, names=reads.names_read, from_time=self._carried.from_time)
+        where = event_conditions(reads.events, names=reads.names_read, from_time=self._carried.from_time)
         if kept_as_rows(self.pattern):
             where += between("position", (self._carried.before.position or 0) + 1, None)
         return where

@@ -18,7 +18,8 @@ from patternlake.delta_tables.partition_values import frame_of_key, partition_co
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import between
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext import tasks
+from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
@@ -74,7 +75,7 @@ def answer_from_events(
     # All events of a key are handed on, those whose names the pattern lacks as well: they say that a step is complete.
     request, columns, portions, key = reads.request, reads.partition, reads.portions, arguments["key"]
     attributes = ("attributes",) if (request.groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
-    where = event_rows.of_stream(reads.events)
+    where = event_conditions(reads.events)
     if lake.small("events", where) and are_texts(columns):
         rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
         rows = rows_of_key(rows.append_column(PART, partition_values(rows, columns)), columns, key)

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.partition_values import frame_of_key, partition_column
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.sql_ext import event_rows, tasks
+from patternlake.sql_ext import tasks
+from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.learning import from_tasks
@@ -103,7 +104,7 @@ def reads_of(
 
 def conditions(reads: KleeneReads, arguments: Mapping[str, Any]) -> list[Condition]:
     """Which events are read."""
-    return event_rows.of_stream(
+    return event_conditions(
         reads.events,
         names=reads.names_read,
         from_time=arguments["from_time"],

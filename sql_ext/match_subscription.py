@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from patternlake.delta_tables.state_reader import Condition, between, shown_at
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.state_reader import Condition, between
+from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
@@ -20,12 +23,9 @@ _STORED = ("first_position", "last_position", "first_time", "last_time", "bindin
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
-    request = check_request(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
-    where = [
-        Condition("stream_id", "=", request["number"]),
-        Condition("subscription", "=", arguments["subscription"]),
-        *shown_at(request["base"], request["batch"]),
-    ]
+    rows = check_request(arguments, snapshot.of_job("predict")).rows
+    where = visible_rows(TABLES["subscription_matches"], rows.number, *astuple(rows))
+    where.append(Condition("subscription", "=", arguments["subscription"]))
     where += between("last_time", arguments["from_time"], arguments["to_time"])
     return Answer(kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"]))
 

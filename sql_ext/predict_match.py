@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import astuple
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.state_reader import Condition, among, shown_at
-from patternlake.sql_ext import event_rows, tasks
-from patternlake.sql_ext.event_rows import PART
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.partition_values import frame_of_key
+from patternlake.delta_tables.state_reader import Condition, among
+from patternlake.delta_tables.visibility import visible_rows
+from patternlake.sql_ext import tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
-from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, threshold_for
+from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, WantedPrecision, threshold_for
+from patternlake.udfs.partitions import PART, rows_of_key
+from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
 if TYPE_CHECKING:
@@ -32,46 +37,39 @@ MOST_PORTIONS = 1000
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
-    request = check_request(arguments, {name: one.as_mapping() for name, one in snapshot.of_job("predict").items()})
-    mine = [Condition("stream_id", "=", request["number"]), *shown_at(request["base"], request["batch"])]
-    of_subscription = [*mine, Condition("subscription", "=", arguments["subscription"])]
+    reads = check_request(arguments, snapshot.of_job("predict"))
+    question, key, now = reads.question, arguments["key"], reads.now
+    moved = visible_rows(TABLES["machine_transitions"], reads.rows.number, *astuple(reads.rows))
+    of_subscription = [*moved, Condition("subscription", "=", arguments["subscription"])]
     moves = lake.reader.rows("machine_transitions", tuple(MOVE_NAMES), of_subscription)
     moves = moves.filter(pc.is_valid(moves["left_state"])).rename_columns(list(MOVE_NAMES.values()))
-    text, now = request["text"], request["now"]
-    told = forecast(text, moves.to_pylist(), request["waited"], request["time"])
-    more, others = rows_read(text, timed=request["time"] is not None)
+    told = forecast(question, moves.to_pylist(), reads.waited, reads.time)
+    more, others = rows_read(question, timed=reads.time is not None)
     read = (*INSTANCE_COLUMNS, *more)
-    where = [*mine, among("state_id", [*(one["state_id"] for one in told.states), *others])]
-    operands, key = request["operands"], arguments["key"]
-    threshold = request["threshold"]
-    if request["wanted"] is not None:
-        threshold = _threshold(
-            lake, snapshot.published("evaluate", request["stream"]).as_mapping()["at"], request["wanted"]
-        )
+    where = visible_rows(TABLES["machine_instances"], reads.rows.number, *astuple(reads.rows))
+    where.append(among("state_id", [*(one["state_id"] for one in told.states), *others]))
+    operands, threshold, partition = question.operands, reads.threshold, question.group.partition
+    if isinstance(threshold, WantedPrecision):
+        threshold = _threshold(lake, snapshot.published("evaluate", reads.stream).at, threshold)
     if lake.small("machine_instances", where):
-        rows = lake.reader.rows("machine_instances", read, where)
-        if key is not None and rows.num_rows:
-            part = rows[PART].combine_chunks()
-            rows = rows.filter(event_rows.of_key(part, len(part[0]), key))
-        return Answer(live_rows(standing_rows(text, columns_of(rows), now), told, operands, threshold))
-    instances = lake.frame("machine_instances", where).select(*read)
-    if key is not None:
-        instances = event_rows.with_key(instances, key)
+        rows = rows_of_key(lake.reader.rows("machine_instances", read, where), partition, key)
+        return Answer(live_rows(standing_rows(question, columns_of(rows), now), told, operands, threshold))
+    instances = frame_of_key(lake.frame("machine_instances", where).select(*read), partition, key)
     portions = max(1, min(MOST_PORTIONS, -(-lake.reader.size("machine_instances", where) // TASK_BYTES)))
     portion = F.pmod(F.hash(PART), F.lit(portions)).cast("int")
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield live_rows(standing_rows(text, columns, now), told, operands, threshold)
+        yield live_rows(standing_rows(question, columns, now), told, operands, threshold)
 
     return Answer(tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, FUNCTION.schema))
 
 
-def _threshold(lake: Lake, judged: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> float:
+def _threshold(lake: Lake, judged: PublishedBatch | None, wanted: WantedPrecision) -> float:
     """The threshold of a subscription that wants a precision, by an evaluation."""
     rows: list[dict[str, Any]] = []
     if judged is not None:
-        mine = [Condition("stream_id", "=", judged["stream_id"]), *shown_at(judged["base_batch"], judged["batch_id"])]
-        mine.append(Condition("subscription", "=", wanted["subscription"]))
+        mine = visible_rows(TABLES["forecast_evaluation"], judged.stream_id, *astuple(judged.rows))
+        mine.append(Condition("subscription", "=", wanted.subscription))
         rows = lake.reader.rows("forecast_evaluation", EVALUATION_COLUMNS, mine).to_pylist()
     return threshold_for(wanted, judged, rows)
 

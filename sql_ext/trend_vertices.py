@@ -22,7 +22,7 @@ from patternlake.delta_tables.partition_values import frame_of_key, partition_co
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext import event_rows
+from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.table_function import explicit
@@ -229,13 +229,13 @@ def _events_read(
 ) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
     """The conditions on the events that can take part, and on all."""
     windows = reads.windows
-    all_where = tuple(event_rows.of_stream(events))
+    all_where = tuple(event_conditions(events))
     bounds: list[Condition] = []
     if windows.width and not windows.counted:
         low, high = reads.low_pane * windows.pane, (reads.high_pane + 1) * windows.pane - 1
         bounds += between("time", None if arguments["from_time"] is None else low, None)
         bounds += between("time", None, None if arguments["to_time"] is None else high)
-    return (*event_rows.of_stream(events, names=names), *bounds), all_where
+    return (*event_conditions(events, names=names), *bounds), all_where
 
 
 def _check_size(

@@ -32,36 +32,6 @@ def check_bounds(arguments: Mapping[str, Any], *pairs: tuple[str, str]) -> None:
             raise ArgumentError(f"{low} is after {high} ({values}); swap them")
 
 
-def check_moment(what: str, as_of: int | None, publication: Mapping[str, Any]) -> None:
-    """Refuse a moment that lies before what can be asked for.
-
-    Parameters
-    ----------
-    what
-        The object, for messages.
-    as_of
-        Microseconds since the epoch, or None for now.
-    publication
-        ``first`` and ``horizon``: when the object was first published, and the earliest moment that can be asked for;
-        microseconds, or None.
-
-    Raises
-    ------
-    ArgumentError
-        Naming the earliest moment.
-    """
-    first, horizon = publication["first"], publication["horizon"]
-    if as_of is None or first is None:
-        return
-    if as_of < first:
-        raise ArgumentError(f"as_of {moment(as_of)} lies before the first publication of {what}, {moment(first)}")
-    if horizon is not None and as_of < horizon:
-        raise ArgumentError(
-            f"as_of {moment(as_of)} lies before the horizon of {what}; the earliest moment that can be asked is "
-            f"{moment(horizon)}"
-        )
-
-
 def check_given(arguments: Mapping[str, Any]) -> None:
     """Refuse a call without a stream or a pattern.
 

@@ -51,15 +51,13 @@ def columns_of_lists(lists: pa.Array, width: int) -> list[pa.Array]:
     return [flat.take(pa.array(np.arange(len(lists)) * width + place)) for place in range(width)]
 
 
-def number_partitions(values: pa.Array, width: int) -> tuple[IntArray, list[str | None]]:
+def number_partitions(values: pa.Array) -> tuple[IntArray, list[str | None]]:
     """Number the partitions of events.
 
     Parameters
     ----------
     values
-        List array of n lists of `width` texts: the values of the columns that partition the events.
-    width
-        How many columns.
+        List array of n lists of texts, all of one length: the values of the columns that partition the events.
 
     Returns
     -------
@@ -69,7 +67,7 @@ def number_partitions(values: pa.Array, width: int) -> tuple[IntArray, list[str 
         What is shown of each partition, by number: its value, of several columns the values joined by a comma; they
         ascend, NULL first.
     """
-    if width == 1:
+    if len(values) and len(values[0]) == 1:
         return number_values(pc.list_flatten(values))
     codes = partition_codes(values)
     texts = partition_texts(values.take(pa.array(_first_places(codes))))
@@ -97,9 +95,9 @@ def number_values(values: pa.Array) -> tuple[IntArray, list[str | None]]:
     return codes, [*([None] if null else []), *words.dictionary.take(order).to_pylist()]
 
 
-def distinct_partitions(values: pa.Array, width: int) -> tuple[IntArray, pa.ListArray]:
+def distinct_partitions(values: pa.Array) -> tuple[IntArray, pa.ListArray]:
     """As `number_partitions`, with the values of each partition in place of what is shown."""
-    codes, _ = number_partitions(values, width)
+    codes, _ = number_partitions(values)
     return codes, values.take(pa.array(_first_places(codes)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from patternlake.udfs.arguments import check_given, moment, unknown
@@ -76,10 +76,6 @@ class Published:
     newest: PublishedBatch | None = None
     first: int | None = None
     horizon: int | None = None
-
-    def as_mapping(self) -> dict[str, Any]:
-        """The same by name, as the requests of machines take it."""
-        return asdict(self)
 
     def check_moment(self, what: str, as_of: int | None) -> None:
         """Refuse a moment that lies before what can be asked for.

@@ -20,14 +20,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases, timestamps
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.row_files import TaskRows, on_one_disk
-from patternlake.delta_tables.state_reader import Condition, among, shown_at
+from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.delta_tables.tables.events import EventsReader
 from patternlake.delta_tables.tables.machine_instances import MachineInstancesReader
 from patternlake.delta_tables.tables.machine_transitions import MOVE_COLUMNS
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few, spilling
 from patternlake.jobs.configuration.file import SubscriptionConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
@@ -264,11 +266,7 @@ class _Builder:
             if not few.few_events(self.db, count):
                 return None
             asked.append(unsettled)
-            where = [
-                Condition("stream_id", "=", last.stream_id),
-                Condition("partitioned_by", "=", _joined(columns)),
-                *shown_at(last.base_batch, last.batch_id),
-            ]
+            where = [*published_rows(TABLES[INSTANCES], last), Condition("partitioned_by", "=", _joined(columns))]
             if not few.few_bytes(self.db, INSTANCES, where):
                 return None
             instances = reader.rows(INSTANCES, ("part", *INSTANCE_COLUMNS), where)
@@ -352,11 +350,7 @@ class _Builder:
         """The counts so far of the subscriptions that go on, as old as they are now."""
         if self.last is None or not self.same:
             return {}
-        where = [
-            Condition("stream_id", "=", self.last.stream_id),
-            *shown_at(self.last.base_batch, self.last.batch_id),
-            among("subscription", self.same),
-        ]
+        where = [*published_rows(TABLES[MOVES], self.last), among("subscription", self.same)]
         rows = self.db.state.rows(MOVES, ("subscription", *MOVE_COLUMNS, "moves"), where)
         days = 0.0
         if self.last.watermark is not None and self.stream.watermark is not None:

@@ -53,7 +53,7 @@ def test_values_and_what_is_shown_of_them_are_the_same_to_spark_and_arrow(
     spark: SparkSession, columns: tuple[str, ...]
 ) -> None:
     ours = partition_values(EVENTS, columns)
-    codes, shown = number_partitions(ours, len(columns))
+    codes, shown = number_partitions(ours)
     assert shown == sorted(set(shown), key=lambda text: (text is not None, text or "")) or len(columns) > 1
     rows = frame_of(spark, EVENTS).withColumn(PART, partition_column(columns))
     shown_rows = rows.select("position", PART, F.expr(shown_text(PART)).alias("shown")).orderBy("position").collect()

@@ -31,7 +31,7 @@ def test_without_columns_all_is_one_partition() -> None:
 
 
 def test_partitions_are_numbered_by_what_is_shown_of_them_null_first() -> None:
-    numbers, shown = number_partitions(pa.array([["b"], [None], ["a"], ["b"]], TEXTS), 1)
+    numbers, shown = number_partitions(pa.array([["b"], [None], ["a"], ["b"]], TEXTS))
     assert (numbers.tolist(), shown) == ([2, 0, 1, 2], [None, "a", "b"])
 
 

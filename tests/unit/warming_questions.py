@@ -252,7 +252,7 @@ def run_machines(rng: random.Random) -> None:
     list(Trials(apart, MACHINE_TYPES, 0, (1, 3), (0.5,), told).rows(given))
     shown = pa.Table.from_pylist(instances, pa.schema([BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS]))
     for name, entry in entries.items():
-        told_ = machines.forecast(json.dumps({"name": name, "entry": entry, "stream": MACHINE_STREAM}), [], Waited())
+        told_ = machines.forecast(machines.question_of(name, entry, MACHINE_STREAM), [], Waited())
         live_rows(whole(shown), told_, [f"o{number}" for number in range(1, 7)], 0.0)
 
 

@@ -90,7 +90,7 @@ class Batches:
     def _advanced(self, rows: pa.Table) -> tuple[list[pa.RecordBatch], pa.Table]:
         """Closed groups, all that partitions before the last one amount to, and the state row of the last one."""
         columns = columns_of(rows)
-        keys, _ = number_partitions(columns["part"], len(columns["part"][0]))
+        keys, _ = number_partitions(columns["part"])
         is_state = pc.is_valid(columns[STATE]).to_numpy(zero_copy_only=False)
         state = from_bytes(keys[is_state], columns[STATE].filter(pa.array(is_state)).to_pylist())
         events = pa.array(~is_state)

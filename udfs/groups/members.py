@@ -71,7 +71,7 @@ def members_in(request: GroupsRequest, rows: Mapping[str, pa.Array]) -> pa.Table
     """
     groups = request.groups
     compiled = groups.query
-    keys, shown = number_partitions(rows["part"], max(1, len(compiled.partition)))
+    keys, shown = number_partitions(rows["part"])
     events = read_group_events(compiled, request.types, rows)
     check_keys(compiled, keys, shown, events, rows["key"])
     found = groups.answer(keys, events.steps, events.classes, events.probabilities)

@@ -34,7 +34,7 @@ def groups_of_partitions(request: GroupsRequest, rows: Mapping[str, pa.Array]) -
         What the events do not allow.
     """
     compiled = request.groups.query
-    keys, shown = number_partitions(rows["part"], max(1, len(compiled.partition)))
+    keys, shown = number_partitions(rows["part"])
     events = read_group_events(compiled, request.types, rows)
     check_keys(compiled, keys, shown, events, rows["key"])
     found = request.groups.answer(keys, events.steps, events.classes, events.probabilities)

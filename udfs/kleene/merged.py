@@ -33,7 +33,7 @@ def merged(request: KleeneRequest, rows: pa.Table) -> pa.Table:
         A partition has more matches than are asked for.
     """
     rows = rows.combine_chunks()
-    codes, shown = number_partitions(rows["part"].combine_chunks(), len(request.pattern.partition))
+    codes, shown = number_partitions(rows["part"].combine_chunks())
     if not request.pattern.partition:
         shown = [request.key]
     positions = rows["positions"].combine_chunks()

@@ -81,7 +81,7 @@ def portion_of(request: KleeneRequest, rows: Mapping[str, pa.Array]) -> Portion:
     """
     if not request.pattern.partition:
         return sorted_portion(request, rows, partition_numbers(request, rows))
-    codes, texts = number_partitions(rows["part"], len(request.pattern.partition))
+    codes, texts = number_partitions(rows["part"])
     return _in_order(request, rows, codes, texts, None)
 
 

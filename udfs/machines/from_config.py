@@ -54,8 +54,7 @@ def subscription_of(entry: Mapping[str, Any], stream: Mapping[str, Any]) -> Subs
     PatternLakeError
         What is wrong with the query, with its place.
     """
-    scope = Scope(attributes=types_of(stream), parameters=dict(entry.get("params") or {}), key=stream["key"])
-    return compile_subscription(parse(entry["query"]), scope)
+    return compile_subscription(parse(entry["query"]), Scope.of_stream(stream, entry.get("params")))
 
 
 def types_of(stream: Mapping[str, Any]) -> dict[str, str]:

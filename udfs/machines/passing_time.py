@@ -21,7 +21,7 @@ from patternlake.udfs.machines.from_config import Group
 from patternlake.udfs.machines.graph.ages import NEVER
 from patternlake.udfs.machines.graph.liveness import FIRST, NOW, CompletionPath
 from patternlake.udfs.machines.kernels.matching_primitives import Codes
-from patternlake.udfs.machines.request import attribute_types, group_of
+from patternlake.udfs.machines.request import Question
 from patternlake.udfs.partitions import number_partitions
 
 IntArray = NDArray[np.int64]
@@ -41,34 +41,34 @@ _FAR = _MISSING // 2
 _NULL = -1
 
 
-def rows_read(text: str, *, timed: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def rows_read(question: Question, *, timed: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """More columns, and ids of more states, than rows of an answer are made of, whose rows `standing_rows` takes.
 
     Parameters
     ----------
-    text
-        Of the question, as `request.check_request` gives it.
+    question
+        What is asked.
     timed
         It looks ahead in time.
     """
-    graph = group_of(text).compiled.graph
+    graph = question.group.compiled.graph
     asked = timed or any(graph.timed)
     return (PARTITION_COLUMNS, (graph.ids[0],)) if asked else ((), ())
 
 
-def standing_rows(text: str, instances: Mapping[str, pa.Array], now: int | None) -> dict[str, pa.Array]:
+def standing_rows(question: Question, instances: Mapping[str, pa.Array], now: int | None) -> dict[str, pa.Array]:
     """The rows of `completable` instances, with the columns `STANDING` where `rows_read` has more columns.
 
     Parameters
     ----------
-    text
-        Of the question, as `request.check_request` gives it.
+    question
+        What is asked.
     instances
         As of `completable`, with the columns of `rows_read`.
     now
         The watermark; None: there was none, so that all are there as the last event of their partition left them.
     """
-    group, types = group_of(text), attribute_types(text)
+    group, types = question.group, question.types
     found = dict(instances)
     if "first_time" in instances:
         found |= standing(group, types, instances, now)
@@ -94,7 +94,7 @@ def standing(
     no such deadline), microseconds until the last lower bound is reached, and since the last event of the partition;
     the pace of that.
     """
-    part, shown = number_partitions(instances["part"], len(group.partition))
+    part, shown = number_partitions(instances["part"])
     root = pc.is_valid(instances["taken"])
     of_root = part[root.to_numpy(zero_copy_only=False)]
     last, began, taken = (np.zeros(len(shown), np.int64) for _ in range(3))
@@ -274,7 +274,7 @@ def _events_left(group: Group, instances: Mapping[str, pa.Array]) -> IntArray:
     """int64[n]: how many events can still come inside the window, counting from the next one of the partition."""
     within = group.compiled.subscriptions[0].within
     assert within is not None
-    part, shown = number_partitions(instances["part"], len(group.partition))
+    part, shown = number_partitions(instances["part"])
     taken = np.zeros(len(shown), np.int64)
     root = pc.is_valid(instances["taken"]).to_numpy(zero_copy_only=False)
     taken[part[root]] = instances["taken"].filter(pa.array(root)).to_numpy(zero_copy_only=False)

@@ -7,10 +7,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, check_moment, given
+from patternlake.udfs.arguments import check_bounds, given
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language import durations
 from patternlake.udfs.machines.forecasts.grids import limits_of
@@ -19,6 +18,9 @@ from patternlake.udfs.machines.forecasts.passage import DEAD, Cell, Counts, Fore
 from patternlake.udfs.machines.forecasts.waiting_times import Waiting, chance_of_more, from_document
 from patternlake.udfs.machines.from_config import Group, groups_of, subscription_of, types_of
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
+from patternlake.udfs.machines.wanted_precision import WantedPrecision
+from patternlake.udfs.published import Published, PublishedBatch
+from patternlake.udfs.requests import BatchRange, compile_once
 
 DEFAULT_LOOKAHEAD, DEFAULT_THRESHOLD = 10, 0.0
 MOVE_NAMES = {
@@ -41,7 +43,66 @@ ROUGHLY = " (each instance by its own way)"
 """Follows the name of a state where there are more than `passage.MOST_FRONTS` fronts."""
 
 
-def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Question:
+    """A subscription that is asked, by itself.
+
+    Attributes
+    ----------
+    group
+        It, compiled.
+    types
+        Spark type of each of the stream's attributes.
+    lookahead
+        How many events it looks ahead.
+    smoothing
+        Of its forecasts.
+    """
+
+    group: Group
+    types: Mapping[str, str]
+    lookahead: int
+    smoothing: float
+
+    @property
+    def operands(self) -> list[str]:
+        """Names of its operands, in text order."""
+        (subscription,) = self.group.compiled.subscriptions
+        return [primitive.name for primitive in subscription.primitives]
+
+
+@dataclass(frozen=True)
+class MachineReads:
+    """A checked call, and what is to be read for it.
+
+    Attributes
+    ----------
+    question
+        The subscription.
+    rows
+        Where its rows are; their number is the stream's.
+    stream
+        The stream's name.
+    threshold
+        What forecasts must exceed: a probability, or the precision that is wanted of them.
+    now
+        Microseconds: the watermark up to which events were taken, or None.
+    waited
+        The waits of partitions up to it.
+    time
+        A lookahead in time in microseconds, or None.
+    """
+
+    question: Question
+    rows: BatchRange
+    stream: str
+    threshold: float | WantedPrecision
+    now: int | None
+    waited: Waited
+    time: int | None
+
+
+def check_request(arguments: Mapping[str, Any], published: Mapping[str, Published]) -> MachineReads:
     """Check a call, and say what is to be read for it.
 
     Parameters
@@ -49,16 +110,7 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
     arguments
         The function's arguments by name; times in microseconds since the epoch.
     published
-        By stream with subscriptions ``at``: what `predict` published of it at `as_of`, or None; ``first`` and
-        ``horizon``: microseconds or None.
-
-    Returns
-    -------
-    ``text``: for `forecast`; ``number``: of the stream; ``base``, ``batch``: of its state; ``operands``: names, in text
-    order; ``threshold``: that holds, None where a precision is wanted; ``wanted``: then, what
-    `wanted_precision.threshold_for` takes; ``stream``: its name; ``now``: microseconds, the watermark up to which
-    events were taken; ``waited``: the waits of partitions up to it; ``time``: a lookahead in time in
-    microseconds, or None.
+        What `predict` published, by stream with subscriptions.
 
     Raises
     ------
@@ -73,16 +125,16 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
     threshold = arguments.get("threshold")
     if threshold is not None and not 0 <= threshold <= 1:
         raise ArgumentError(f"threshold => {threshold} is out of range; from 0 to 1 would be right")
-    published_stream = _published_stream(name, arguments.get("as_of"), published)
-    configuration = json.loads(published_stream["at"]["configuration"])
-    if "lookahead" in arguments and json.loads(published_stream["at"]["state"] or "{}").get("counting") != COUNTING:
+    at = _published_stream(name, arguments.get("as_of"), published)
+    configuration = json.loads(at.configuration)
+    if "lookahead" in arguments and json.loads(at.state or "{}").get("counting") != COUNTING:
         raise ArgumentError(
             f"the moves of {name!r} were counted by an older PatternLake then, from which no forecast is made; run "
             "`predict`, and ask for what it publishes"
         )
     entry = configuration["subscriptions"][name]
     chosen = given(arguments, "threshold", entry.get("threshold", DEFAULT_THRESHOLD))
-    waited = waited_of(published_stream["at"], subscription_of(entry, configuration["stream"]).partition)
+    waited = waited_of(at, subscription_of(entry, configuration["stream"]).partition)
     if time is not None and "lookahead" in arguments:
         _check_time(name, arguments["lookahead"], time, waited)
         if isinstance(chosen, Mapping):
@@ -91,28 +143,21 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Mapping[
                 "evaluated of numbers of events, not of a time; call with a threshold of your own"
             )
     entry = {**entry, "lookahead": lookahead or entry.get("lookahead", DEFAULT_LOOKAHEAD)}
-    text = text_of(name, entry, configuration["stream"])
-    (subscription,) = group_of(text).compiled.subscriptions
-    if arguments.get("key") is not None and not subscription.partition:
+    question = question_of(name, entry, configuration["stream"])
+    if arguments.get("key") is not None and not question.group.partition:
         raise ArgumentError(
             f"key => {arguments['key']!r}: the subscription {name!r} has no PARTITION BY, so its matches belong to no "
             "key; leave key out, or add a PARTITION BY to the subscription"
         )
-    return {
-        "text": text,
-        "number": published_stream["at"]["object_id"],
-        "base": published_stream["at"]["base_batch"],
-        "batch": published_stream["at"]["batch_id"],
-        "operands": operands_of(text),
-        "threshold": None if isinstance(chosen, Mapping) else chosen,
-        "wanted": {"subscription": name, "lookahead": entry["lookahead"], "entry": entry, **chosen}
-        if isinstance(chosen, Mapping)
-        else None,
-        "stream": published_stream["at"]["object"],
-        "now": published_stream["at"]["watermark"],
-        "waited": waited,
-        "time": time,
-    }
+    return MachineReads(
+        question=question,
+        rows=at.rows,
+        stream=at.object,
+        threshold=WantedPrecision(name, chosen["precision"], entry) if isinstance(chosen, Mapping) else chosen,
+        now=at.watermark,
+        waited=waited,
+        time=time,
+    )
 
 
 def _lookahead(text: str | None) -> tuple[int | None, int | None]:
@@ -133,10 +178,10 @@ def _lookahead(text: str | None) -> tuple[int | None, int | None]:
     return None, time
 
 
-def waited_of(at: Mapping[str, Any], partition: Sequence[str]) -> Waited:
+def waited_of(at: PublishedBatch, partition: Sequence[str]) -> Waited:
     """The waits that a publication of `predict` has counted, of the partitions of some columns."""
-    rows = json.loads(at["state"] or "{}").get("waits", {}).get(",".join(partition), [])
-    return Waited(from_document(rows), at["watermark"] or 0)
+    rows = json.loads(at.state or "{}").get("waits", {}).get(",".join(partition), [])
+    return Waited(from_document(rows), at.watermark or 0)
 
 
 def _check_time(name: str, asked: str, time: int, waited: Waited) -> None:
@@ -154,8 +199,8 @@ def _check_time(name: str, asked: str, time: int, waited: Waited) -> None:
         )
 
 
-def text_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> str:
-    """What `forecast` has to know of a subscription, as text.
+def question_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> Question:
+    """Compile a subscription by itself.
 
     Parameters
     ----------
@@ -166,17 +211,17 @@ def text_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> s
     stream
         The stream's configuration.
     """
-    read = {part: stream[part] for part in ("attributes", "key")}
-    return json.dumps({"name": name, "entry": dict(entry), "stream": read}, sort_keys=True)
+    meant = {part: each for part, each in entry.items() if part in ("query", "params", "decay")}
+    group = compile_once(_group_of, name, meant, {part: stream[part] for part in ("attributes", "key")})
+    return Question(group, types_of(stream), int(entry["lookahead"]), float(entry["smoothing"]))
 
 
-def operands_of(text: str) -> list[str]:
-    """Names of the operands of a subscription, in text order, given its text as `text_of` gives it."""
-    (subscription,) = group_of(text).compiled.subscriptions
-    return [primitive.name for primitive in subscription.primitives]
+def _group_of(name: str, entry: Mapping[str, Any], stream: Mapping[str, Any]) -> Group:
+    (group,) = groups_of({name: entry}, stream)
+    return group
 
 
-def _published_stream(name: str, as_of: int | None, published: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+def _published_stream(name: str, as_of: int | None, published: Mapping[str, Published]) -> PublishedBatch:
     """What was published of the stream that has a subscription of this name.
 
     Raises
@@ -185,13 +230,13 @@ def _published_stream(name: str, as_of: int | None, published: Mapping[str, Mapp
         There was none, or several.
     """
     known: list[str] = []
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, PublishedBatch] = {}
     for stream, one in published.items():
-        if one["at"] is None:
+        if one.at is None:
             continue
-        names = json.loads(one["at"]["configuration"])["subscriptions"]
+        names = json.loads(one.at.configuration)["subscriptions"]
         if name in names:
-            found[stream] = one
+            found[stream] = one.at
         known += names
     if len(found) > 1:
         streams = " and ".join(map(repr, sorted(found)))
@@ -199,30 +244,17 @@ def _published_stream(name: str, as_of: int | None, published: Mapping[str, Mapp
             f"the streams {streams} each have a subscription {name!r}, so that it is not said which one answers; "
             "configure it under one of the streams, or under another name, and run `predict` of both"
         )
-    for stream, one in found.items():
-        check_moment(f"the subscriptions of {stream!r}", as_of, one)
-        return one
+    for stream, at in found.items():
+        published[stream].check_moment(f"the subscriptions of {stream!r}", as_of)
+        return at
     if not known:
         for stream, one in published.items():
-            check_moment(f"the subscriptions of {stream!r}", as_of, one)
+            one.check_moment(f"the subscriptions of {stream!r}", as_of)
     near = difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     shown = ", ".join(map(repr, sorted(known)[:_SHOWN_NAMES])) or "none yet; run `predict`"
     more = f" and {len(known) - _SHOWN_NAMES:,} more" if len(known) > _SHOWN_NAMES else ""
     raise ArgumentError(f"there is no subscription {name!r}{hint}; subscriptions: {shown}{more}")
-
-
-@lru_cache(maxsize=64)
-def group_of(text: str) -> Group:
-    """The subscription that a text asks of, by itself."""
-    parts = json.loads(text)
-    (group,) = groups_of({parts["name"]: parts["entry"]}, parts["stream"])
-    return group
-
-
-def attribute_types(text: str) -> dict[str, str]:
-    """Spark type of each attribute of the stream that a text asks of."""
-    return types_of(json.loads(text)["stream"])
 
 
 @dataclass(frozen=True)
@@ -242,31 +274,29 @@ class Told:
     passage: Passage
 
 
-def forecast(text: str, moves: Sequence[Mapping[str, Any]], waited: Waited, time: int | None = None) -> Told:
+def forecast(question: Question, moves: Sequence[Mapping[str, Any]], waited: Waited, time: int | None = None) -> Told:
     """What every state of a subscription forecasts.
 
     Parameters
     ----------
-    text
-        Of the subscription, as `text_of` gives it.
+    question
+        The subscription.
     moves
         Rows of `machine_transitions`: ``state``, ``age``, ``next_state``, ``next_age``, ``moves``.
     waited
         The waits of its partitions.
     time
-        A lookahead in time: microseconds; None: it is the number of events that the text has.
+        A lookahead in time: microseconds; None: it is the number of events that the question has.
     """
-    entry = json.loads(text)["entry"]
-    group = group_of(text)
-    (subscription,) = group.compiled.subscriptions
-    graph, lookahead = group.compiled.graph, int(entry["lookahead"])
+    compiled = question.group.compiled
+    (subscription,), graph = compiled.subscriptions, compiled.graph
     counts = counts_from(
         moves,
         {state_name(subscription.master, composite_state): composite_state for composite_state in graph.states[0]},
     )
-    limits = limits_of(graph, group.compiled.ages, 0, subscription.master)
+    limits = limits_of(graph, compiled.ages, 0, subscription.master)
     forecaster = Forecaster(
-        subscription, counts, lookahead, float(entry["smoothing"]), waited=waited, time=time, limits=limits
+        subscription, counts, question.lookahead, question.smoothing, waited=waited, time=time, limits=limits
     )
     found = [
         {

@@ -75,9 +75,9 @@ def live_rows(
     state = known.take(kept).to_numpy(zero_copy_only=False).astype(np.int64)
     rows = {name: column.take(kept) for name, column in instances.items()}
     width = len(operands)
-    part, shown = number_partitions(rows["part"], _width(rows["part"]))
+    part, shown = number_partitions(rows["part"])
     values = _as_long(rows["joins"])
-    joins, _ = number_partitions(values, _width(values))
+    joins, _ = number_partitions(values)
     time, position = _places(rows, width)
     group = _combined(part, state, joins, _bound(position))
     first = smallest_of_groups(group, time, position, int(group.max(initial=-1)) + 1)
@@ -101,10 +101,6 @@ def live_rows(
     for name in carried:
         found = found.append_column(name, rows[name].take(pa.array(first[chosen])))
     return found
-
-
-def _width(lists: pa.ListArray) -> int:
-    return len(lists[0]) if len(lists) else 0
 
 
 def _as_long(lists: pa.ListArray) -> pa.ListArray:

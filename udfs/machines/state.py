@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from patternlake.udfs.events import integers, micros
 from patternlake.udfs.machines.forecasts.totals import Totals
 from patternlake.udfs.machines.forecasts.waiting_times import Waits, as_document
 from patternlake.udfs.machines.from_config import Group
@@ -86,9 +87,9 @@ class InstanceRows:
         taken, last, began = (np.zeros(parts, np.int64) for _ in range(3))
         held = Held(taken, last, began, np.zeros(parts + 1, np.int64), *self._columns(0, 1))
         root = state == 0
-        held.taken[part[root]] = _integers(rows["taken"].filter(pa.array(root)))
+        held.taken[part[root]] = integers(rows["taken"].filter(pa.array(root)))
         for name, times in (("last_time", held.last), ("first_time", held.began)):
-            times[part[root]] = _integers(pc.cast(rows[name].filter(pa.array(root)), pa.int64()))
+            times[part[root]] = micros(rows[name].filter(pa.array(root)))
         mine = state > 0
         if not mine.any():
             return held
@@ -97,13 +98,13 @@ class InstanceRows:
         mask, first_time, first_rank, joins, time, position = self._columns(count, 0)[1:]
         often = pc.list_value_length(wanted["operands"]).to_numpy(zero_copy_only=False).astype(np.int64)
         row = np.repeat(np.arange(count), often)
-        operand = _integers(pc.list_flatten(wanted["operands"]))
+        operand = integers(pc.list_flatten(wanted["operands"]))
         np.bitwise_or.at(mask, row, np.left_shift(np.int64(1), operand))
-        time[row, operand] = _integers(pc.cast(pc.list_flatten(wanted["times"]), pa.int64()))
-        position[row, operand] = _integers(pc.list_flatten(wanted["positions"]))
+        time[row, operand] = micros(pc.list_flatten(wanted["times"]))
+        position[row, operand] = integers(pc.list_flatten(wanted["positions"]))
         first_time[:] = np.iinfo(np.int64).max
         np.minimum.at(first_time, row, time[row, operand])
-        first_rank[:] = _integers(wanted["first_rank"])
+        first_rank[:] = integers(wanted["first_rank"])
         texts = pc.list_flatten(wanted["joins"]).to_pylist()
         codes = [NONE if text is None else self.codes.number(text) for text in texts]
         # A row is as long as its batch had variables; what a state binds is among those that there are now.
@@ -280,8 +281,3 @@ def _batch(kind: str, count: int, columns: Mapping[str, pa.Array]) -> pa.RecordB
     given = {"kind": pa.array([kind] * count, pa.string()), **columns}
     arrays = [given.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in BATCH_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=BATCH_SCHEMA)
-
-
-def _integers(values: pa.Array) -> IntArray:
-    found: IntArray = values.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found

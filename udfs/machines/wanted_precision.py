@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from patternlake.udfs.binomials import CONFIDENCE, least_share, least_trials
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.published import PublishedBatch
 
 EVALUATION_COLUMNS = ("lookahead", "kind", "low", "forecasts", "hits")
 """Of `forecast_evaluation`, whose rows of one subscription are read."""
@@ -21,19 +23,24 @@ _MEANING = ("query", "params", "smoothing", "decay")
 _WAYS = "or call with a threshold of your own"
 
 
-def threshold_for(
-    wanted: Mapping[str, Any],
-    judged: Mapping[str, Any] | None,
-    rows: Sequence[Mapping[str, Any]],
-) -> float:
+@dataclass(frozen=True)
+class WantedPrecision:
+    """What a subscription wants of its forecasts: their precision; and its entry as published, with ``lookahead``."""
+
+    subscription: str
+    precision: float
+    entry: Mapping[str, Any]
+
+
+def threshold_for(wanted: WantedPrecision, judged: PublishedBatch | None, rows: Sequence[Mapping[str, Any]]) -> float:
     """The least threshold above which forecasts are at least as precise as is wanted, with 95 % confidence.
 
     Parameters
     ----------
     wanted
-        ``subscription``, ``precision``, ``lookahead``, and its ``entry`` as published.
+        The precision, and of which subscription.
     judged
-        The publication of the evaluation at that moment, with ``configuration``; None: there was none.
+        The publication of the evaluation at that moment; None: there was none.
     rows
         Rows of `EVALUATION_COLUMNS` that it shows of the subscription.
 
@@ -42,12 +49,12 @@ def threshold_for(
     ArgumentError
         Nothing was evaluated that tells it, or no threshold was shown to be precise enough.
     """
-    name, precision, lookahead = wanted["subscription"], wanted["precision"], wanted["lookahead"]
+    name, precision, lookahead = wanted.subscription, wanted.precision, wanted.entry["lookahead"]
     asked = f"the subscription {name!r} wants the threshold of precision {precision:g}"
-    entries = {} if judged is None else json.loads(judged["configuration"])["judged"]["subscriptions"]
+    entries = {} if judged is None else json.loads(judged.configuration)["judged"]["subscriptions"]
     if name not in entries:
         raise ArgumentError(f"{asked}, and its forecasts were not evaluated by then; run `evaluate`, {_WAYS}")
-    if any(entries[name][part] != wanted["entry"][part] for part in _MEANING):
+    if any(entries[name][part] != wanted.entry[part] for part in _MEANING):
         raise ArgumentError(
             f"{asked}, and what was evaluated by then was another query or training of it; run `evaluate`, {_WAYS}"
         )

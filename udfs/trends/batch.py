@@ -114,7 +114,7 @@ def _with_former(
 ) -> tuple[Vertices, pa.ListArray]:
     if former is None:
         return vertices, parts
-    return together(len(layout.query.partition), (vertices, parts), vertices_from(layout, former))
+    return together((vertices, parts), vertices_from(layout, former))
 
 
 def _batches(rows: pa.RecordBatch, kind: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -42,7 +42,7 @@ def events_of(query: TrendQuery, types: Mapping[str, str], rows: Mapping[str, pa
     """
     events = read_events(rows, query.columns, types)
     texts = [rows[name] if name in ("key", "name") else as_texts(events.column(name)) for name in query.partition]
-    keys, parts = distinct_partitions(lists_of(texts, len(events)), len(texts))
+    keys, parts = distinct_partitions(lists_of(texts, len(events)))
     return replace(events, keys=keys), parts
 
 

@@ -138,9 +138,9 @@ def rows_of_vertices(vertices: Vertices, parts: pa.ListArray, key: pa.Array) -> 
     return pa.RecordBatch.from_arrays([arrays[field.name] for field in VERTEX_SCHEMA], schema=VERTEX_SCHEMA)
 
 
-def together(width: int, *some: tuple[Vertices, pa.ListArray]) -> tuple[Vertices, pa.ListArray]:
-    """Vertices of different events with their partitions, by `width` columns, as one."""
-    keys, parts = distinct_partitions(pa.concat_arrays([those for _, those in some]), width)
+def together(*some: tuple[Vertices, pa.ListArray]) -> tuple[Vertices, pa.ListArray]:
+    """Vertices of different events with their partitions, as one."""
+    keys, parts = distinct_partitions(pa.concat_arrays([those for _, those in some]))
     ends = np.cumsum([len(those) for _, those in some])[:-1]
     of_each = zip(some, np.split(keys, ends), strict=True)
     return joined([replace(vertices, key=mine[vertices.key]) for (vertices, _), mine in of_each]), parts
@@ -167,7 +167,7 @@ def vertices_from(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vertice
     term = rows["term"].to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((term, position))
     taken = pa.array(order)
-    codes, parts = distinct_partitions(rows["part"], len(layout.query.partition))
+    codes, parts = distinct_partitions(rows["part"])
     left, right, along, carried = (
         tuple(
             _values(texts.take(taken), kind)

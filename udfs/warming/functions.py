@@ -162,7 +162,7 @@ def warm_group_questions() -> None:
 def warm_live_questions() -> None:
     """`predict_match`: a row that stands for instances with different times left."""
     entry = {"query": "a ; b PARTITION BY key WITHIN 9 MIN", "decay": 0.0, "smoothing": 1.0, "lookahead": 4}
-    told = machines.forecast(json.dumps({"name": "s", "entry": entry, "stream": STREAM}), [], Waited(), 2)
+    told = machines.forecast(machines.question_of("s", entry, STREAM), [], Waited(), 2)
     rows = [
         {
             "part": ["k"], "state_id": told.states[0]["state_id"], "operands": [0], "positions": [left],

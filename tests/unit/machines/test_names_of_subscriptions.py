@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.machines.request import COUNTING, check_request
+from patternlake.udfs.published import Published, PublishedBatch
 
 ENTRY = {"query": "a ; b", "params": {}, "lookahead": 3, "threshold": 0.0, "smoothing": 0.0, "decay": 0.0}
 
 
-def published(*names: str, stream: str) -> Mapping[str, Any]:
+def published(*names: str, stream: str) -> Published:
     configuration = {"subscriptions": dict.fromkeys(names, ENTRY), "stream": {"attributes": {}, "key": None}}
-    at = {
-        "object": stream,
-        "object_id": 1,
-        "base_batch": 1,
-        "batch_id": 1,
-        "watermark": 0,
-        "state": json.dumps({"counting": COUNTING}),
-        "configuration": json.dumps(configuration),
-    }
-    return {"at": at, "first": 0, "horizon": None}
+    at = PublishedBatch(
+        object=stream,
+        object_id=1,
+        base_batch=1,
+        batch_id=1,
+        watermark=0,
+        state=json.dumps({"counting": COUNTING}),
+        configuration=json.dumps(configuration),
+    )
+    return Published(at, first=0)
 
 
 def asked_of(name: str) -> str:
     streams = {one: published("both", *mine, stream=one) for one, mine in (("left", ["only"]), ("right", ["other"]))}
-    found: str = check_request({"subscription": name}, streams)["stream"]
-    return found
+    return check_request({"subscription": name}, streams).stream
 
 
 def test_a_subscription_is_asked_of_the_stream_that_has_it() -> None:

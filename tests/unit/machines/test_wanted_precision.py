@@ -11,21 +11,23 @@ from typing import Any
 import pytest
 
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.machines.wanted_precision import threshold_for
+from patternlake.udfs.machines.wanted_precision import WantedPrecision, threshold_for
+from patternlake.udfs.published import PublishedBatch
 
 ENTRY = {"query": "a ; b", "params": {}, "smoothing": 0.0, "decay": 0.0, "lookahead": 5}
 
 
-def judged(**changes: Any) -> dict[str, Any]:
-    return {"configuration": json.dumps({"judged": {"subscriptions": {"ab": {**ENTRY, **changes}}}})}
+def judged(**changes: Any) -> PublishedBatch:
+    configuration = {"judged": {"subscriptions": {"ab": {**ENTRY, **changes}}}}
+    return PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(configuration))
 
 
 def row(low: float, forecasts: int, hits: int, lookahead: int = 5, kind: str = "threshold") -> dict[str, Any]:
     return {"lookahead": lookahead, "kind": kind, "low": low, "forecasts": forecasts, "hits": hits}
 
 
-def wanted(precision: float, lookahead: int = 5) -> dict[str, Any]:
-    return {"subscription": "ab", "precision": precision, "lookahead": lookahead, "entry": ENTRY}
+def wanted(precision: float, lookahead: int = 5) -> WantedPrecision:
+    return WantedPrecision("ab", precision, {**ENTRY, "lookahead": lookahead})
 
 
 ROWS = [row(0.1, 100, 50), row(0.5, 40, 32), row(0.9, 10, 7), row(0.5, 9, 9, 1), row(0.0, 5, 5, kind="calibration")]
@@ -79,7 +81,7 @@ def test_it_is_the_least_of_those_that_a_naive_look_finds(seed: int) -> None:
     ],
 )
 def test_what_stands_in_the_way_is_said(
-    asked: dict[str, Any], said: dict[str, Any] | None, rows: list[dict[str, Any]], told: str
+    asked: WantedPrecision, said: PublishedBatch | None, rows: list[dict[str, Any]], told: str
 ) -> None:
     with pytest.raises(ArgumentError) as caught:
         threshold_for(asked, said, rows)

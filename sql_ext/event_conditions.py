@@ -1,24 +1,19 @@
-"""Events for exact answers: which rows a question needs."""
+"""Which events an exact answer reads."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-import pyarrow as pa
-
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.partition_values import with_key as with_key
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.udfs.partitions import PART as PART
-from patternlake.udfs.partitions import are_shown_as
 from patternlake.udfs.requests import BatchRange
 
 _MOST_NAMES = 1000
 """So many names are looked for in the files; of more, all events are read."""
 
 
-def of_stream(
+def event_conditions(
     events: BatchRange,
     *,
     names: Collection[str] | None = None,
@@ -31,8 +26,3 @@ def of_stream(
         where.append(among("name", sorted(names)))
     where += between("time", from_time, to_time)
     return where
-
-
-def of_key(part: pa.Array, width: int, key: str) -> pa.Array:
-    """bool[n]: whether instances belong to the partition that is shown as a key."""
-    return are_shown_as(part, key)
