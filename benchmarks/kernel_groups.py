@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from named_events import named_events
 
-from benchmarks.named_events import named_events
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups, joined
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.groups.state import from_bytes, no_state
