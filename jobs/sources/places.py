@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from pyspark.sql import functions as F
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _LOCAL = re.compile(r"file:/+")
+_COMPARED = 64
+"""Files, at most, whose numbers are found by comparing addresses; those of more are looked up."""
 _INDEX_BITS = 33
 """Bits of `monotonically_increasing_id` that count the rows of a task; the others number the task."""
 
@@ -47,9 +48,22 @@ def row_numbers(rows: DataFrame) -> DataFrame:
 
 def numbered_by_file(rows: DataFrame, files: Sequence[str]) -> DataFrame:
     """Rows with the number of their file among those of the batch, where these are several."""
-    if len(files) < 2:
+    addresses = sorted({as_read(file) for file in files})
+    if len(addresses) < 2:
         return rows
+    if len(addresses) <= _COMPARED:
+        return rows.withColumn(FILE, F.expr(_number(addresses, 0, len(addresses) - 1)))
     path = f"{OWN}path"
-    known = [(as_read(file), number) for number, file in enumerate(sorted(files, key=unquote))]
+    known = [(address, number) for number, address in enumerate(addresses)]
     numbers = frame_of_tuples(rows.sparkSession, known, f"{path} string, {FILE} int")
     return rows.join(F.broadcast(numbers), F.col(ORIGIN) == F.col(path), "left").drop(path)
+
+
+def _number(addresses: Sequence[str], low: int, high: int) -> str:
+    """SQL: the number of a row's file, from the low one to the high one, as a balanced tree of comparisons."""
+    if low == high:
+        return str(low)
+    middle = (low + high) // 2
+    # In hexadecimal, so that nothing in it can be read as SQL.
+    later = f"{ORIGIN} >= CAST(X'{addresses[middle + 1].encode().hex()}' AS STRING)"
+    return f"CASE WHEN {later} THEN {_number(addresses, middle + 1, high)} ELSE {_number(addresses, low, middle)} END"
