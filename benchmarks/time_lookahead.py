@@ -28,7 +28,7 @@ from benchmarks.tables import console
 from patternlake.udfs.arrays import FloatArray, IntArray
 from patternlake.udfs.machines.forecasts.passage import Forecaster, Waited
 from patternlake.udfs.machines.forecasts.totals import counts_of
-from patternlake.udfs.machines.forecasts.waiting_times import counted, pace_of, rounded
+from patternlake.udfs.machines.forecasts.waiting_times import counted, pace_of
 from patternlake.udfs.machines.graph.composite_states import CompositeState
 
 Gaps = Callable[[np.random.Generator, IntArray], FloatArray]
@@ -121,10 +121,10 @@ def judged(
     done, quiet, span, events, hits = np.array(rows, np.int64).T
     pace = pace_of(span, events)
     told = np.zeros(len(rows))
-    kinds, of = np.unique(np.stack([done, rounded(quiet), pace]), axis=1, return_inverse=True)
-    for number, (step, how_long, how_fast) in enumerate(kinds.T.tolist()):
-        within = passage.within(CompositeState(step), np.zeros(1, np.int64), how_long, how_fast, last=1)
-        told[of.ravel() == number] = within[0, 0]
+    for step, how_fast in set(zip(done.tolist(), pace.tolist(), strict=True)):
+        mine = (done == step) & (pace == how_fast)
+        state, none = CompositeState(step), np.zeros(int(mine.sum()), np.int64)
+        told[mine] = passage.within(state, none, quiet[mine], how_fast, last=1)[:, 0]
     return told, hits.astype(np.float64), quiet
 
 

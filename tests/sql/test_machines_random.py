@@ -185,7 +185,7 @@ def completed_within(
         ]
     )
     if len(spots) > 1:
-        within = forecaster.passage.within(composite_state, np.array(spots), quiet)
+        within = forecaster.passage.within(composite_state, np.array(spots), np.full(len(spots), quiet))
         return [float(one) for one in any_of(within)[-2:]]
     left = lefts[0].time if len(lefts) == 1 else None
     return [float(one) for one in forecaster.probability(composite_state, spots[0], quiet, left=left, last=2)]

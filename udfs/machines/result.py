@@ -6,7 +6,8 @@ is shown by the smallest of them: operands in text order by (time, position), th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.machines.forecasts.passage import any_of, telling
 from patternlake.udfs.machines.forecasts.waiting_times import ANY_PACE, rounded
 from patternlake.udfs.machines.graph.ages import NEVER
+from patternlake.udfs.machines.graph.composite_states import CompositeState
 from patternlake.udfs.machines.kernels.smallest import smallest_of_groups
 from patternlake.udfs.machines.passing_time import STANDING
 from patternlake.udfs.machines.request import Told
@@ -39,6 +41,8 @@ INSTANCE_COLUMNS = ("part", "state_id", "operands", "positions", "times", "joins
 
 _NONE = np.iinfo(np.int64).max
 """Stands for the time and the position of an operand that is not bound."""
+_TOGETHER = 1_024
+"""So many rows of several instances are forecast at once."""
 
 
 def live_rows(
@@ -160,59 +164,45 @@ def _forecast(
             left, events, closed = (at[name][mine] for name in STANDING[:3])
             spots[mine] = passage.grids.spots(one["composite_state"], left, events, closed)
     if at and not passage.untimed:
-        quiet, pace = rounded(at["quiet"]), at["pace"]
+        quiet, pace = at["quiet"], at["pace"]
         pace = np.where(np.isin(pace, sorted(passage.paces)), pace, ANY_PACE)
     # What is left of the only instance of a group is judged to the microsecond.
-    left = np.full(len(first), NEVER) if not at else rounded(at["left"][first])
+    left = np.full(len(first), NEVER) if not at else at["left"][first]
     left[np.bincount(group, minlength=len(first)) > 1] = NEVER
-    of, kinds = _kinds(state[first], group, spots, np.stack([quiet[first], pace[first], left]))
-    asked: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    last = np.zeros((len(kinds), 2))
-    for number, (which, at_spots, *how) in enumerate(kinds):
-        at_spots = telling(at_spots)
-        if len(at_spots) == 1:
-            asked.setdefault((which, *how), []).append((number, at_spots[0]))
-        else:
-            within = passage.within(told.states[which]["composite_state"], np.array(at_spots), *how[:2])
-            last[number] = any_of(within)[-2:]
-    for (which, how_long, how_fast, rest), some in asked.items():
-        numbers, places = np.array(some, np.int64).T
-        last[numbers] = passage.within(
-            told.states[which]["composite_state"], places, how_long, how_fast, left=None if rest < 0 else rest, last=2
-        )
-    alpha, probability = last[of, 1] - last[of, 0], last[of, 1]
+    quiet = np.where(left == NEVER, rounded(quiet[first]), quiet[first])
+    last = np.zeros((len(first), 2))
+    several = np.zeros(len(first), np.bool_)
+    spots_of = _spots_of(group, spots, len(first))
+    for groups, composite_state, how_fast in _alike(told, state[first], pace[first]):
+        several[groups] = [len(spots_of[one]) > 1 for one in groups.tolist()]
+        alone = groups[~several[groups]]
+        places = np.array([spots_of[one][0] for one in alone.tolist()], np.int64)
+        last[alone] = passage.within(composite_state, places, quiet[alone], how_fast, left=left[alone], last=2)
+        for begin in range(0, int(several[groups].sum()), _TOGETHER):
+            some = groups[several[groups]][begin : begin + _TOGETHER]
+            counts = [len(spots_of[one]) for one in some.tolist()]
+            places = np.array([spot for one in some.tolist() for spot in spots_of[one]], np.int64)
+            within = passage.within(composite_state, places, np.repeat(quiet[some], counts), how_fast)
+            last[some] = [any_of(each)[-2:] for each in np.split(within, np.cumsum(counts)[:-1])]
+    alpha, probability = last[:, 1] - last[:, 0], last[:, 1]
     return (alpha if passage.ahead is None else None), np.clip(probability, 0.0, 1.0)
 
 
-def _kinds(
-    state: IntArray, group: IntArray, spots: IntArray, how: IntArray
-) -> tuple[IntArray, list[tuple[int, list[int], int, int, int]]]:
-    """int64[groups]: which of some (state, spots of its instances, and how the rows of `how` are) each group is."""
+def _alike(told: Told, state: IntArray, pace: IntArray) -> Iterator[tuple[IntArray, CompositeState, int]]:
+    """The groups of each state and pace."""
+    kinds, of = np.unique(np.stack([state, pace]), axis=1, return_inverse=True)
+    for number, (which, how_fast) in enumerate(kinds.T.tolist()):
+        yield np.flatnonzero(of.ravel() == number), told.states[which]["composite_state"], how_fast
+
+
+def _spots_of(group: IntArray, spots: IntArray, count: int) -> list[list[int]]:
+    """The spots of the instances of each group, of those that tell."""
     order = np.lexsort([spots, group])
     kept = np.ones(len(order), np.bool_)
     kept[1:] = (np.diff(group[order]) != 0) | (np.diff(spots[order]) != 0)
-    of_group, values = group[order][kept], spots[order][kept]
-    offsets = np.searchsorted(of_group, np.arange(len(state) + 1))
-    sizes = np.diff(offsets)
-    found, kinds = np.zeros(len(state), np.int64), list[tuple[int, list[int], int, int, int]]()
-    single, several = np.flatnonzero(sizes == 1), np.flatnonzero(sizes > 1)
-    codes = np.stack([state[single], *how[:, single], values[offsets[:-1][single]]])
-    for groups, keys in ((single, codes), (several, _numbers(state, how, values, offsets, several))):
-        _, begin, of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        found[groups] = len(kinds) + of.ravel()
-        kinds += [
-            (int(state[at]), values[offsets[at] : offsets[at + 1]].tolist(), *map(int, how[:, at]))
-            for at in groups[begin].tolist()
-        ]
-    return found, kinds
-
-
-def _numbers(state: IntArray, how: IntArray, values: IntArray, offsets: IntArray, groups: IntArray) -> IntArray:
-    """int64[1, groups]: a number for each state, list of spots, and how the rows of `how` are."""
-    known: dict[tuple[int, bytes, bytes], int] = {}
-    keys = [(int(state[at]), how[:, at].tobytes(), values[offsets[at] : offsets[at + 1]].tobytes())
-            for at in groups.tolist()]  # fmt: skip
-    return np.array([[known.setdefault(key, len(known)) for key in keys]], np.int64).reshape(1, -1)
+    values = spots[order][kept].tolist()
+    offsets = np.searchsorted(group[order][kept], np.arange(count + 1)).tolist()
+    return [values[begin:end] if end - begin == 1 else telling(values[begin:end]) for begin, end in pairwise(offsets)]
 
 
 def _table(

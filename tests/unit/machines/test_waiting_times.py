@@ -111,8 +111,11 @@ def test_open_waits_count_as_longer_than_they_are_yet() -> None:
     exact = naive.waiting(naive.gaps(partitions), naive.open_waits(partitions, 4))
     assert exact == {1: Fraction(4, 7), 3: Fraction(3, 7)}
     assert waiting.weight[waiting.high <= 1.5 * SECOND].sum() == pytest.approx(4 / 7)
-    # After 1.5 s all that is left is the wait of 3 s.
-    assert waiting.after(3 * SECOND // 2).weight.sum() == pytest.approx(1.0)
+    # After 1.5 s all that is left is the wait of 3 s: its event comes within 2 s, and not within 1 s.
+    clock = [[time * SECOND for time in some] for some in partitions]
+    for ahead, chance in ((SECOND, 0.0), (2 * SECOND, 0.5)):
+        told = within("a ; b", 0.5, clock, 4 * SECOND, ahead, quiet=3 * SECOND // 2)
+        assert told == pytest.approx(chance, abs=1e-9)
 
 
 @settings(max_examples=60)

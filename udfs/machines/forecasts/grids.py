@@ -18,7 +18,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from patternlake.udfs.machines.forecasts.waiting_times import FloatArray, IntArray, Waiting
+from patternlake.udfs.arrays import FloatArray, IntArray
+from patternlake.udfs.machines.forecasts.waiting_times import Waiting
 from patternlake.udfs.machines.graph.ages import NEVER, SLICES, Ages, age_of
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete
 from patternlake.udfs.machines.graph.liveness import NOW
@@ -275,52 +276,41 @@ class Grids:
         of_event = (1,) if self.events.slot == 1 else (0, 1)
         return sorted((*some, event) for some in found for event in of_event)
 
-    def dealt(
-        self, waiting: Waiting, ahead: Grid | None, quiet: int = 0, ends: Sequence[int | None] = ()
-    ) -> tuple[IntArray, IntArray, FloatArray]:
+    def slots(self, ahead: Grid | None) -> FloatArray:
+        """The slots to which waits are dealt: of times, of events if that is more than one, of a lookahead in time."""
+        grids = [*self.time, *([] if self.events.slot == 1 else [self.events]), *([] if ahead is None else [ahead])]
+        return np.array([grid.slot for grid in grids], np.float64)
+
+    def dealt(self, waiting: Waiting, ahead: Grid | None) -> tuple[IntArray, IntArray, FloatArray]:
         """A wait in slots: which of `waits` it is, what it takes of a lookahead (1 if that counts events), how likely.
 
         Parameters
         ----------
         waiting
-            How long it is, from the last event on.
+            How long it is.
         ahead
             The lookahead in time; None: it counts events.
-        quiet
-            Microseconds of it that have passed, of which the lookahead loses nothing.
-        ends
-            Slots of each time grid; what is longer is dealt to so many.
         """
         values, weights = self._values(waiting, ahead)
-        grids = [*self.time, *([] if self.events.slot == 1 else [self.events]), *([] if ahead is None else [ahead])]
-        slots = np.array([grid.slot for grid in grids])
-        places = values[:, None] / slots[None, :] if len(grids) else np.zeros((len(values), 0))
+        slots = self.slots(ahead)
+        places = values[:, None] / slots[None, :]
         if self.events.slot > 1:
             # An event is an event, however long it took.
             places[:, len(self.time)] = 1.0 / self.events.slot
-        if ahead is not None:
-            places[:, -1] = (values - quiet) / ahead.slot
         whole = np.floor(np.minimum(places, 2.0**40) + 1e-6)
         part = np.clip(places - whole, 0.0, 1.0)
         sides = np.sort(np.concatenate([np.zeros((len(values), 1)), part, np.ones((len(values), 1))], axis=1), axis=1)
         share = np.diff(sides, axis=1)
         # One draw for all grids: each goes up a slot whose rest is above it.
         up = part[:, None, :] >= sides[:, 1:, None] - 1e-12
-        taken = (whole[:, None, :] + up).astype(np.int64).reshape(share.size, len(grids))
-        for at, end in enumerate(ends):
-            if end is not None:
-                taken[:, at] = np.minimum(taken[:, at], end)
+        taken = (whole[:, None, :] + up).astype(np.int64).reshape(share.size, len(slots))
         weight = (weights[:, None] * share).ravel()
         cost = np.ones(len(weight), np.int64) if ahead is None else taken[:, -1]
-        if ahead is not None and ends:
-            # What is too late for the lookahead was left out before.
-            cost = np.minimum(cost, ahead.slots)
         kept = weight > 0 if ahead is None else (weight > 0) & (cost <= ahead.slots)
-        most = np.array([grid.slots + 1 for grid in self.time], np.int64)
-        of_time = np.minimum(taken[:, : len(self.time)], most)
+        of_time = np.minimum(taken[:, : len(self.time)], self.most + 1)
         of_event = np.ones(len(weight), np.int64) if self.events.slot == 1 else taken[:, len(self.time)]
         code = self._codes(np.column_stack([of_time, of_event]))
-        number = np.minimum(np.searchsorted(self._known, code), len(self._known) - 1)
+        number = np.minimum(np.searchsorted(self.known, code), len(self.known) - 1)
         both, at_ = np.unique(np.stack([cost[kept], number[kept]]), axis=1, return_inverse=True)
         summed = np.bincount(at_.ravel(), weight[kept], both.shape[1])
         return both[1].astype(np.int64), both[0].astype(np.int64), np.asarray(summed, np.float64)
@@ -345,8 +335,13 @@ class Grids:
         """`waits` as an array: int64[waits, grids + 1]."""
         return np.array(self.waits, np.int64).reshape(len(self.waits), -1)
 
+    @property
+    def most(self) -> IntArray:
+        """The greatest number of slots of each time grid."""
+        return np.array([grid.slots for grid in self.time], np.int64)
+
     @cached_property
-    def _known(self) -> IntArray:
+    def known(self) -> IntArray:
         """Codes of `waits`, ascending as they are."""
         return self._codes(self._taken)
 

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from patternlake.udfs.machines.forecasts.coverage import uncovered
-from patternlake.udfs.machines.forecasts.first_passage import after_waits, first_passage
+from patternlake.udfs.machines.forecasts.first_passage import after_first_waits, first_passage
 from patternlake.udfs.machines.forecasts.grids import (
     LATE,
     OPEN,
@@ -155,8 +155,8 @@ class Passage:
         return self._waiting[pace]
 
     def within(
-        self, composite_state: CompositeState, spots: IntArray, quiet: int = 0, pace: int = ANY_PACE, *,
-        left: int | None = None, last: int | None = None,
+        self, composite_state: CompositeState, spots: IntArray, quiet: IntArray | None = None, pace: int = ANY_PACE, *,
+        left: IntArray | None = None, last: int | None = None,
     ) -> FloatArray:  # fmt: skip
         """Completed within so much: float64[spots, units + 1], from 0 on; or of the `last` so many of them.
 
@@ -165,32 +165,51 @@ class Passage:
         composite_state
             Not complete.
         spots
-            int64: where instances stood after the last event of their partition.
+            int64[n]: where instances stood after the last event of their partition.
         quiet
-            Microseconds from that to the watermark, from which on is looked ahead.
+            int64[n]: microseconds from that to the watermark, from which on is looked ahead; None: nothing.
         pace
-            Of the partition.
+            Of the partitions.
         left
-            Of one spot: how many microseconds were left after the last event, if that is known and is bounded.
+            int64[n]: how many microseconds were left after the last event; `NEVER`: as the spot says.
         last
             So many of the figures are wanted; None: all.
         """
         pace = pace if pace in self.paces else ANY_PACE
-        first = 0 if last is None else self.units + 1 - last
-        quiet = 0 if self.untimed else quiet
-        waiting = self.waiting(pace)
-        after = waiting.after(quiet) if self.ahead is not None else waiting.after(quiet).whole
-        ends: list[int | None] = [None] * len(self.grids.time)
-        limits = self.grids.limits.get(composite_state)
-        if self.ahead is not None and last is not None:
-            after = after.up_to(quiet + self.lookahead)
-        if limits is not None and left is not None and limits.waits:
+        waiting, grids = self.waiting(pace), self.grids
+        none = np.zeros(len(spots), np.int64)
+        quiet = none if quiet is None or self.untimed else quiet
+        left, grid = none + NEVER if left is None else left, -1
+        limits = grids.limits.get(composite_state)
+        if limits is None or not limits.waits or limits.most < 0:
+            left = none + NEVER
+        else:
             # The first wait is judged to the microsecond, not to the slot.
-            after = after.up_to(left)
-            ends[self.grids.grid(limits.most)] = self.grids.time[self.grids.grid(limits.most)].whole(left)
-        ageing, cost, weight = self.grids.dealt(after, self.ahead, quiet, ends if last is not None else ())
-        rows = self.aged[self.places[composite_state][nearest(self.spots[composite_state], spots, RADIX)]]
-        return np.minimum(1.0, after_waits(self._at_event(pace, waiting), rows, ageing, cost, weight, first))
+            grid = grids.grid(limits.most)
+        kinds, of = np.unique(np.stack([spots, quiet, left]), axis=1, return_inverse=True)
+        spots, quiet, left = kinds
+        slots_left = [-1 if end < 0 else grids.time[grid].whole(end) for end in left.tolist()]
+        found = after_first_waits(
+            self._at_event(pace, waiting),
+            self.aged,
+            self.places[composite_state][nearest(self.spots[composite_state], spots, RADIX)],
+            quiet,
+            left,
+            np.array(slots_left, np.int64),
+            waiting.low,
+            waiting.high,
+            waiting.weight,
+            grids.slots(self.ahead),
+            grids.most,
+            grid,
+            grids.events.above,
+            -1 if self.ahead is None else self.ahead.slots,
+            -1 if self.ahead is None else self.lookahead,
+            grids.known,
+            0 if last is None else self.units + 1 - last,
+            last is not None,
+        )
+        return np.minimum(1.0, found)[of.ravel()]
 
     def _at_event(self, pace: int, waiting: Waiting) -> FloatArray:
         """Completed by an event and what follows in so much: float64[units + 1, fronts + 1]."""
@@ -320,7 +339,8 @@ class Forecaster:
         """Matched within n events, or slots of a time (β), for each n from 0."""
         if complete(self.chain, composite_state):
             return np.ones(self.passage.units + 1)
-        return self.passage.within(composite_state, np.array([spot]), quiet, pace, left=left, last=last)[0]
+        rest = None if left is None else np.array([left])
+        return self.passage.within(composite_state, np.array([spot]), np.array([quiet]), pace, left=rest, last=last)[0]
 
     def alpha(self, composite_state: CompositeState, spot: int = 0) -> FloatArray:
         """Matched at exactly the n-th event, for each n from 0: float64[lookahead + 1]."""

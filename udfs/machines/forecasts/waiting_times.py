@@ -242,32 +242,11 @@ class Waiting:
         kept = weights > 0
         return cls(lows[kept], highs[kept], weights[kept])
 
-    def after(self, quiet: int) -> Waiting:
-        """The same of a wait that has lasted so many microseconds, and is not over."""
-        if not quiet:
-            return self
-        width = self.high - self.low
-        share = np.divide(self.high - quiet, width, out=(self.high > quiet).astype(np.float64), where=width > 0)
-        left = self.weight * np.clip(share, 0.0, 1.0)
-        kept = left > 0
-        total = left.sum() + max(0.0, 1.0 - self.weight.sum())
-        if total <= 1e-12:
-            return Waiting(*(np.zeros(0) for _ in range(3)))
-        return Waiting(np.maximum(self.low[kept], quiet), self.high[kept], np.asarray(left[kept] / total))
-
     @property
     def whole(self) -> Waiting:
         """The same with what is longer than anything that was counted: too late for all deadlines, but it comes."""
         rest = max(0.0, 1.0 - float(self.weight.sum()))
         return Waiting(np.append(self.low, _FAR), np.append(self.high, _FAR), np.append(self.weight, rest))
-
-    def up_to(self, most: float) -> Waiting:
-        """What of it is no longer than so much; the rest is left out."""
-        width = self.high - self.low
-        share = np.divide(most - self.low, width, out=(self.high <= most).astype(np.float64), where=width > 0)
-        weight = self.weight * np.clip(share, 0.0, 1.0)
-        kept = weight > 0
-        return Waiting(self.low[kept], np.minimum(self.high[kept], most), weight[kept])
 
 
 def _spread(bins: Sequence[int], counted_: Sequence[_Counted]) -> tuple[FloatArray, FloatArray]:
