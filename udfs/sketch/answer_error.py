@@ -44,8 +44,10 @@ ROWS = pa.schema(
         ("truncated", pa.bool_()),
     ]
 )
-_PLAUSIBLE = 0.1
-"""Claims that chance makes this often may all be false."""
+_PLAUSIBLE = 0.01
+"""Claims that chance makes this often may all be false; nodes side by side err together, so that it is not less."""
+_CERTAIN = 0.99
+"""A chance of so much and more is given as 1."""
 _NEVER = 1e-3
 """A false claim that is made less often is not reckoned with as the only one."""
 _NO_LESS = 1.75
@@ -122,6 +124,7 @@ def answer_error(request: SketchRequest, hits: pa.Array, claims: pa.Table, unsee
     spoilt = min(false_rows, float(resting.rows))
     # Any false row needs a false claim, and there is none more often than there are on average.
     chance = min(-math.expm1(-_SURER * likely), 1.0 if likely == math.inf else _SURER * spoilt)
+    chance = 1.0 if chance >= _CERTAIN else chance
     truncated = resting.truncated or request.dropped is not None
     values = [resting.rows, spoilt, chance if resting.rows else 0.0, truncated]
     return pa.Table.from_arrays(
