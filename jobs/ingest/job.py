@@ -283,7 +283,7 @@ class _Run:
             if batch.published is not None:
                 raise rival(self.name)
             self._check_adopted(batch, epoch, first + good.rows)
-            phases.at("counting")
+            phases.at("looking at events of one time", unit=None)
             here = evaluated.here
             tie_count = tied(prepared, self.stream) if here is None else tied_here(here, self.stream)
             if here is not None:
