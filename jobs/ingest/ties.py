@@ -76,7 +76,10 @@ def tied(prepared: DataFrame, stream: StreamConfiguration) -> int:
         return 0
     shared, differing = found
     spans = [bound(column).alias(f"{column}_{told}") for column in differing for told, bound in _BOUNDS.items()]
-    groups = prepared.where(F.col("reason").isNull()).groupBy(*shared).agg(F.count("*").alias("rows"), *spans)
+    # Spark sorts rows to find the least text of a group, and not to find the least number. A hash passes NULLs by.
+    group = F.xxhash64(*shared, *map(F.isnull, shared)).alias("group")
+    numbers = prepared.where(F.col("reason").isNull()).select(group, *(F.xxhash64(one).alias(one) for one in differing))
+    groups = numbers.groupBy("group").agg(F.count("*").alias("rows"), *spans)
     for column in differing:
         groups = groups.where(F.col(f"{column}_min") < F.col(f"{column}_max"))
     (count,) = groups.agg(F.sum("rows")).collect()
