@@ -83,7 +83,8 @@ def publish(
 ) -> Publication:
     """Publish events as the next batch of a stream.
 
-    Events of one time, name and key keep the order in which they are given; `ingest` would order them by a hash.
+    Events of one time are ordered by name and key, as `ingest` orders those of a table; those of one file it would
+    keep in the file's order.
     `evaluated`: they are what the expressions of the stream make of its source, whatever these are.
     """
     assert events

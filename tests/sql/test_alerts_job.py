@@ -110,7 +110,7 @@ def test_a_forecast_is_told_when_it_passes_and_again_when_it_has_fallen_and_rise
         (2, 1 / 2, "N1", 1),
         (3, pytest.approx(1 / 3), "N1", 1),
         (4, 2 / 4, "N1", 1),
-        (5, 3 / 5, "N1", 1),
+        (5, pytest.approx(3 / 5), "N1", 1),
     ]
     for name in alerts:
         told = [(row["found_in"], row["probability"], row["state"], row["bindings"]) for row in stream.told(name)]

@@ -33,8 +33,8 @@ STREAMS: dict[str, tuple[dict[str, Any], list[list[E]]]] = {
                 E(at, name, key, values)
                 for (at, name, key), values in zip(
                     [
-                        (3000, "b", "k"),
                         (3000, "a", "l"),
+                        (3000, "b", "k"),
                         (1000, "É", None),
                         (1000, "É", "k"),
                         (2000, "a b", "É"),
