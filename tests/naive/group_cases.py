@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from naive import groups as naive
-from naive.named_events import named_events
 from numpy.typing import NDArray
 
+from benchmarks.named_events import named_events
 from patternlake.udfs.groups.kernels.groups import GroupRows, Groups
 from patternlake.udfs.groups.query import compile_query
 from patternlake.udfs.language.predicate.columns import Column

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from naive.group_cases import engine_of, named, stream_of
-from naive.named_events import named_events
 
+from benchmarks.named_events import named_events
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.groups.state import no_state
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from naive.named_events import named_events
 
+from benchmarks.named_events import named_events
 from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.groups.query import GroupQuery, compile_query
 from patternlake.udfs.language.predicate.columns import Column

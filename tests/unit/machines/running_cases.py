@@ -11,8 +11,8 @@ import pyarrow as pa
 from naive import machine_forecasts as chains
 from naive import machines as naive
 from naive.machine_cases import ATTRIBUTES, LOGIN_ATTRIBUTES
-from naive.named_events import named_events
 
+from benchmarks.named_events import named_events
 from patternlake.udfs.language.predicate.columns import Column, typed_column
 from patternlake.udfs.language.predicate.predicates import Scope
 from patternlake.udfs.language.query.parser import parse
