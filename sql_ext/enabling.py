@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
-from patternlake.sql_ext import (
+from patternlake.sql_ext import enabled, workers
+from patternlake.sql_ext.answering import registering
+from patternlake.sql_ext.functions import (
     cet_aggregate,
     cet_count,
     cet_trends,
-    enabled,
     explain_pattern,
     group_members,
     match_exists,
@@ -22,10 +23,8 @@ from patternlake.sql_ext import (
     match_pattern,
     match_seq,
     match_subscription,
-    planned_functions,
     predict_match,
     sketch_error,
-    workers,
 )
 from patternlake.sql_ext.settings import FUNCTION_SETTINGS
 
@@ -105,7 +104,7 @@ def enable(
     for name, value in FUNCTION_SETTINGS.items():
         spark.conf.set(name, value)
     before = enabled.use(db, storage_options)
-    planned_functions.register(spark, FUNCTIONS)
+    registering.register(spark, FUNCTIONS)
     same = before is not None and (before[0], plain(before[1])) == (db.name, plain(db.location))
     if before is not None and not same:
         _warn(

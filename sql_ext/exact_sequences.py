@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
-from patternlake.sql_ext import tasks
+from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.declaration import explicit
+from patternlake.sql_ext.answering.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.sql_ext.sketch_descent import Place, descend, shown_in
-from patternlake.sql_ext.table_function import explicit
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.scopes import BUILT_IN

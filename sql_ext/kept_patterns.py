@@ -23,12 +23,12 @@ from patternlake.delta_tables.partition_values import frame_of_key, partition_co
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import first_batch, visible_rows
-from patternlake.sql_ext import tasks
+from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.declaration import explicit
+from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
-from patternlake.sql_ext.table_function import explicit
-from patternlake.sql_ext.tasks import PORTION
 from patternlake.udfs.kleene.batch import open_rows
 from patternlake.udfs.kleene.kept_request import answers, carried_at, check_query, ingested_at, pattern_at, whole_call
 from patternlake.udfs.kleene.merged import merged

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext.reading_tasks import RowsRead, place_of, rows_dealt
+from patternlake.sql_ext.answering.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.udfs.sketch.batch import TOP_BUCKET
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.gathering import HITS_TYPE, unpacked

@@ -22,11 +22,11 @@ from patternlake.delta_tables.partition_values import frame_of_key, partition_co
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.visibility import visible_rows
+from patternlake.sql_ext.answering.declaration import explicit
+from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.stream_facts import facts_of
-from patternlake.sql_ext.table_function import explicit
-from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.trend_sources import STORED, EventVertices, KeptVertices, VertexSource
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.equal_shares import equal_shares

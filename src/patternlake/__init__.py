@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from patternlake.jobs.status import ObjectStatus
     from patternlake.jobs.summary import Summary
     from patternlake.sql_ext import plots as plot
-    from patternlake.sql_ext.cet_aggregate import cet_aggregate
-    from patternlake.sql_ext.cet_count import cet_count
-    from patternlake.sql_ext.cet_trends import cet_trends
-    from patternlake.sql_ext.explain_pattern import explain_pattern
-    from patternlake.sql_ext.group_members import group_members
-    from patternlake.sql_ext.match_exists import match_exists
-    from patternlake.sql_ext.match_groups import match_groups
-    from patternlake.sql_ext.match_pattern import match_pattern
-    from patternlake.sql_ext.match_seq import match_seq
-    from patternlake.sql_ext.match_subscription import match_subscription
-    from patternlake.sql_ext.predict_match import predict_match
+    from patternlake.sql_ext.functions.cet_aggregate import cet_aggregate
+    from patternlake.sql_ext.functions.cet_count import cet_count
+    from patternlake.sql_ext.functions.cet_trends import cet_trends
+    from patternlake.sql_ext.functions.explain_pattern import explain_pattern
+    from patternlake.sql_ext.functions.group_members import group_members
+    from patternlake.sql_ext.functions.match_exists import match_exists
+    from patternlake.sql_ext.functions.match_groups import match_groups
+    from patternlake.sql_ext.functions.match_pattern import match_pattern
+    from patternlake.sql_ext.functions.match_seq import match_seq
+    from patternlake.sql_ext.functions.match_subscription import match_subscription
+    from patternlake.sql_ext.functions.predict_match import predict_match
+    from patternlake.sql_ext.functions.sketch_error import sketch_error
     from patternlake.sql_ext.serving.server import Server
-    from patternlake.sql_ext.sketch_error import sketch_error
 
 _FUNCTIONS = (
     "cet_aggregate", "cet_count", "cet_trends", "explain_pattern", "group_members", "match_exists", "match_groups",
@@ -433,4 +433,4 @@ def __getattr__(name: str) -> object:
         return import_module("patternlake.sql_ext.plots")
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"patternlake.sql_ext.{name}"), name)
+    return getattr(import_module(f"patternlake.sql_ext.functions.{name}"), name)

@@ -15,10 +15,12 @@ from sql.sketch_lake import DATABASE, E, SketchLake, Stream, call, shared, worke
 
 import patternlake
 from patternlake.jobs.messages import message
-from patternlake.sql_ext import enabling, match_seq, planned_functions
+from patternlake.sql_ext import enabling
 from patternlake.sql_ext import lake as lakes
+from patternlake.sql_ext.answering import registering
+from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.enabled import CACHE_BYTES
-from patternlake.sql_ext.table_function import Answer
+from patternlake.sql_ext.functions import match_seq
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError
 
 if TYPE_CHECKING:
@@ -206,7 +208,7 @@ def test_an_answer_is_remembered_until_something_is_published(lake: SketchLake) 
     def rows(pattern: str = "A ; B") -> int:
         defaults = {parameter.name: parameter.default for parameter in function.parameters}
         given = {**defaults, "stream": "remembered", "pattern": pattern}
-        return planned_functions.call(function, lake.spark, given).count()
+        return registering.call(function, lake.spark, given).count()
 
     stream = lake.stream("remembered", [E(1, "A"), E(2, "B")])
     assert (rows(), rows(), len(planned)) == (1, 1, 1)

@@ -11,7 +11,8 @@ from pyspark.sql.types import StructType
 from sql.sketch_lake import SketchLake, shared, worked
 
 import patternlake
-from patternlake.sql_ext import (
+from patternlake.sql_ext.answering.declaration import TableFunction, sql_text
+from patternlake.sql_ext.functions import (
     cet_aggregate,
     cet_count,
     cet_trends,
@@ -20,7 +21,6 @@ from patternlake.sql_ext import (
     match_subscription,
     predict_match,
 )
-from patternlake.sql_ext.table_function import TableFunction, sql_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from patternlake.sql_ext.answering.declaration import REQUIRED, ScalarFunction, TableFunction
 from patternlake.sql_ext.enabling import FUNCTIONS
-from patternlake.sql_ext.table_function import REQUIRED, ScalarFunction, TableFunction
 
 PACKAGE = Path(__file__).resolve().parents[2] / "integrations" / "dbt"
 TEXT = (PACKAGE / "macros" / "functions.sql").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from patternlake.delta_tables.timestamps import to_micros
-from patternlake.sql_ext.table_function import REQUIRED, Parameter, explicit
+from patternlake.sql_ext.answering.declaration import REQUIRED, Parameter, explicit
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
+from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.match_groups import answer_from_events, reads_of
-from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.arguments import given
 from patternlake.udfs.groups.members import check_best, members_in
 from patternlake.udfs.groups.request import DEFAULT_BEST, GroupsReads

@@ -15,12 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from patternlake.sql_ext import tasks
+from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
+from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.functions.match_pattern import (
+    columns_read,
+    conditions,
+    events_here,
+    reads_of,
+    seen_by,
+    with_portions,
+)
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.match_pattern import columns_read, conditions, events_here, reads_of, seen_by, with_portions
-from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.kleene.plans.judged_conditions import observed_in
 from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.query import KleenePattern

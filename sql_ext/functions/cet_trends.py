@@ -17,12 +17,12 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.state_reader import StateReader
 from patternlake.delta_tables.worker_reader import Location
-from patternlake.sql_ext import reading_tasks, tasks
-from patternlake.sql_ext.cet_count import counted_by_tasks
+from patternlake.sql_ext.answering import reading_tasks, tasks
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction, explicit
+from patternlake.sql_ext.answering.reading_tasks import place_of
+from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.functions.cet_count import counted_by_tasks
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.reading_tasks import place_of
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import digits, number_of
 from patternlake.udfs.equal_shares import equal_shares

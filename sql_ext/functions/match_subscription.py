@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import visible_rows
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
+from patternlake.sql_ext.answering.registering import call
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.request import check_request
 
 if TYPE_CHECKING:

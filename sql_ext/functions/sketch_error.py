@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from patternlake.sql_ext import match_seq
+from patternlake.sql_ext.answering.declaration import Answer, TableFunction
+from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.functions import match_seq
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.sketch_descent import claims_to_expect, nodes_below, tops_hit
-from patternlake.sql_ext.table_function import Answer, TableFunction
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.sketch.answer_error import answer_error

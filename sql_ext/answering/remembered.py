@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.file_cache import TableCache
+    from patternlake.sql_ext.answering.declaration import TableFunction
     from patternlake.sql_ext.lake import Lake
-    from patternlake.sql_ext.table_function import TableFunction
 
 _ANSWER = "answer"
 

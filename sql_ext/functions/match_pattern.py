@@ -17,15 +17,15 @@ from pyspark.sql import functions as F
 from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.partition_values import frame_of_key, partition_column
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.sql_ext import tasks
+from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
+from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.learning import from_tasks
-from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
-from patternlake.sql_ext.tasks import PORTION
 from patternlake.sql_ext.told_by_tasks import FromTasks
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.errors import ArgumentError

@@ -17,12 +17,12 @@ from patternlake.delta_tables.snapshots import Publications
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.delta_tables.worker_reader import Location, reader_at
 from patternlake.sql_ext import exact_existence
+from patternlake.sql_ext.answering.declaration import Parameter, ScalarFunction
+from patternlake.sql_ext.answering.reading_tasks import place_of
+from patternlake.sql_ext.answering.registering import said
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.planned_functions import said
-from patternlake.sql_ext.reading_tasks import place_of
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.sketch_existence import anywhere
-from patternlake.sql_ext.table_function import Parameter, ScalarFunction
 from patternlake.udfs.arguments import given
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.record_batches import rows_in_micros

@@ -18,13 +18,13 @@ from patternlake.delta_tables.partition_values import frame_of_key, partition_co
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import between
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext import tasks
+from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
+from patternlake.sql_ext.answering.registering import call
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.stream_facts import facts_of
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN

@@ -18,11 +18,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from patternlake.sql_ext.arguments import SqlArguments, bound, plain_values
+from patternlake.sql_ext.answering.arguments import SqlArguments, bound, plain_values
+from patternlake.sql_ext.answering.declaration import ScalarFunction, TableFunction
+from patternlake.sql_ext.answering.remembered import answered
 from patternlake.sql_ext.enabled import lake_of_object
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.remembered import answered
-from patternlake.sql_ext.table_function import ScalarFunction, TableFunction
 from patternlake.udfs.errors import PatternLakeError
 
 if TYPE_CHECKING:

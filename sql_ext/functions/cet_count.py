@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from patternlake.delta_tables.state_reader import StateReader
-from patternlake.sql_ext import reading_tasks, tasks
+from patternlake.sql_ext.answering import reading_tasks, tasks
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction, explicit
+from patternlake.sql_ext.answering.reading_tasks import place_of
+from patternlake.sql_ext.answering.registering import call
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.reading_tasks import place_of
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction, explicit
 from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.trends.task import count_trends
 

@@ -15,10 +15,10 @@ from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.partition_values import frame_of_key
 from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext import tasks
+from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
+from patternlake.sql_ext.answering.registering import call
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.planned_functions import call
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows

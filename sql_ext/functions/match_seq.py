@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
+from patternlake.sql_ext.answering.registering import call
 from patternlake.sql_ext.exact_sequences import COLUMNS, events_that_matter, exact_rows
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.planned_functions import call
 from patternlake.sql_ext.sketch_descent import descend
-from patternlake.sql_ext.table_function import Answer, Parameter, TableFunction
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.published import NameCount
