@@ -66,6 +66,8 @@ class Pattern:
         own = random.Random(body)
         while own.random() < aggregated and (part := self.aggregate(own)):
             where.insert(own.randint(0, len(where)), part)
+        if len(self.names) > 1 and own.random() < 0.4:
+            where.insert(own.randint(0, len(where)), self.wide(own))
         text = body
         if define:
             text += " DEFINE " + ", ".join(define)
@@ -159,6 +161,27 @@ class Pattern:
         if index < 0.8:
             return "1 < 2"
         return f"{a}.{column} {sign} {b}.{column}"
+
+    def wide(self, rng: random.Random) -> str:
+        """A conjunct over three or four operands, or two in an expression that no side of a comparison holds alone."""
+        a, b, c, d = (rng.choice(self.names) for _ in range(4))
+        sign, column = rng.choice(SIGNS), rng.choice("xn")
+        forms = [
+            f"{c}.{column} {sign} {a}.{column} + {b}.{column}",
+            f"{a}.{column} * {b}.{column} {sign} {c}.{column} - {d}.n",
+            f"{a}.n + {b}.n + {c}.n {sign} {d}.{column}",
+            f"CONCAT({a}.s, {b}.s) {sign} CONCAT({c}.s, {d}.s)",
+            f"({a}.s = {b}.s OR {c}.s IS NULL)",
+            f"COALESCE({a}.n, {b}.n, 0) {sign} {c}.n",
+            f"NOT ({a}.{column} {sign} {b}.{column} AND {c}.s = {d}.s)",
+        ]
+        repeated = [name for name in self.names if self.repeated[name]]
+        plain = [name for name in self.names if not self.repeated[name]]
+        if repeated and plain:
+            name, e, f = rng.choice(repeated), rng.choice(plain), rng.choice(plain)
+            forms.append(f"{name}[i].n + {name}[i-1].n {sign} {e}.n + {f}.n")
+            forms.append(f"CONCAT({name}[i].s, {e}.s) {sign} CONCAT({name}[i-1].s, {f}.s)")
+        return rng.choice(forms)
 
     def aggregate(self, rng: random.Random) -> str:
         """A conjunct over aggregates, perhaps beside a plain operand; nothing where no operand is repeated."""

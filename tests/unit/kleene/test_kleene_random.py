@@ -13,7 +13,7 @@ from naive.kleene_kernels import answered, compiled, events_of, rows_of
 from naive.kleene_random import KEYWORDS, TYPES, Pattern, random_events, random_plan
 
 from patternlake.udfs.errors import PredicateError
-from patternlake.udfs.kleene.kernels import joins, keeping, ranges
+from patternlake.udfs.kleene.kernels import joins, judged_scans, keeping, ranges
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
 
@@ -89,7 +89,19 @@ def first_rows_are_those_of_the_oracle(rng: random.Random) -> None:
 @settings(max_examples=200)
 @given(SMALL)
 def test_scans_find_what_the_oracle_finds(rng: random.Random) -> None:
-    check(rng, rng.choice(["skip_till_next", "strict"]), events=12)
+    check_scans(rng, events=12)
+
+
+def check_scans(rng: random.Random, *, events: int) -> None:
+    own = random.Random(rng.random())
+    with pytest.MonkeyPatch.context() as patch:
+        # Few scans go on side by side, ask little and keep little, as long streams make them.
+        patch.setattr(judged_scans, "STARTS_AT_ONCE", own.choice([1, 3, 1 << 14]))
+        patch.setattr(judged_scans, "ASKED_AT_ONCE", own.choice([1, 6, 1 << 19]))
+        patch.setattr(judged_scans, "MOST_KEPT", own.choice([1, 12, 1 << 24]))
+        patch.setattr(judged_scans, "PAIRS_AT_ONCE", own.choice([1, 3, 1 << 21]))
+        patch.setattr(judged_scans, "FIRST_JUDGED", own.choice([1, 8]))
+        check(rng, rng.choice(["skip_till_next", "strict"]), events=events)
 
 
 @pytest.mark.slow
@@ -103,4 +115,4 @@ def test_all_matches_are_those_of_the_oracle_in_thousands_of_cases(rng: random.R
 @settings(max_examples=4000)
 @given(SEEDED)
 def test_scans_find_what_the_oracle_finds_in_thousands_of_cases(rng: random.Random) -> None:
-    check(rng, rng.choice(["skip_till_next", "strict"]), events=14)
+    check_scans(rng, events=14)

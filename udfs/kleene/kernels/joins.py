@@ -214,7 +214,7 @@ class Joiner:
         tables: list[Table] = []
         total = 0
         at_once = min(PAIRS_AT_ONCE, max(FEWEST_PAIRS_AT_ONCE, 4 * self.most_rows))
-        for begin, end in _shares(last - first, at_once):
+        for begin, end in shares(last - first, at_once):
             rows, at = expanded(first[begin:end], last[begin:end])
             rows += begin
             table = self.fitting(left, right, rows, order[at], conditions, waiting, equal)
@@ -356,7 +356,7 @@ class Joiner:
         ]
         counts: list[IntArray] = []
         found: list[IntArray] = []
-        for begin, end in _shares(last - first, PAIRS_AT_ONCE):
+        for begin, end in shares(last - first, PAIRS_AT_ONCE):
             rows, at = expanded(first[begin:end], last[begin:end])
             rows += begin
             events = members[at]
@@ -384,7 +384,7 @@ class Joiner:
         return table.take(counts >= needed)
 
 
-def _shares(counts: IntArray, at_once: int) -> list[tuple[int, int]]:
+def shares(counts: IntArray, at_once: int) -> list[tuple[int, int]]:
     """Ranges of rows with about `at_once` pairs each."""
     if not len(counts):
         return []

@@ -4,8 +4,7 @@ Source: SPEC section 3. The scan holds one operand open. An event is taken by th
 it: one that qualifies against everything kept, with every operand before it full enough; an open ``+``, ``*`` or
 ``[n]`` takes more. Under ``strict`` each event of the partition must be taken. Each way of the pattern's alternatives
 is scanned by itself, and of one start the first way that gives a match counts. Comparisons of two values are judged
-inside the scan; a linearization with a condition of another form is scanned event by event with the evaluator, which
-is slow.
+inside the scan; conditions of other forms by the evaluator, for many scans at once.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.events import Stream
-from patternlake.udfs.kleene.kernels import aggregates, bindings, runs
+from patternlake.udfs.kleene.kernels import aggregates, bindings, judged_scans, runs
 from patternlake.udfs.kleene.kernels.bindings import Rows
 from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
 from patternlake.udfs.kleene.kernels.joins import Joiner
 from patternlake.udfs.kleene.kernels.scans import ENDLESS, Scan, following_of, scanned
-from patternlake.udfs.kleene.kernels.slow_scans import slowly
 from patternlake.udfs.kleene.layout import Layout, Slot
 from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import Condition, KleenePattern
@@ -103,7 +101,10 @@ def _of_way(
     joiner = Joiner(stream, layout, 0, 0, 0)
     rest = [part for part, made in zip(judged, compared, strict=True) if made is None]
     most = bindings.MOST_BOUND
-    offsets, events, places = slowly(scan, joiner, linearization, rest, most) if rest else scanned(scan, most)
+    if rest:
+        offsets, events, places = judged_scans.scanned(scan, joiner, linearization, rest, most)
+    else:
+        offsets, events, places = scanned(scan, most)
     if not len(offsets):
         raise bindings.too_long()
     rows = Rows(offsets, events, np.array(linearization.operands, np.int8)[places])
