@@ -12,20 +12,7 @@ from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import enabled, workers
 from patternlake.sql_ext.answering import registering
-from patternlake.sql_ext.functions import (
-    cet_aggregate,
-    cet_count,
-    cet_trends,
-    explain_pattern,
-    group_members,
-    match_exists,
-    match_groups,
-    match_pattern,
-    match_seq,
-    match_subscription,
-    predict_match,
-    sketch_error,
-)
+from patternlake.sql_ext.functions import declared
 from patternlake.sql_ext.settings import FUNCTION_SETTINGS
 
 if TYPE_CHECKING:
@@ -33,20 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FUNCTIONS = (
-    match_seq.FUNCTION,
-    match_exists.FUNCTION,
-    sketch_error.FUNCTION,
-    match_pattern.FUNCTION,
-    explain_pattern.FUNCTION,
-    match_groups.FUNCTION,
-    group_members.FUNCTION,
-    cet_count.FUNCTION,
-    cet_trends.FUNCTION,
-    cet_aggregate.FUNCTION,
-    match_subscription.FUNCTION,
-    predict_match.FUNCTION,
-)
+FUNCTIONS = declared()
 """All functions."""
 
 _DEFAULT = "default"

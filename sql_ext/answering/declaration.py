@@ -81,7 +81,7 @@ class TableFunction:
     @property
     def schema(self) -> str:
         """The columns as DDL, whatever a session takes TIMESTAMP for."""
-        return explicit(", ".join(f"{name} {kind}" for name, kind in self.columns.items()))
+        return schema_of(self.columns)
 
     @property
     def usage(self) -> str:
@@ -123,6 +123,11 @@ def _shown(parameter: Parameter) -> str:
     if parameter.default is REQUIRED:
         return f"{parameter.name} {parameter.type}"
     return f"{parameter.name} {parameter.type} DEFAULT {sql_text(parameter.default)}"
+
+
+def schema_of(columns: Mapping[str, str]) -> str:
+    """Columns, name to type, as DDL that is the same in every session."""
+    return explicit(", ".join(f"{name} {kind}" for name, kind in columns.items()))
 
 
 def explicit(ddl: str) -> str:

@@ -1,0 +1,32 @@
+"""The SQL functions, one module each, which declares the function of its own name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from patternlake.sql_ext.answering.declaration import ScalarFunction, TableFunction
+
+NAMES = (
+    "match_seq",
+    "match_exists",
+    "sketch_error",
+    "match_pattern",
+    "explain_pattern",
+    "match_groups",
+    "group_members",
+    "cet_count",
+    "cet_trends",
+    "cet_aggregate",
+    "match_subscription",
+    "predict_match",
+)
+"""All functions, in the order in which they are shown. Nothing is loaded to know them."""
+
+
+def declared() -> tuple[TableFunction | ScalarFunction, ...]:
+    """The declarations of all functions, in order."""
+    from patternlake.sql_ext.answering.declaring import declaration_of
+
+    return tuple(declaration_of(getattr(import_module(f"{__name__}.{name}"), name)) for name in NAMES)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.state_reader import StateReader
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction, explicit
+from patternlake.sql_ext.answering.declaration import Answer, explicit
+from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import dealt, place_of
-from patternlake.sql_ext.answering.registering import call
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.trends.aggregates import (
@@ -23,9 +24,6 @@ from patternlake.udfs.trends.aggregates import (
     check_types,
     parse_aggregates,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _AGGREGATED = explicit(
     "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, aggregate STRING, value STRING, "
@@ -45,20 +43,20 @@ def _aggregated(call: TrendCall, aggregates: tuple[Aggregate, ...]) -> DataFrame
     lake = call.lake
     if call.here:
         rows = aggregate_trends(call.asked, aggregates, call.vertices())
-        return with_ends(call, rows).select(list(FUNCTION.columns))
+        return with_ends(call, rows).select(list(COLUMNS))
     place = place_of(lake)
     wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads.state.vertices // TASK_VERTICES))
     ranges = [] if place is None else call.block_ranges(wanted)
     if place is not None and len(ranges) >= wanted:
         work = _Aggregating(call.reading, aggregates)
-        return with_ends(call, dealt(lake, place, ranges, work, _AGGREGATED)).select(*FUNCTION.columns)
+        return with_ends(call, dealt(lake, place, ranges, work, _AGGREGATED)).select(*COLUMNS)
     asked = call.asked
 
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         yield aggregate_trends(asked, aggregates, columns)
 
     found = tasks.dealt(call.portions(), call.reads.parts, task, _AGGREGATED)
-    return with_ends(call, found).select(*FUNCTION.columns)
+    return with_ends(call, found).select(*COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -73,32 +71,18 @@ class _Aggregating:
             yield aggregate_trends(self.reading.request, self.aggregates, self.reading.vertices(reader, mine))
 
 
-FUNCTION = TableFunction(
-    name="cet_aggregate",
-    parameters=(
-        Parameter("query", "STRING"),
-        Parameter("aggregate", "STRING"),
-        Parameter("key", "STRING", None),
-        Parameter("from_time", "TIMESTAMP", None),
-        Parameter("to_time", "TIMESTAMP", None),
-        Parameter("as_of", "TIMESTAMP", None),
-        Parameter("stream", "STRING", None),
-        Parameter("params", "MAP<STRING, STRING>", None),
-    ),
-    columns={
-        "key": "STRING",
-        "window_start": "TIMESTAMP",
-        "window_end": "TIMESTAMP",
-        "aggregate": "STRING",
-        "value": "STRING",
-        "value_approx": "DOUBLE",
-        "final": "BOOLEAN",
-    },
-    comment="Aggregates of attributes over complete event trends by window",
-    plan=_plan,
-)
+COLUMNS = {
+    "key": "STRING",
+    "window_start": "TIMESTAMP",
+    "window_end": "TIMESTAMP",
+    "aggregate": "STRING",
+    "value": "STRING",
+    "value_approx": "DOUBLE",
+    "final": "BOOLEAN",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def cet_aggregate(
     spark: SparkSession,
     query: str,
@@ -140,8 +124,3 @@ def cet_aggregate(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
-        "query": query, "aggregate": aggregate, "key": key, "from_time": from_time, "to_time": to_time, "as_of": as_of,
-        "stream": stream, "params": params,
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

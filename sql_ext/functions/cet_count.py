@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.state_reader import StateReader
 from patternlake.sql_ext.answering import reading_tasks, tasks
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction, explicit
+from patternlake.sql_ext.answering.declaration import Answer, explicit
+from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import place_of
-from patternlake.sql_ext.answering.registering import call
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.trends.task import count_trends
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 COUNTED = (
     "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, trends STRING, trends_approx DOUBLE, "
@@ -36,14 +34,14 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
 def _counted(call: TrendCall) -> DataFrame | pa.Table:
     lake = call.lake
     if call.here:
-        return with_ends(call, count_trends(call.asked, call.vertices())).select(list(FUNCTION.columns))
+        return with_ends(call, count_trends(call.asked, call.vertices())).select(list(COLUMNS))
     place = place_of(lake)
     wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads.state.vertices // TASK_VERTICES))
     ranges = [] if place is None else call.block_ranges(wanted)
     if place is None or len(ranges) < wanted:
-        return with_ends(call, counted_by_tasks(call)).select(*FUNCTION.columns)
+        return with_ends(call, counted_by_tasks(call)).select(*COLUMNS)
     counted = reading_tasks.dealt(lake, place, ranges, _Counting(call.reading), explicit(COUNTED))
-    return with_ends(call, counted).select(*FUNCTION.columns)
+    return with_ends(call, counted).select(*COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -70,32 +68,19 @@ def counted_by_tasks(call: TrendCall) -> DataFrame:
 
 _SCHEMA = explicit(f"{COUNTED}, {tasks.PORTION} INT")
 
-FUNCTION = TableFunction(
-    name="cet_count",
-    parameters=(
-        Parameter("query", "STRING"),
-        Parameter("key", "STRING", None),
-        Parameter("from_time", "TIMESTAMP", None),
-        Parameter("to_time", "TIMESTAMP", None),
-        Parameter("as_of", "TIMESTAMP", None),
-        Parameter("stream", "STRING", None),
-        Parameter("params", "MAP<STRING, STRING>", None),
-    ),
-    columns={
-        "key": "STRING",
-        "window_start": "TIMESTAMP",
-        "window_end": "TIMESTAMP",
-        "trends": "STRING",
-        "trends_approx": "DOUBLE",
-        "longest": "INT",
-        "total_length": "STRING",
-        "final": "BOOLEAN",
-    },
-    comment="Numbers of complete event trends by window",
-    plan=_plan,
-)
+COLUMNS = {
+    "key": "STRING",
+    "window_start": "TIMESTAMP",
+    "window_end": "TIMESTAMP",
+    "trends": "STRING",
+    "trends_approx": "DOUBLE",
+    "longest": "INT",
+    "total_length": "STRING",
+    "final": "BOOLEAN",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def cet_count(
     spark: SparkSession,
     query: str,
@@ -134,8 +119,3 @@ def cet_count(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
-        "query": query, "key": key, "from_time": from_time, "to_time": to_time, "as_of": as_of, "stream": stream,
-        "params": params,
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

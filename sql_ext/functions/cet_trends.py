@@ -9,18 +9,19 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.state_reader import StateReader
 from patternlake.delta_tables.worker_reader import Location
 from patternlake.sql_ext.answering import reading_tasks, tasks
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction, explicit
+from patternlake.sql_ext.answering.declaration import Answer, explicit
+from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import place_of
-from patternlake.sql_ext.answering.registering import call
 from patternlake.sql_ext.functions.cet_count import counted_by_tasks
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
@@ -29,9 +30,6 @@ from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.trends.result import TREND_ROWS
 from patternlake.udfs.trends.sharing import Cell, Share, picks, shares
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 HERE_TRENDS = 200_000
 """So many trends the driver's own process lists; more are dealt out to tasks."""
@@ -70,7 +68,7 @@ def _finished(call: TrendCall, rows: DataFrame | pa.Table, truncated: bool) -> D
         rows = rows.append_column("truncated", pa.array([truncated] * rows.num_rows, pa.bool_()))
     else:
         rows = rows.withColumn("truncated", F.lit(truncated))
-    return with_ends(call, rows).select(list(FUNCTION.columns))
+    return with_ends(call, rows).select(list(COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -145,37 +143,20 @@ def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     return tasks.dealt(given, len(rows), task, _LISTED)
 
 
-FUNCTION = TableFunction(
-    name="cet_trends",
-    parameters=(
-        Parameter("query", "STRING"),
-        Parameter("key", "STRING", None),
-        Parameter("from_time", "TIMESTAMP", None),
-        Parameter("to_time", "TIMESTAMP", None),
-        Parameter("max_trends", "BIGINT", 1_000_000),
-        Parameter("truncate", "BOOLEAN", False),
-        Parameter("as_of", "TIMESTAMP", None),
-        Parameter("stream", "STRING", None),
-        Parameter("params", "MAP<STRING, STRING>", None),
-        Parameter("from_trend", "BIGINT", 1),
-        Parameter("sample", "BIGINT", None),
-    ),
-    columns={
-        "key": "STRING",
-        "window_start": "TIMESTAMP",
-        "window_end": "TIMESTAMP",
-        "positions": "ARRAY<BIGINT>",
-        "length": "INT",
-        "first_time": "TIMESTAMP",
-        "last_time": "TIMESTAMP",
-        "final": "BOOLEAN",
-        "truncated": "BOOLEAN",
-    },
-    comment="Complete event trends, one row for each",
-    plan=_plan,
-)
+COLUMNS = {
+    "key": "STRING",
+    "window_start": "TIMESTAMP",
+    "window_end": "TIMESTAMP",
+    "positions": "ARRAY<BIGINT>",
+    "length": "INT",
+    "first_time": "TIMESTAMP",
+    "last_time": "TIMESTAMP",
+    "final": "BOOLEAN",
+    "truncated": "BOOLEAN",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def cet_trends(
     spark: SparkSession,
     query: str,
@@ -227,9 +208,3 @@ def cet_trends(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
-        "query": query, "key": key, "from_time": from_time, "to_time": to_time, "max_trends": max_trends,
-        "truncate": truncate, "as_of": as_of, "stream": stream, "params": params,
-        "from_trend": from_trend, "sample": sample,
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

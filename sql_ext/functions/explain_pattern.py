@@ -11,13 +11,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
-from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.answering.declaration import Answer
+from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.functions.match_pattern import (
     columns_read,
     conditions,
@@ -36,9 +37,6 @@ from patternlake.udfs.kleene.task import observe_partitions
 from patternlake.udfs.kleene.work import Work, work_of
 from patternlake.udfs.limits import WHOLE_EVENTS
 from patternlake.udfs.partitions import PART, are_texts
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _ROWS = pa.schema(
     [
@@ -112,29 +110,17 @@ def _matched(
     return work_of(iter([found])), pattern
 
 
-FUNCTION = TableFunction(
-    name="explain_pattern",
-    parameters=(
-        Parameter("stream", "STRING"),
-        Parameter("pattern", "STRING"),
-        Parameter("params", "MAP<STRING, STRING>", None),
-        Parameter("plan", "STRING", None),
-        Parameter("as_of", "TIMESTAMP", None),
-        Parameter("analyze", "BOOLEAN", False),
-    ),
-    columns={
-        "line": "INT",
-        "plan": "STRING",
-        "cost": "DOUBLE",
-        "rows": "DOUBLE",
-        "actual_rows": "DOUBLE",
-        "actual_seconds": "DOUBLE",
-    },
-    comment="The plan of a pattern, and its costs",
-    plan=_plan,
-)
+COLUMNS = {
+    "line": "INT",
+    "plan": "STRING",
+    "cost": "DOUBLE",
+    "rows": "DOUBLE",
+    "actual_rows": "DOUBLE",
+    "actual_seconds": "DOUBLE",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def explain_pattern(
     spark: SparkSession,
     stream: str,
@@ -173,7 +159,3 @@ def explain_pattern(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
-        "stream": stream, "pattern": pattern, "params": params, "plan": plan, "as_of": as_of, "analyze": analyze
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

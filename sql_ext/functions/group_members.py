@@ -3,59 +3,42 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
-from patternlake.sql_ext.answering.registering import call
+from pyspark.sql import DataFrame, SparkSession
+
+from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.functions.match_groups import answer_from_events, reads_of
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.arguments import given
 from patternlake.udfs.groups.members import check_best, members_in
 from patternlake.udfs.groups.request import DEFAULT_BEST, GroupsReads
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     check_best(given(arguments, "best", DEFAULT_BEST))
     reads = reads_of(lake, arguments, kept=False)
     assert isinstance(reads, GroupsReads)
-    return Answer(answer_from_events(lake, arguments, reads, members_in, FUNCTION.schema))
+    return Answer(answer_from_events(lake, arguments, reads, members_in, schema_of(COLUMNS)))
 
 
-FUNCTION = TableFunction(
-    name="group_members",
-    parameters=(
-        Parameter("stream", "STRING"),
-        Parameter("pattern", "STRING"),
-        Parameter("overlap", "STRING", "single"),
-        Parameter("threshold", "DOUBLE", 0.0),
-        Parameter("within", "BIGINT", None),
-        Parameter("key", "STRING", None),
-        Parameter("from_step", "BIGINT", None),
-        Parameter("to_step", "BIGINT", None),
-        Parameter("best", "INT", DEFAULT_BEST),
-        Parameter("as_of", "TIMESTAMP", None),
-    ),
-    columns={
-        "key": "STRING",
-        "t_start": "BIGINT",
-        "t_first": "BIGINT",
-        "t_end": "BIGINT",
-        "match_no": "INT",
-        "from_step": "BIGINT",
-        "to_step": "BIGINT",
-        "items": "ARRAY<STRING>",
-        "positions": "ARRAY<ARRAY<BIGINT>>",
-        "probability": "DOUBLE",
-        "final": "BOOLEAN",
-    },
-    comment="The most probable matches of each group in a probabilistic stream",
-    plan=_plan,
-)
+COLUMNS = {
+    "key": "STRING",
+    "t_start": "BIGINT",
+    "t_first": "BIGINT",
+    "t_end": "BIGINT",
+    "match_no": "INT",
+    "from_step": "BIGINT",
+    "to_step": "BIGINT",
+    "items": "ARRAY<STRING>",
+    "positions": "ARRAY<ARRAY<BIGINT>>",
+    "probability": "DOUBLE",
+    "final": "BOOLEAN",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def group_members(
     spark: SparkSession,
     stream: str,
@@ -66,7 +49,7 @@ def group_members(
     key: str | None = None,
     from_step: int | None = None,
     to_step: int | None = None,
-    best: int = DEFAULT_BEST,
+    best: Int32 = DEFAULT_BEST,
     as_of: datetime | str | None = None,
 ) -> DataFrame:
     """Find the most probable matches inside each group that `match_groups` finds.
@@ -105,8 +88,3 @@ def group_members(
     PatternLakeError
         What is wrong with the call.
     """
-    values = {
-        "stream": stream, "pattern": pattern, "overlap": overlap, "threshold": threshold, "within": within, "key": key,
-        "from_step": from_step, "to_step": to_step, "best": best, "as_of": as_of,
-    }  # fmt: skip
-    return call(FUNCTION, spark, values)

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from patternlake.delta_tables.snapshots import Publications
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.delta_tables.worker_reader import Location, reader_at
 from patternlake.sql_ext import exact_existence
-from patternlake.sql_ext.answering.declaration import Parameter, ScalarFunction
+from patternlake.sql_ext.answering.declaring import declaration_of, scalar_function
 from patternlake.sql_ext.answering.reading_tasks import place_of
-from patternlake.sql_ext.answering.registering import said
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.sketch_existence import anywhere
@@ -28,9 +28,6 @@ from patternlake.udfs.errors import ArgumentError, PatternLakeError
 from patternlake.udfs.record_batches import rows_in_micros
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import exists
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ANSWER = pa.struct([("found", pa.bool_()), ("error", pa.string())])
 """What a row of a table is told."""
@@ -155,28 +152,7 @@ def _per_row(lake: Lake, constants: Mapping[str, Any]) -> RowAnswers:
     return RowAnswers(place, lake.snapshot(None).publications.of_job("sketch"), constants)
 
 
-FUNCTION = ScalarFunction(
-    name="match_exists",
-    parameters=(
-        Parameter("stream", "STRING"),
-        Parameter("pattern", "STRING"),
-        Parameter("policy", "STRING", "skip_till_next"),
-        Parameter("key", "STRING", None),
-        Parameter("from_position", "BIGINT", None),
-        Parameter("to_position", "BIGINT", None),
-        Parameter("from_time", "TIMESTAMP", None),
-        Parameter("to_time", "TIMESTAMP", None),
-        Parameter("as_of", "TIMESTAMP", None),
-        Parameter("verify", "BOOLEAN", True),
-    ),
-    type="BOOLEAN",
-    comment="Whether a sequence occurs in a stream",
-    value=_value,
-    per_row=_per_row,
-)
-_NAMES = tuple(parameter.name for parameter in FUNCTION.parameters)
-
-
+@scalar_function(value=_value, per_row=_per_row)
 def match_exists(
     spark: SparkSession,
     stream: str,
@@ -190,7 +166,7 @@ def match_exists(
     as_of: datetime | str | None = None,
     verify: bool = True,
 ) -> bool | None:
-    """Say whether a sequence occurs in a stream; for each row of a table, call it in SQL.
+    """Say whether a sequence occurs in a stream; in SQL, for each row of a table, too.
 
     Parameters
     ----------
@@ -222,9 +198,6 @@ def match_exists(
     PatternLakeError
         What is wrong with the call.
     """
-    arguments = {
-        "stream": stream, "pattern": pattern, "policy": policy, "key": key, "from_position": from_position,
-        "to_position": to_position, "from_time": from_time, "to_time": to_time, "as_of": as_of, "verify": verify,
-    }  # fmt: skip
-    answer: bool | None = said(FUNCTION, spark, arguments)
-    return answer
+
+
+_NAMES = tuple(parameter.name for parameter in declaration_of(match_exists).parameters)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
@@ -19,8 +20,8 @@ from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import between
 from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
-from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
@@ -32,9 +33,6 @@ from patternlake.udfs.partitions import PART, are_texts, partition_values, rows_
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 Work = Callable[[GroupsRequest, Mapping[str, pa.Array]], pa.Table]
 """From a request and the events of some partitions to rows of an answer."""
 _KEPT = ("t_start", "t_first", "t_end", "probability", "final")
@@ -45,7 +43,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads = reads_of(lake, arguments, kept=True)
     if isinstance(reads, KeptGroups):
         return Answer(_kept(lake, arguments, reads))
-    return Answer(answer_from_events(lake, arguments, reads, groups_of_partitions, FUNCTION.schema))
+    return Answer(answer_from_events(lake, arguments, reads, groups_of_partitions, schema_of(COLUMNS)))
 
 
 def reads_of(lake: Lake, arguments: Mapping[str, Any], *, kept: bool) -> GroupsReads | KeptGroups:
@@ -91,32 +89,17 @@ def answer_from_events(
     return tasks.dealt(rows, portions, task, schema)
 
 
-FUNCTION = TableFunction(
-    name="match_groups",
-    parameters=(
-        Parameter("stream", "STRING"),
-        Parameter("pattern", "STRING"),
-        Parameter("overlap", "STRING", "single"),
-        Parameter("threshold", "DOUBLE", 0.0),
-        Parameter("within", "BIGINT", None),
-        Parameter("key", "STRING", None),
-        Parameter("from_step", "BIGINT", None),
-        Parameter("to_step", "BIGINT", None),
-        Parameter("as_of", "TIMESTAMP", None),
-    ),
-    columns={
-        "key": "STRING",
-        "t_start": "BIGINT",
-        "t_first": "BIGINT",
-        "t_end": "BIGINT",
-        "probability": "DOUBLE",
-        "final": "BOOLEAN",
-    },
-    comment="Groups of matches in a probabilistic stream",
-    plan=_plan,
-)
+COLUMNS = {
+    "key": "STRING",
+    "t_start": "BIGINT",
+    "t_first": "BIGINT",
+    "t_end": "BIGINT",
+    "probability": "DOUBLE",
+    "final": "BOOLEAN",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def match_groups(
     spark: SparkSession,
     stream: str,
@@ -162,8 +145,3 @@ def match_groups(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
-        "stream": stream, "pattern": pattern, "overlap": overlap, "threshold": threshold, "within": within, "key": key,
-        "from_step": from_step, "to_step": to_step, "as_of": as_of,
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.overlapping_blocks import blocks
 from patternlake.delta_tables.partition_values import frame_of_key, partition_column
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
-from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
@@ -37,9 +37,6 @@ from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
 from patternlake.udfs.partitions import PART, are_texts, partition_values, rows_of_key
 from patternlake.udfs.record_batches import columns_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -143,7 +140,7 @@ def _dealt(events: DataFrame, request: KleeneRequest, observer: FromTasks | None
         if observer is not None and work is not None:
             observer.tell(observed_in(request.pattern, work))
 
-    found = tasks.dealt(with_portions(events, request), portions.count, task, FUNCTION.schema)
+    found = tasks.dealt(with_portions(events, request), portions.count, task, schema_of(COLUMNS))
     return found if portions.width is None else _numbered(found, request)
 
 
@@ -158,43 +155,24 @@ def _numbered(found: DataFrame, compiled: KleeneRequest) -> DataFrame:
     if not compiled.truncate:
         message = str(too_many(compiled.max_matches + 1, compiled.max_matches, complete=False))
         limited = tasks.checked(limited.withColumn(tasks.ERROR, F.when(F.col("truncated"), F.lit(message))))
-    return limited.select(*FUNCTION.columns)
+    return limited.select(*COLUMNS)
 
 
-FUNCTION = TableFunction(
-    name="match_pattern",
-    parameters=(
-        Parameter("stream", "STRING", None),
-        Parameter("pattern", "STRING", None),
-        Parameter("policy", "STRING", "skip_till_any"),
-        Parameter("after_match", "STRING", "next"),
-        Parameter("key", "STRING", None),
-        Parameter("from_time", "TIMESTAMP", None),
-        Parameter("to_time", "TIMESTAMP", None),
-        Parameter("params", "MAP<STRING, STRING>", None),
-        Parameter("plan", "STRING", None),
-        Parameter("max_matches", "BIGINT", MAX_MATCHES),
-        Parameter("truncate", "BOOLEAN", False),
-        Parameter("as_of", "TIMESTAMP", None),
-        Parameter("query", "STRING", None),
-    ),
-    columns={
-        "match_no": "BIGINT",
-        "key": "STRING",
-        "first_position": "BIGINT",
-        "last_position": "BIGINT",
-        "first_time": "TIMESTAMP",
-        "last_time": "TIMESTAMP",
-        "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-        "final": "BOOLEAN",
-        "truncated": "BOOLEAN",
-        "values": "MAP<STRING, STRING>",
-    },
-    comment="Exact matches of a pattern in a stream",
-    plan=_plan,
-)
+COLUMNS = {
+    "match_no": "BIGINT",
+    "key": "STRING",
+    "first_position": "BIGINT",
+    "last_position": "BIGINT",
+    "first_time": "TIMESTAMP",
+    "last_time": "TIMESTAMP",
+    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
+    "final": "BOOLEAN",
+    "truncated": "BOOLEAN",
+    "values": "MAP<STRING, STRING>",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def match_pattern(
     spark: SparkSession,
     stream: str | None = None,
@@ -253,9 +231,3 @@ def match_pattern(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
-        "stream": stream, "pattern": pattern, "policy": policy, "after_match": after_match, "key": key,
-        "from_time": from_time, "to_time": to_time, "params": params, "plan": plan, "max_matches": max_matches,
-        "truncate": truncate, "as_of": as_of, "query": query,
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

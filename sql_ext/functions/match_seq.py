@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
-from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.answering.declaration import Answer
+from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.exact_sequences import COLUMNS, events_that_matter, exact_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import descend
@@ -19,9 +20,6 @@ from patternlake.udfs.published import NameCount
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import answer
 from patternlake.udfs.unseen_names import MOST_NAMES
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -41,31 +39,7 @@ def _rows(lake: Lake, reads: SketchReads, counts: Sequence[NameCount]) -> DataFr
     return answer(request, descend(lake, reads))
 
 
-FUNCTION = TableFunction(
-    name="match_seq",
-    parameters=(
-        Parameter("stream", "STRING"),
-        Parameter("pattern", "STRING"),
-        Parameter("policy", "STRING", "skip_till_next"),
-        Parameter("after_match", "STRING", "past_last"),
-        Parameter("key", "STRING", None),
-        Parameter("from_position", "BIGINT", None),
-        Parameter("to_position", "BIGINT", None),
-        Parameter("from_time", "TIMESTAMP", None),
-        Parameter("to_time", "TIMESTAMP", None),
-        Parameter("level", "INT", 0),
-        Parameter("verify", "BOOLEAN", True),
-        Parameter("params", "MAP<STRING, STRING>", None),
-        Parameter("max_matches", "BIGINT", MAX_MATCHES),
-        Parameter("truncate", "BOOLEAN", False),
-        Parameter("as_of", "TIMESTAMP", None),
-    ),
-    columns=COLUMNS,
-    comment="Sequences of events in a stream, exactly or on its sketch",
-    plan=_plan,
-)
-
-
+@table_function(plan=_plan, columns=COLUMNS)
 def match_seq(
     spark: SparkSession,
     stream: str,
@@ -77,14 +51,14 @@ def match_seq(
     to_position: int | None = None,
     from_time: datetime | str | None = None,
     to_time: datetime | str | None = None,
-    level: int = 0,
+    level: Int32 = 0,
     verify: bool = True,
     params: Mapping[str, object] | None = None,
     max_matches: int = MAX_MATCHES,
     truncate: bool = False,
     as_of: datetime | str | None = None,
 ) -> DataFrame:
-    """Find sequences of events in a stream: exactly, or with ``verify=False`` on its sketch alone.
+    """Find sequences of events in a stream, exactly or on its sketch.
 
     Parameters
     ----------
@@ -128,10 +102,3 @@ def match_seq(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
-        "stream": stream, "pattern": pattern, "policy": policy, "after_match": after_match, "key": key,
-        "from_position": from_position, "to_position": to_position, "from_time": from_time, "to_time": to_time,
-        "level": level, "verify": verify, "params": params, "max_matches": max_matches, "truncate": truncate,
-        "as_of": as_of,
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

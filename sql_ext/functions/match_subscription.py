@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
-from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.answering.declaration import Answer
+from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.machines.request import check_request
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _STORED = ("first_position", "last_position", "first_time", "last_time", "bindings")
 
@@ -30,28 +29,17 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return Answer(kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"]))
 
 
-FUNCTION = TableFunction(
-    name="match_subscription",
-    parameters=(
-        Parameter("subscription", "STRING"),
-        Parameter("key", "STRING", None),
-        Parameter("from_time", "TIMESTAMP", None),
-        Parameter("to_time", "TIMESTAMP", None),
-        Parameter("as_of", "TIMESTAMP", None),
-    ),
-    columns={
-        "key": "STRING",
-        "first_position": "BIGINT",
-        "last_position": "BIGINT",
-        "first_time": "TIMESTAMP",
-        "last_time": "TIMESTAMP",
-        "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-    },
-    comment="Matches of a composite subscription",
-    plan=_plan,
-)
+COLUMNS = {
+    "key": "STRING",
+    "first_position": "BIGINT",
+    "last_position": "BIGINT",
+    "first_time": "TIMESTAMP",
+    "last_time": "TIMESTAMP",
+    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def match_subscription(
     spark: SparkSession,
     subscription: str,
@@ -86,5 +74,3 @@ def match_subscription(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {"subscription": subscription, "key": key, "from_time": from_time, "to_time": to_time, "as_of": as_of}
-    return call(FUNCTION, spark, given)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
@@ -16,8 +17,8 @@ from patternlake.delta_tables.partition_values import frame_of_key
 from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.declaration import Answer, Parameter, TableFunction
-from patternlake.sql_ext.answering.registering import call
+from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
@@ -26,9 +27,6 @@ from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, Wante
 from patternlake.udfs.partitions import PART, rows_of_key
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 TASK_BYTES = 16 << 20
 """Bytes of instances' files for one portion, about; the instances of a partition are never divided."""
@@ -61,7 +59,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
         yield live_rows(standing_rows(question, columns, now), told, operands, threshold)
 
-    return Answer(tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, FUNCTION.schema))
+    return Answer(tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, schema_of(COLUMNS)))
 
 
 def _threshold(lake: Lake, judged: PublishedBatch | None, wanted: WantedPrecision) -> float:
@@ -74,29 +72,18 @@ def _threshold(lake: Lake, judged: PublishedBatch | None, wanted: WantedPrecisio
     return threshold_for(wanted, judged, rows)
 
 
-FUNCTION = TableFunction(
-    name="predict_match",
-    parameters=(
-        Parameter("subscription", "STRING"),
-        Parameter("lookahead", "STRING", None),
-        Parameter("threshold", "DOUBLE", None),
-        Parameter("key", "STRING", None),
-        Parameter("as_of", "TIMESTAMP", None),
-    ),
-    columns={
-        "key": "STRING",
-        "state": "STRING",
-        "bindings": "MAP<STRING, ARRAY<BIGINT>>",
-        "alpha": "DOUBLE",
-        "probability": "DOUBLE",
-        "trained_on": "BIGINT",
-        "is_best": "BOOLEAN",
-    },
-    comment="Forecasts for live partial matches",
-    plan=_plan,
-)
+COLUMNS = {
+    "key": "STRING",
+    "state": "STRING",
+    "bindings": "MAP<STRING, ARRAY<BIGINT>>",
+    "alpha": "DOUBLE",
+    "probability": "DOUBLE",
+    "trained_on": "BIGINT",
+    "is_best": "BOOLEAN",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def predict_match(
     spark: SparkSession,
     subscription: str,
@@ -133,9 +120,3 @@ def predict_match(
     PatternLakeError
         What is wrong with the call.
     """
-    # As SQL casts it.
-    ahead = str(lookahead) if isinstance(lookahead, int) and not isinstance(lookahead, bool) else lookahead
-    given = {
-        "subscription": subscription, "lookahead": ahead, "threshold": threshold, "key": key, "as_of": as_of,
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from patternlake.sql_ext.answering.declaration import Answer, TableFunction
-from patternlake.sql_ext.answering.registering import call
-from patternlake.sql_ext.functions import match_seq
+from pyspark.sql import DataFrame, SparkSession
+
+from patternlake.sql_ext.answering.declaration import Answer
+from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import claims_to_expect, nodes_below, tops_hit
 from patternlake.sql_ext.unseen import tell_unseen
@@ -15,12 +16,6 @@ from patternlake.udfs.limits import MAX_MATCHES
 from patternlake.udfs.sketch.answer_error import answer_error
 from patternlake.udfs.sketch.reads import check_request
 from patternlake.udfs.unseen_names import MOST_NAMES, unseen_names
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_EXACT_ONLY = ("verify", "params")
-"""Parameters of `match_seq` that only an exact answer has, which has no error."""
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -38,20 +33,15 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     return Answer(rows, lasting=not told)
 
 
-FUNCTION = TableFunction(
-    name="sketch_error",
-    parameters=tuple(one for one in match_seq.FUNCTION.parameters if one.name not in _EXACT_ONLY),
-    columns={
-        "rows": "BIGINT",
-        "expected_false": "DOUBLE",
-        "any_false_bound": "DOUBLE",
-        "truncated": "BOOLEAN",
-    },
-    comment="How wrong the sketch's answer can be",
-    plan=_plan,
-)
+COLUMNS = {
+    "rows": "BIGINT",
+    "expected_false": "DOUBLE",
+    "any_false_bound": "DOUBLE",
+    "truncated": "BOOLEAN",
+}
 
 
+@table_function(plan=_plan, columns=COLUMNS)
 def sketch_error(
     spark: SparkSession,
     stream: str,
@@ -63,7 +53,7 @@ def sketch_error(
     to_position: int | None = None,
     from_time: datetime | str | None = None,
     to_time: datetime | str | None = None,
-    level: int = 0,
+    level: Int32 = 0,
     max_matches: int = MAX_MATCHES,
     truncate: bool = False,
     as_of: datetime | str | None = None,
@@ -105,9 +95,3 @@ def sketch_error(
     PatternLakeError
         What is wrong with the call.
     """
-    given = {
-        "stream": stream, "pattern": pattern, "policy": policy, "after_match": after_match, "key": key,
-        "from_position": from_position, "to_position": to_position, "from_time": from_time, "to_time": to_time,
-        "level": level, "max_matches": max_matches, "truncate": truncate, "as_of": as_of,
-    }  # fmt: skip
-    return call(FUNCTION, spark, given)

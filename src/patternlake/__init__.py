@@ -12,6 +12,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from patternlake.sql_ext.functions import NAMES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
@@ -37,11 +39,6 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.functions.predict_match import predict_match
     from patternlake.sql_ext.functions.sketch_error import sketch_error
     from patternlake.sql_ext.serving.server import Server
-
-_FUNCTIONS = (
-    "cet_aggregate", "cet_count", "cet_trends", "explain_pattern", "group_members", "match_exists", "match_groups",
-    "match_pattern", "match_seq", "match_subscription", "predict_match", "sketch_error",
-)  # fmt: skip
 
 __all__ = [
     "__version__",
@@ -431,6 +428,6 @@ def __getattr__(name: str) -> object:
     # Nothing happens at import: a function's module, and Spark's with it, is loaded when it is first asked for.
     if name == "plot":
         return import_module("patternlake.sql_ext.plots")
-    if name not in _FUNCTIONS:
+    if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"patternlake.sql_ext.functions.{name}"), name)

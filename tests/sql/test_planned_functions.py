@@ -18,9 +18,9 @@ from patternlake.jobs.messages import message
 from patternlake.sql_ext import enabling
 from patternlake.sql_ext import lake as lakes
 from patternlake.sql_ext.answering import registering
-from patternlake.sql_ext.answering.declaration import Answer
+from patternlake.sql_ext.answering.declaration import Answer, TableFunction
+from patternlake.sql_ext.answering.declaring import declaration_of
 from patternlake.sql_ext.enabled import CACHE_BYTES
-from patternlake.sql_ext.functions import match_seq
 from patternlake.udfs.errors import ArgumentError, PatternSyntaxError
 
 if TYPE_CHECKING:
@@ -198,12 +198,14 @@ def test_arguments_may_be_parameters_of_the_query(lake: SketchLake) -> None:
 
 def test_an_answer_is_remembered_until_something_is_published(lake: SketchLake) -> None:
     planned: list[str] = []
+    declared = declaration_of(patternlake.match_seq)
+    assert isinstance(declared, TableFunction)
 
     def plan(lake: Any, arguments: dict[str, Any]) -> Answer:
         planned.append(arguments["pattern"])
-        return match_seq.FUNCTION.plan(lake, arguments)
+        return declared.plan(lake, arguments)
 
-    function = replace(match_seq.FUNCTION, plan=plan)
+    function = replace(declared, plan=plan)
 
     def rows(pattern: str = "A ; B") -> int:
         defaults = {parameter.name: parameter.default for parameter in function.parameters}

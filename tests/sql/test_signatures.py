@@ -12,15 +12,7 @@ from sql.sketch_lake import SketchLake, shared, worked
 
 import patternlake
 from patternlake.sql_ext.answering.declaration import TableFunction, sql_text
-from patternlake.sql_ext.functions import (
-    cet_aggregate,
-    cet_count,
-    cet_trends,
-    group_members,
-    match_groups,
-    match_subscription,
-    predict_match,
-)
+from patternlake.sql_ext.functions import NAMES, declared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -286,22 +278,27 @@ def test_result_columns_are_pinned(lake: SketchLake, call: str, expected: list[t
 
 
 PINNED = [
-    (match_groups.FUNCTION, MATCH_GROUPS_RETURNS),
-    (cet_count.FUNCTION, CET_COUNT_RETURNS),
-    (cet_trends.FUNCTION, CET_TRENDS_RETURNS),
-    (cet_aggregate.FUNCTION, CET_AGGREGATE_RETURNS),
-    (group_members.FUNCTION, GROUP_MEMBERS_RETURNS),
-    (match_subscription.FUNCTION, MATCH_SUBSCRIPTION_RETURNS),
-    (predict_match.FUNCTION, PREDICT_MATCH_RETURNS),
+    ("match_groups", MATCH_GROUPS_RETURNS),
+    ("cet_count", CET_COUNT_RETURNS),
+    ("cet_trends", CET_TRENDS_RETURNS),
+    ("cet_aggregate", CET_AGGREGATE_RETURNS),
+    ("group_members", GROUP_MEMBERS_RETURNS),
+    ("match_subscription", MATCH_SUBSCRIPTION_RETURNS),
+    ("predict_match", PREDICT_MATCH_RETURNS),
 ]
 
 
-@pytest.mark.parametrize(("function", "expected"), PINNED, ids=[function.name for function, _ in PINNED])
-def test_result_columns_of_what_is_configured_are_pinned(
-    function: TableFunction, expected: list[tuple[str, str]]
-) -> None:
+@pytest.mark.parametrize(("name", "expected"), PINNED)
+def test_result_columns_of_what_is_configured_are_pinned(name: str, expected: list[tuple[str, str]]) -> None:
+    (function,) = (one for one in declared() if one.name == name)
+    assert isinstance(function, TableFunction)
     schema = StructType.fromDDL(function.schema)
     assert [(field.name, field.dataType.simpleString()) for field in schema] == expected
+
+
+def test_every_function_is_pinned_and_stands_in_the_package() -> None:
+    assert sorted(PARAMETERS) == sorted(NAMES)
+    assert set(NAMES) <= set(patternlake.__all__)
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

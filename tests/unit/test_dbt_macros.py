@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-import re
+import runpy
 from pathlib import Path
 
-import pytest
 import yaml
-
-from patternlake.sql_ext.answering.declaration import REQUIRED, ScalarFunction, TableFunction
-from patternlake.sql_ext.enabling import FUNCTIONS
 
 PACKAGE = Path(__file__).resolve().parents[2] / "integrations" / "dbt"
 TEXT = (PACKAGE / "macros" / "functions.sql").read_text(encoding="utf-8")
-MACROS = {
-    found["name"]: found
-    for found in re.finditer(
-        r"\{% macro (?P<name>\w+)\((?P<signature>.*?)\) -%\}\s*"
-        r"\{\{- patternlake\.call\('(?P<called>\w+)', \{(?P<given>.*?)\}(?P<columns>.*?)\) -\}\}\s*\{%- endmacro %\}",
-        TEXT,
-        re.S,
-    )
-}
-# A row's key is a column, which a macro cannot tell from a text.
-COLUMNS = {"match_exists": ["key_column=none"]}
 
 
-def test_every_function_has_a_macro() -> None:
-    assert sorted(MACROS) == sorted(function.name for function in FUNCTIONS)
-    assert TEXT.count("{% macro") == len(MACROS)
+def test_the_macros_are_those_of_the_functions_as_they_are_declared() -> None:
+    written = runpy.run_path(str(PACKAGE / "write_macros.py"))["macros"]()
+    assert written == TEXT, "run integrations/dbt/write_macros.py"
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: str(function.name))
-def test_a_macro_takes_its_functions_parameters_and_hands_them_on(function: TableFunction | ScalarFunction) -> None:
-    macro = MACROS[function.name]
-    written = [
-        parameter.name if parameter.default is REQUIRED else f"{parameter.name}=none"
-        for parameter in function.parameters
-    ]
-    assert macro["called"] == function.name
-    assert re.split(r",\s+", macro["signature"].strip()) == written + COLUMNS.get(function.name, [])
-    given = [(parameter.name, parameter.name) for parameter in function.parameters]
-    assert re.findall(r"'(\w+)': (\w+)", macro["given"]) == given
+def test_a_macro_takes_its_functions_parameters_and_hands_them_on() -> None:
+    assert (
+        "{% macro match_subscription(\n"
+        "    subscription, key=none, from_time=none, to_time=none, as_of=none\n"
+        ") -%}\n"
+        "  {{- patternlake.call('match_subscription', {\n"
+        "    'subscription': subscription, 'key': key, 'from_time': from_time, 'to_time': to_time, 'as_of': as_of\n"
+        "  }) -}}\n"
+        "{%- endmacro %}\n"
+    ) in TEXT
+
+
+def test_match_exists_takes_a_column_of_keys_too() -> None:
+    macro = TEXT.split("{% macro match_exists(")[1].split("endmacro")[0]
+    assert ", key_column=none\n) -%}" in macro
+    assert "'verify': verify\n  }, {'key': key_column}) -}}" in macro
 
 
 def test_the_package_is_named_as_its_macros_call_each_other() -> None:
