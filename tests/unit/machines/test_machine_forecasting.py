@@ -209,3 +209,14 @@ def test_a_long_lookahead_stays_a_probability() -> None:
     assert np.all(np.diff(within) >= 0)
     assert within[-1] == pytest.approx(1.0)
     assert within[-1] <= 1.0 + 1e-9
+
+
+def test_what_comes_too_late_by_events_completes_nothing() -> None:
+    # Untrained, each move is as likely as the others: d completes c with 1/4, or c comes again (1/4) and has its own d.
+    query = compile_subscription(parse("(a, b) ; (c, d) WITHIN 7 EVENTS"))
+    forecaster = Forecaster(query, {}, 4, 1.0)
+    c = CompositeState(3)
+    none, one, two = (forecaster.probability(c, forecaster.spot(c, events=left)) for left in (0, 1, 2))
+    assert none.tolist() == [0, 0, 0, 0, 0]
+    assert one.tolist() == [0, 0.25, 0.25, 0.25, 0.25]
+    assert two.tolist() == pytest.approx([0, 0.25, 0.3125, 0.3125, 0.3125])

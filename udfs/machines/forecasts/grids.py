@@ -190,8 +190,10 @@ class Grids:
 
     def rest(self, composite_state: CompositeState, spot: int) -> tuple[int, int, int]:
         """About what is left at a spot: microseconds, events, microseconds until lower bounds are reached."""
-        in_time, events, closed = parts(spot)
         limits = self.limits.get(composite_state, Limits())
+        if spot == LATE:
+            return min(0, limits.most), min(0, limits.most_events), 0
+        in_time, events, closed = parts(spot)
         left = NEVER
         if in_time is not None:
             left = min(limits.most, int((in_time + 0.5) * self.time[self.grid(limits.most)].slot))
@@ -206,9 +208,6 @@ class Grids:
         limits = self.limits.get(composite_state)
         if limits is None or not spot:
             return 0
-        if spot == LATE:
-            left, events = min(0, limits.most), min(0, limits.most_events)
-            return int(age_of(left, limits.most, events, limits.most_events, 0, limits.most_closed))
         left, events, closed = self.rest(composite_state, spot)
         return int(age_of(left, limits.most, events, limits.most_events, closed, limits.most_closed))
 
@@ -367,7 +366,9 @@ def joined(in_time: int | None, events: int | None, closed: int | None) -> int:
 
 
 def parts(spot: int) -> tuple[int | None, int | None, int | None]:
-    """The same back: time, events, and time until lower bounds are reached."""
+    """The same back: time, events, and time until lower bounds are reached; of `LATE`, none."""
+    if spot == LATE:
+        return None, None, None
     in_time, events, closed = (
         None if not part else RADIX - 1 - part for part in (spot % RADIX, spot // RADIX % RADIX, spot // RADIX**2)
     )  # fmt: skip

@@ -369,6 +369,9 @@ class Forecaster:
                     seen[after] = count + self.smoothing * count / total
                 if not known:
                     seen[target, 0] = self.smoothing
+        if cell[1] == LATE:
+            # Nothing completes what comes too late, whatever was seen at other ages.
+            seen = {after: count for after, count in seen.items() if after[0] not in targets}
         total = sum(seen.values())
         advances: dict[str, list[tuple[float, Cell]]] = {}
         others: dict[Cell, float] = {}
