@@ -20,7 +20,7 @@ from pyspark.sql.classic.column import Column
 
 from patternlake.sql_ext.answering.arguments import SqlArguments, bound, plain_values
 from patternlake.sql_ext.answering.declaration import ScalarFunction, TableFunction
-from patternlake.sql_ext.answering.remembered import answered
+from patternlake.sql_ext.answering.remembered import answered, worked_out
 from patternlake.sql_ext.enabled import lake_of_object
 from patternlake.sql_ext.lake import Lake
 from patternlake.udfs.errors import PatternLakeError
@@ -61,7 +61,8 @@ def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) ->
 
 def said(function: ScalarFunction, spark: SparkSession, given: dict[str, Any]) -> Any:
     """The value of a call from Python; parameters and errors as of `call`."""
-    return function.value(*_placed(spark, function, _plain(spark, function, given)))
+    lake, arguments = _placed(spark, function, _plain(spark, function, given))
+    return worked_out(lambda: function.value(lake, arguments))
 
 
 def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given: dict[str, Any]) -> dict[str, Any]:
@@ -189,7 +190,7 @@ class _ScalarBuilder(_Builder):
             refused = F.raise_error(answer["error"]).cast(function.type)
             said = F.when(answer["error"].isNotNull(), refused).otherwise(answer["found"])
         else:
-            said = F.lit(function.value(lake, values)).cast(function.type)
+            said = F.lit(worked_out(lambda: function.value(lake, values))).cast(function.type)
         # Spark would name the column of a query by what stands in the call's place.
         shown = ", ".join(expressions.apply(number).sql() for number in range(expressions.size()))
         named: Any = said.alias(f"{function.name}({shown})")

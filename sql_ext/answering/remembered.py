@@ -7,8 +7,8 @@ Rows that are here already are kept, in the cache that keeps files, within its b
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.lake import Lake
 
 _ANSWER = "answer"
+_Answered = TypeVar("_Answered")
 
 
 def answered(function: TableFunction, lake: Lake, arguments: dict[str, Any]) -> DataFrame:
@@ -42,13 +43,23 @@ def answered(function: TableFunction, lake: Lake, arguments: dict[str, Any]) -> 
     key = _key(function, lake, arguments)
     rows = lake.cache.peek(key)
     if rows is None:
-        answer = function.plan(lake, arguments)
+        answer = worked_out(lambda: function.plan(lake, arguments))
         if not isinstance(answer.rows, pa.Table):
             return answer.rows
         rows = answer.rows
         if answer.lasting:
             lake.cache.put(key, rows)
     return lake.local(rows, function.schema)
+
+
+def worked_out(answer: Callable[[], _Answered]) -> _Answered:
+    """What a function gives; the memory that reading for it took is given back."""
+    try:
+        return answer()
+    finally:
+        # Arrow's allocator keeps what it freed, by thread. In a process that runs jobs as well it kept more with each
+        # call, a gigabyte in a thousand.
+        pa.default_memory_pool().release_unused()
 
 
 def forget(cache: TableCache) -> None:
