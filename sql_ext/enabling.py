@@ -12,7 +12,7 @@ from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import enabled, workers
 from patternlake.sql_ext.answering import registering
-from patternlake.sql_ext.functions import declared
+from patternlake.sql_ext.functions import load_declarations
 from patternlake.sql_ext.settings import FUNCTION_SETTINGS
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FUNCTIONS = declared()
+FUNCTIONS = load_declarations()
 """All functions."""
 
 _DEFAULT = "default"

@@ -25,8 +25,8 @@ NAMES = (
 """All functions, in the order in which they are shown. Nothing is loaded to know them."""
 
 
-def declared() -> tuple[TableFunction | ScalarFunction, ...]:
-    """The declarations of all functions, in order."""
+def load_declarations() -> tuple[TableFunction | ScalarFunction, ...]:
+    """Import all functions; give their declarations, in order."""
     from patternlake.sql_ext.answering.declaring import declaration_of
 
     return tuple(declaration_of(getattr(import_module(f"{__name__}.{name}"), name)) for name in NAMES)

@@ -12,7 +12,7 @@ from sql.sketch_lake import SketchLake, shared, worked
 
 import patternlake
 from patternlake.sql_ext.answering.declaration import TableFunction, sql_text
-from patternlake.sql_ext.functions import NAMES, declared
+from patternlake.sql_ext.functions import NAMES, load_declarations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -290,7 +290,7 @@ PINNED = [
 
 @pytest.mark.parametrize(("name", "expected"), PINNED)
 def test_result_columns_of_what_is_configured_are_pinned(name: str, expected: list[tuple[str, str]]) -> None:
-    (function,) = (one for one in declared() if one.name == name)
+    (function,) = (one for one in load_declarations() if one.name == name)
     assert isinstance(function, TableFunction)
     schema = StructType.fromDDL(function.schema)
     assert [(field.name, field.dataType.simpleString()) for field in schema] == expected
