@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +32,9 @@ from patternlake.jobs.configuration.subscriptions import EvaluationConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
 from patternlake.jobs.messages import message
 from patternlake.jobs.sources.columns import REASONS
+from patternlake.sql_ext.answering.declaration import REQUIRED, ScalarFunction, TableFunction, sql_text
 from patternlake.sql_ext.enabling import FUNCTIONS
+from patternlake.sql_ext.functions import NAMES
 from patternlake.udfs import errors
 from patternlake.udfs.errors import ConfigurationError, PatternLakeError
 from patternlake.udfs.language.query.engines import ENGINES
@@ -340,6 +343,61 @@ def test_the_page_of_the_configuration_tells_the_defaults() -> None:
                 assert named(told[name])[0] == str(field.default).lower().replace("utc", "UTC"), name
             elif field.is_required():
                 assert told[name] == "required", name
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_the_page_of_a_function_begins_with_its_parameters_and_defaults(
+    function: TableFunction | ScalarFunction,
+) -> None:
+    taken = [
+        one.name if one.default is REQUIRED else f"{one.name}={sql_text(one.default)}" for one in function.parameters
+    ]
+    first = _FENCE.search(PAGES[f"{function.name}.md"])
+    assert first is not None
+    assert " ".join(first[2].split()) == f"{function.name}({', '.join(taken)})"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_the_page_of_a_function_describes_each_of_its_columns_once(function: TableFunction | ScalarFunction) -> None:
+    columns = function.columns if isinstance(function, TableFunction) else ()
+    assert sorted(_first_names(f"{function.name}.md", "column")) == sorted(columns)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_the_page_of_a_function_describes_no_argument_that_it_does_not_take(
+    function: TableFunction | ScalarFunction,
+) -> None:
+    described_there = _first_names(f"{function.name}.md", "argument")
+    assert len(set(described_there)) == len(described_there)
+    assert set(described_there) <= {one.name for one in function.parameters}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_python_help_names_the_parameters_and_the_columns_with_their_types(
+    function: TableFunction | ScalarFunction,
+) -> None:
+    text = inspect.getdoc(getattr(patternlake, function.name)) or ""
+    _, parameters, returns, _ = re.split(r"\n\n(?:Parameters|Returns|Raises)\n-+\n", text)
+    names = [name for line in re.findall(r"^\w.*", parameters, re.M) for name in line.split(", ")]
+    assert names == ["spark", *(one.name for one in function.parameters)]
+    if isinstance(function, TableFunction):
+        columns = ", ".join(f"{name} {kind.replace(':', '')}" for name, kind in function.columns.items())
+        assert f"``{columns}``" in " ".join(returns.split())
+
+
+def test_every_list_of_functions_has_all_of_them() -> None:
+    functions = {f"`{name}`" for name in NAMES}
+    assert functions <= set(re.findall(r"`\w+`", section("functions.md", "Compiled kernels")))
+    assert set(_first_names("functions.md", "question")) == set(NAMES)
+    linked = {f"{name}.md" for name in NAMES}
+    assert linked <= set(_LINK.findall(PAGES["which_function.md"]))
+    assert linked <= set(re.findall(r"\w+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+
+
+def _first_names(page: str, heading: str) -> list[str]:
+    """The names in the first column of the page's table whose first column has this heading."""
+    found = re.search(rf"^\| {heading} \|.*\n(?:\|.*\n)+", _without_blocks(PAGES[page]), re.M)
+    return _keys(found[0]) if found else []
 
 
 def test_the_page_of_the_tables_has_every_table() -> None:
