@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
 
+from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.commit_lock import lock_of
 from patternlake.delta_tables.quoting import literal
@@ -33,6 +34,8 @@ logger = logging.getLogger(__name__)
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
 SCHEMA_VERSION = 14
+_DOUBTFUL = "patternlake.doubtful_aggregates"
+"""A property beside the version: of each kept pattern that version 12 found to have doubtful rows, its last batch."""
 
 
 def _smaller_blocks(database: Database) -> None:
@@ -139,16 +142,16 @@ def _bound_operands(database: Database) -> None:
 
 
 def _stored_aggregates(database: Database) -> None:
-    """Version 12: aggregates in `pattern_matches` may be of another match; tables stay as they are, and a warning says
-    which patterns have such rows.
+    """Version 12: aggregates in `pattern_matches` may be of another match; rows stay as they are, and a warning and a
+    property say which patterns have such rows.
 
     A batch after the first one left out the matches that earlier batches had stored, and gave those behind them their
     values. Values alone don't tell which rows are wrong.
     """
     publications = current(database.log, "patterns")
     rows = database.spark.sql(
-        f"SELECT DISTINCT p.object AS name FROM {database.log('pattern_matches')} m JOIN ({publications}) p "
-        f"ON {visible_text(TABLES['pattern_matches'], 'm', 'p')} "
+        f"SELECT DISTINCT p.object AS name, p.batch_id AS last FROM {database.log('pattern_matches')} m "
+        f"JOIN ({publications}) p ON {visible_text(TABLES['pattern_matches'], 'm', 'p')} "
         "WHERE size(m.values) > 0 AND m.batch_id > p.base_batch ORDER BY name"
     ).collect()
     for row in rows:
@@ -158,6 +161,11 @@ def _stored_aggregates(database: Database) -> None:
             row.name,
             database.name,
             shlex.quote(row.name),
+        )
+    if rows:
+        last_batches = documents.to_text({row.name: row.last for row in rows})
+        database.spark.sql(
+            f"ALTER TABLE {database.log(CARRIER)} SET TBLPROPERTIES ({literal(_DOUBTFUL)} = {literal(last_batches)})"
         )
 
 
@@ -203,7 +211,7 @@ def version_of(database: Database) -> int:
     StateError
         The table does not carry a version: it is not PatternLake's.
     """
-    found = _properties(database).get(PROPERTY)
+    found = properties(database).get(PROPERTY)
     if found is not None:
         return int(found)
     raise StateError(
@@ -212,8 +220,24 @@ def version_of(database: Database) -> int:
     )
 
 
-def _properties(database: Database) -> Mapping[str, str]:
-    """Those of the table with the version; without Spark where that is possible, which runs a job where it is new."""
+def doubtful_aggregates(properties: Mapping[str, str]) -> dict[str, int]:
+    """Read which kept patterns may have rows with aggregates of other matches, and up to which batch.
+
+    Parameters
+    ----------
+    properties
+        Those of the table `CARRIER`, as `properties` gives them.
+
+    Returns
+    -------
+    dict
+        By the pattern's name: the last batch that may have such rows. A later rebuild leaves none of them visible.
+    """
+    return documents.from_text(properties.get(_DOUBTFUL, "{}"))
+
+
+def properties(database: Database) -> Mapping[str, str]:
+    """Read the properties of `CARRIER`; without Spark where that is possible, which runs a job where it is new."""
     try:
         if database.direct is not None:
             return database.direct.properties(CARRIER)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from patternlake.delta_tables import timestamps
+from patternlake.delta_tables import migrations, timestamps
 from patternlake.jobs import status_sources
 from patternlake.jobs.configuration.alerts import TABLE
 from patternlake.jobs.status_sources import Letters, Published, SketchBytes, Texts
@@ -61,6 +61,9 @@ class ObjectStatus:
     kept_events, kept_since
         Kept patterns: how many events may still take part in a match that is not final, which WITHIN bounds, and the
         moment from which on they are read; None for all others, and where each partition has a moment of its own.
+    doubtful_aggregates
+        Kept patterns: whether stored rows may have aggregates of other matches, as PatternLake wrote them before
+        schema version 12. A rebuild stores them anew. None for all others.
     """
 
     job: str
@@ -85,6 +88,7 @@ class ObjectStatus:
     dead_letters: int | None = None
     kept_events: int | None = None
     kept_since: datetime | None = None
+    doubtful_aggregates: bool | None = None
 
 
 def status(database: Database, configuration: Configuration) -> list[ObjectStatus]:
@@ -100,7 +104,8 @@ def status(database: Database, configuration: Configuration) -> list[ObjectStatu
     configuration
         What ought to be there.
     """
-    return _status(database.state, status_sources.sizes(database), configuration)
+    doubtful = migrations.doubtful_aggregates(migrations.properties(database))
+    return _status(database.state, status_sources.sizes(database), doubtful, configuration)
 
 
 def status_without_spark(reader: DirectReader, configuration: Configuration) -> list[ObjectStatus]:
@@ -111,11 +116,16 @@ def status_without_spark(reader: DirectReader, configuration: Configuration) -> 
     UnreadableError
         A table has come to be such as only Spark can read.
     """
-    return _status(reader, status_sources.sizes_by_logs(reader, status_sources.owners()), configuration)
+    sizes = status_sources.sizes_by_logs(reader, status_sources.owners())
+    doubtful = migrations.doubtful_aggregates(reader.properties(migrations.CARRIER))
+    return _status(reader, sizes, doubtful, configuration)
 
 
 def _status(
-    reader: StateReader, sizes: Mapping[tuple[str, int], int], configuration: Configuration
+    reader: StateReader,
+    sizes: Mapping[tuple[str, int], int],
+    doubtful: Mapping[str, int],
+    configuration: Configuration,
 ) -> list[ObjectStatus]:
     published = status_sources.published(reader)
     open_batches = status_sources.open_batches(reader, published)
@@ -161,6 +171,8 @@ def _status(
         if job == "patterns" and row is not None:
             kept = row.state
             values |= {"kept_events": kept["events"], "kept_since": timestamps.from_micros(kept["from_time"])}
+            # A rebuild counts from a batch of its own, so rows up to the doubtful one are not seen any more.
+            values["doubtful_aggregates"] = row.base_batch <= doubtful.get(object, -1)
         if job == "alerts" and object in outside and row is not None:
             values |= asdict(letters.get(object, Letters()))
         found.append(ObjectStatus(**values))
