@@ -19,6 +19,7 @@ from patternlake.jobs.sources.bad_files import broken, refuse
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.errors import BadFileError
 from patternlake.jobs.sources.source import Source
+from patternlake.jobs.sources.unfit_files import find_unfit_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -127,7 +128,7 @@ class Evaluation:
         lenient = self.columns.stream.source.on_bad_file == "quarantine"
         while True:
             good = [file for file in files if file not in bad]
-            found = source.unfit_files(good, schema, self._used)
+            found = find_unfit_files(source, good, schema, self._used)
             if not lenient:
                 refuse(self.columns.name, found)
             bad = bad | found

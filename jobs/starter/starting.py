@@ -15,6 +15,7 @@ from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.ingest.evaluated_rows import READING
 from patternlake.jobs.sources.bad_files import MISREAD, UNDECODED, refuse
 from patternlake.jobs.sources.source import Source
+from patternlake.jobs.sources.unfit_files import find_unfit_files
 from patternlake.jobs.starter.column_facts import commonest, look
 from patternlake.jobs.starter.found_source import FoundSource, file_source, table_source
 from patternlake.jobs.starter.guesses import guess
@@ -166,7 +167,7 @@ def _with_options(spark: SparkSession, found: FoundSource, files: Sequence[str])
     options: dict[str, object] = {}
 
     def unfit(**more: object) -> dict[str, str]:
-        return _source(spark, found, **options, **more).unfit_files(files, T.StructType())
+        return find_unfit_files(_source(spark, found, **options, **more), files, T.StructType())
 
     def of_other_text(bad: Mapping[str, str]) -> set[str]:
         return {file for file, reason in bad.items() if reason.startswith(UNDECODED)}
