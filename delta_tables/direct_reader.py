@@ -28,8 +28,8 @@ from patternlake.delta_tables.file_choice import certain, chosen
 from patternlake.delta_tables.file_rows import OF_PARTITION, FileColumns, holding, in_columns, listed
 from patternlake.delta_tables.known_answers import KnownAnswers
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
-from patternlake.delta_tables.state_reader import Condition, Fold, Made
-from patternlake.delta_tables.table_logs import TableLogs, TableVersion
+from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made
+from patternlake.delta_tables.table_logs import TableLogs
 
 logger = logging.getLogger(__name__)
 
@@ -129,19 +129,33 @@ class DirectReader:
         """Return columns of the rows that satisfy all conditions, or what was made of them when they were read."""
         log = self._logs.current(table)
         question = (table, tuple(columns), tuple(where), fold is not None)
-        return self._answers.get(question, log, lambda files: self._left(table, log, files, columns, where), fold)
+
+        def left(files: pa.Table) -> pa.Table:
+            """What conditions leave of files."""
+            if files.num_rows > _FEW_FILES:
+                files = log.chosen(where) if files is log.files else chosen(files, where)
+            return self._left(table, log.schema, files, columns, where)
+
+        return self._answers.get(question, log, left, fold)
+
+    def list_files(self, table: str, where: Sequence[Condition] = ()) -> ListedFiles | None:
+        """Return the files that may hold rows which satisfy all conditions, for other processes to read."""
+        log = self._logs.current(table)
+        return ListedFiles(self._location, tuple(sorted(self._options.items())), table, log.schema, log.chosen(where))
+
+    def rows_of(self, listed: ListedFiles, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
+        """Return columns of the rows of some files that satisfy all conditions, without a look into the log."""
+        return self._left(listed.table, listed.schema, chosen(listed.files, where), columns, where)
 
     def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what is made of a table's rows, once for each version; nobody may change it."""
         return self._logs.current(table).once(key, make)
 
     def _left(
-        self, table: str, log: TableVersion, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
+        self, table: str, schema: pa.Schema, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
     ) -> pa.Table:
         """What conditions leave of files."""
-        if files.num_rows > _FEW_FILES:
-            files = log.chosen(where) if files is log.files else chosen(files, where)
-        wanted = pa.schema([log.schema.field(name) for name in dict.fromkeys([*columns, *(c.column for c in where)])])
+        wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*columns, *(c.column for c in where)])])
         whole = [self._at_hand(table, path) for path in files["path"].to_pylist()]
         missing = [place for place, rows in enumerate(whole) if rows is None]
         large = []
@@ -150,8 +164,8 @@ class DirectReader:
             # What the log tells for itself, nobody reads.
             told = all(f"{OF_PARTITION}{name}" in files.column_names for name in wanted.names)
             small = pc.and_(pc.less_equal(others["size_bytes"], _WHOLE_BYTES), not told)
-            whole += _each(partial(self._whole, table, log.schema), listed(others.filter(small)))
-            large = self._left_of_large(table, log, others.filter(pc.invert(small)), columns, where)
+            whole += _each(partial(self._whole, table, schema), listed(others.filter(small)))
+            large = self._left_of_large(table, schema, others.filter(pc.invert(small)), columns, where)
         rows = pa.concat_tables(
             [wanted.empty_table(), *(in_columns(each, wanted) for each in whole if each is not None)]
         )
@@ -159,15 +173,15 @@ class DirectReader:
         return pa.concat_tables([(rows if kept is None else rows.take(kept)).select(columns), *large])
 
     def _left_of_large(
-        self, table: str, log: TableVersion, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
+        self, table: str, stored: pa.Schema, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
     ) -> list[pa.Table]:
         """What conditions leave of files that they have chosen, of which no column is read that nobody needs."""
-        schema = pa.schema([log.schema.field(name) for name in columns])
+        schema = pa.schema([stored.field(name) for name in columns])
         open_to = [(condition, ~certain(files, condition)) for condition in where]
 
         def read(numbered: tuple[int, Mapping[str, Any]]) -> pa.Table:
             place, file = numbered
-            reading = FileColumns(self, table, file, log.schema)
+            reading = FileColumns(self, table, file, stored)
             kept = reading.holding([condition for condition, open_ in open_to if open_[place]])
             if kept is not None and not len(kept):
                 return schema.empty_table()

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from patternlake.delta_tables.state_reader import Condition, Fold, Made
+from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made
 from patternlake.delta_tables.table import LogName
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ class SparkReader:
     ) -> pa.Table:
         """Return columns of the rows that satisfy all conditions, as they are."""
         return chosen(self._spark.table(self._log(table)), where).select(*columns).toArrow()
+
+    def list_files(self, table: str, where: Sequence[Condition] = ()) -> ListedFiles | None:
+        """Return None: only Spark knows, and reads, the files."""
+        return None
 
     def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what is made of a table's rows: each time anew, as to ask for the version is a job of its own."""

@@ -33,6 +33,29 @@ class Condition:
     value: Any
 
 
+@dataclass(frozen=True)
+class ListedFiles:
+    """What a process needs to read the rows of a table for itself, whoever looked into the log.
+
+    Attributes
+    ----------
+    location, storage_options
+        Of the database.
+    table
+        Plain name.
+    schema
+        All columns of the table.
+    files
+        A row for each file that may hold rows that are wanted, as delta-rs flattens what the log says of it.
+    """
+
+    location: str
+    storage_options: tuple[tuple[str, str], ...]
+    table: str
+    schema: pa.Schema
+    files: pa.Table
+
+
 class StateReader(Protocol):
     """Reads a database's Delta tables, in the version that is current when it is asked."""
 
@@ -56,6 +79,9 @@ class StateReader(Protocol):
 
         With `fold`, what it makes of them, or of some of them, or the rows as they are.
         """
+
+    def list_files(self, table: str, where: Sequence[Condition] = ()) -> ListedFiles | None:
+        """Return the files that may hold rows which satisfy all conditions; None where only Spark can read them."""
 
     def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what is made of a table's rows, once for a version where that can be told; nobody may change it."""

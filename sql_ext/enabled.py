@@ -16,7 +16,7 @@ from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import DEFAULT_BYTES, TableCache
 from patternlake.delta_tables.locations import plain
 from patternlake.delta_tables.spark_reader import SparkReader
-from patternlake.delta_tables.state_reader import Condition, Fold, Made, StateReader
+from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made, StateReader
 from patternlake.delta_tables.table_logs import UnreadableError
 from patternlake.delta_tables.tables.observed_selectivities import ObservedSelectivities
 from patternlake.sql_ext.lake import READER, Lake, in_own_session
@@ -172,6 +172,9 @@ class _Fallback:
         self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Fold | None = None
     ) -> pa.Table:
         return self._read(lambda reader: reader.rows(table, columns, where, fold))
+
+    def list_files(self, table: str, where: Sequence[Condition] = ()) -> ListedFiles | None:
+        return self._read(lambda reader: reader.list_files(table, where))
 
     def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
         return self._read(lambda reader: reader.once(table, key, make))

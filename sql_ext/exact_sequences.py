@@ -6,17 +6,17 @@ the driver's process, the rest by Spark's tasks: by key, or in one task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
-from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.gathering import Gather, by_partition
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
-from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.answers import Dealt, by_tasks
 from patternlake.sql_ext.answering.declaration import explicit
-from patternlake.sql_ext.answering.reading_tasks import RowsRead, place_of, rows_dealt
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import Place, descend, shown_in
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 TASK_EVENTS = 100_000
 """Events of one portion of an exact answer of every key, about; the events of a key are never divided."""
 MOST_PORTIONS = 1000
-_BLOCKS_AT_ONCE = 64
-"""Whose events of one key a task holds."""
 _ALWAYS = ("position", "time", "name")
 COLUMNS = {
     "match_no": "BIGINT",
@@ -97,24 +95,31 @@ def conditions(reads: SketchReads, wanted: Candidates, request: SketchRequest | 
 def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Sequence[NameCount]) -> DataFrame | pa.Table:
     """The answer from the events that can matter, as rows of `match_seq`."""
     request, where = reads.request, conditions(reads, wanted)
-    columns = columns_read(request)
     about = _about(request, wanted, counts)
-    if about <= WHOLE_EVENTS and lake.small("events", where, _touched(columns, where)):
+    if about <= WHOLE_EVENTS and lake.small("events", where, _touched(columns_read(request), where)):
         answer = matched_here(lake.reader, reads, wanted)
         if answer is not None:
             return answer
     if is_undivided(request) and about > WHOLE_EVENTS:
         raise too_many_events(about)
-    rows = _frame(lake, request, columns, where, wanted)
-    if wanted.names is not None and not request.tokens_are_names:
-        rows = rows.where(F.arrays_overlap("tokens", F.array(*map(F.lit, wanted.names))))
     portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if request.every_key else 1
-    portion = F.pmod(F.hash("key"), F.lit(portions)) if request.every_key else F.lit(0)
+    partition = ("key",) if request.every_key else ()
+    gathered = Gather(
+        "events", columns_read(request), tuple(where), partition, make=partial(_that_matter, request, wanted)
+    )
+    work = Dealt(
+        [partial(by_partition, portions)], portions, lambda _, rows: match_exactly(request, columns_of(rows[0]))
+    )
+    return by_tasks(lake, [gathered], work, _SCHEMA)
 
-    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield from match_exactly(reads.request, columns)
 
-    return tasks.dealt(rows.withColumn(tasks.PORTION, portion.cast("int")), portions, task, _SCHEMA)
+def _that_matter(request: SketchRequest, wanted: Candidates, rows: pa.Table) -> pa.Table:
+    """Events, of other tokens than names those that have one of the pattern's."""
+    if wanted.names is None or request.tokens_are_names:
+        return rows
+    tokens = rows["tokens"].combine_chunks()
+    named = pc.is_in(tokens.flatten(), pa.array(wanted.names, pa.string()))
+    return rows.take(pc.unique(pc.list_parent_indices(tokens).filter(named)))
 
 
 def is_undivided(request: SketchRequest) -> bool:
@@ -131,24 +136,6 @@ def too_many_events(about: int | None = None) -> ArgumentError:
         "question with key, from_position, to_position, from_time or to_time, or ask the sketch alone with "
         "verify => false"
     )
-
-
-def _frame(
-    lake: Lake, request: SketchRequest, columns: tuple[str, ...], where: list[Condition], wanted: Candidates
-) -> DataFrame:
-    """Columns of the events that satisfy conditions, for Spark's tasks."""
-    place = place_of(lake)
-    if place is None or not request.one_key or not wanted.blocks:
-        return lake.frame("events", where).select(*columns)
-    # Of one key few rows are left of many files: what Spark takes over from its own scan would be the most of it.
-    types = {column.name: column.type for column in TABLES["events"].columns}
-    read = RowsRead("events", columns, tuple(where), "block", _BLOCKS_AT_ONCE, _unchanged)
-    schema = explicit(", ".join(f"{name} {types[name]}" for name in columns))
-    return rows_dealt(lake, place, read, wanted.blocks, schema)
-
-
-def _unchanged(rows: pa.Table) -> pa.Table:
-    return rows
 
 
 def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates) -> bool:

@@ -6,9 +6,9 @@ kept rows, and events as far back as WITHIN reaches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,15 +17,16 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.chosen_attributes import chosen_attributes, with_chosen_attributes
-from patternlake.delta_tables.overlapping_blocks import blocks
-from patternlake.delta_tables.partition_values import frame_of_key, partition_column, shown_text
+from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
+from patternlake.delta_tables.event_ranks import dealing_of
+from patternlake.delta_tables.gathering import Deal, Gather, anyhow, by_partition
+from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import first_batch, visible_rows
 from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.declaration import explicit
-from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
@@ -37,7 +38,7 @@ from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_re
 from patternlake.udfs.kleene.result import MATCHES, ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, too_many
-from patternlake.udfs.partitions import PART, are_texts, partition_values, rows_of_key
+from patternlake.udfs.partitions import PART
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of, in_schema
 
@@ -99,20 +100,26 @@ class KeptPattern:
 
     def rows(self) -> DataFrame | pa.Table:
         """The answer."""
-        sizes = [("pattern_matches", self._matches_shown), ("events", self._events_read)]
-        if kept_as_rows(self.pattern):
-            sizes.append(("pattern_state", self._state_shown))
-        if are_texts(self.pattern.partition) and all(self.lake.small(*each) for each in sizes):
-            known = self._known_here()
-            given = self._given_here(known)
-            if self.pattern.partition or len(given[PART]) <= WHOLE_EVENTS:
-                request = self._whole.request
-                known = known.append_column("final", pa.repeat(pa.scalar(True), known.num_rows))
-                return merged(
-                    request,
-                    pa.concat_tables([known.select(MATCHES.names).cast(MATCHES), *open_rows(request, 0, given)]),
-                )
-        return self._by_tasks()
+        return answer(self.lake, self._sources, self._here, self._by_portions, _SCHEMA)
+
+    def _here(self, rows: list[pa.Table]) -> pa.Table | None:
+        if not self.pattern.partition and sum(given.num_rows for given in rows[1:]) > WHOLE_EVENTS:
+            return None
+        request = self._whole.request
+        return merged(request, pa.concat_tables(_known_and_open(request, 0, rows)))
+
+    def _by_portions(self) -> Dealt:
+        request, apart = self._reads(whole=False).request, self.lake.apart()
+        portions = request.portions
+        dealing = dealing_of(apart.database, apart.reader, self._events, request)
+
+        def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
+            known, events, *more = rows
+            yield from _known_and_open(request, portion + portions.low, [known, dealing.ranked(events), *more])
+
+        others = partial(by_partition if request.pattern.partition else anyhow, portions.count)
+        deals: list[Deal] = [others, dealing, *[others] * (len(self._sources) - 2)]
+        return Dealt(deals, portions.count, work, partial(_numbered, request))
 
     @cached_property
     def _carried(self) -> Carried:
@@ -156,67 +163,46 @@ class KeptPattern:
         """The attributes that kept events have."""
         return self.pattern.attributes(self._whole.request.types)
 
-    def _known_here(self) -> pa.Table:
-        """The rows that the job wrote, of the partition that is asked for."""
-        rows = self.lake.reader.rows("pattern_matches", (PART, *_KEPT), self._matches_shown)
-        return self._of_key(rows)
-
-    def _given_here(self, known: pa.Table) -> dict[str, pa.Array]:
-        """The events that are matched, and where known matches rule out others."""
-        columns = self.pattern.matched_columns
-        events = self.lake.reader.rows("events", self.pattern.event_columns, self._events_read)
-        part = partition_values(events, self.pattern.partition)
-        events = events.select(columns).append_column(PART, part)
+    @cached_property
+    def _sources(self) -> list[Gather]:
+        """The rows that the job wrote, the events, and what is known of others."""
+        found = [self._gather("pattern_matches", _KEPT, self._matches_shown), self._events]
         if kept_as_rows(self.pattern):
-            events = with_chosen_attributes(events, self._attributes)
-        given = [self._of_key(events)]
-        if kept_as_rows(self.pattern):
-            given.append(self._of_key(self.lake.reader.rows("pattern_state", (PART, *columns), self._state_shown)))
+            found.append(self._gather("pattern_state", self.pattern.matched_columns, self._state_shown))
         if self._resumes:
-            places = known.select([PART, "last_time", "last_position"]).rename_columns([PART, "time", "position"])
-            given.append(places)
-        schema = given[0].schema
-        return columns_of(pa.concat_tables([in_schema(rows, schema) for rows in given]))
+            # A row without a name says where a match of its partition ends.
+            late = [*self._matches_shown, *between("last_time", self._carried.from_time, None)]
+            ends = self._gather("pattern_matches", ("last_time", "last_position"), late)
+            names = [PART, "time", "position"]
+            found.append(replace(ends, make=lambda rows: rows.rename_columns(names)))
+        return found
 
-    def _of_key(self, rows: pa.Table) -> pa.Table:
-        return rows_of_key(rows, self.pattern.partition, self.arguments["key"])
+    @cached_property
+    def _events(self) -> Gather:
+        kept, attributes = (PART, *self.pattern.matched_columns), self._attributes
+        by_rows = kept_as_rows(self.pattern)
 
-    def _by_tasks(self) -> DataFrame:
-        """The answer by Spark's tasks."""
-        lake, key = self.lake, self.arguments["key"]
-        request = self._reads(whole=False).request
-        portions = request.portions
-        known = lake.frame("pattern_matches", self._matches_shown).select(PART, *_KEPT)
-        columns = self.pattern.matched_columns
-        events = lake.frame("events", self._events_read).select(*self.pattern.event_columns)
-        given = events.withColumn(PART, partition_column(self.pattern.partition)).select(PART, *columns)
-        if kept_as_rows(self.pattern):
-            if "attributes" in columns:
-                given = given.withColumn("attributes", chosen_attributes(self._attributes))
-            given = given.unionByName(lake.frame("pattern_state", self._state_shown).select(PART, *columns))
-        if self._resumes:
-            since = self._carried.from_time
-            late = known if since is None else known.where(F.unix_micros("last_time") >= F.lit(since))
-            last = F.max(F.struct(F.col("last_time").alias("time"), F.col("last_position").alias("position")))
-            ends = late.groupBy(PART).agg(last.alias("last")).select(PART, "last.time", "last.position")
-            given = given.unionByName(ends, allowMissingColumns=True)
-        known, given = (frame_of_key(rows, self.pattern.partition, key) for rows in (known, given))
-        if self.pattern.partition:
-            given = given.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(portions.high + 1)).cast("int"))
-        elif portions.width is None:
-            given = given.withColumn(PORTION, F.lit(0))
-        else:
-            given = blocks(given, portions, PORTION)
+        def make(rows: pa.Table) -> pa.Table:
+            rows = rows.select(kept)
+            return with_chosen_attributes(rows, attributes) if by_rows else rows
 
-        def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-            yield from open_rows(request, portion + portions.low, rows)
+        where, pattern = tuple(self._events_read), self.pattern
+        return Gather("events", pattern.event_columns, where, pattern.partition, self.arguments["key"], make)
 
-        found = tasks.dealt(given, portions.count, task, _SCHEMA)
-        every = known.withColumn("final", F.lit(True)).select(*MATCHES.names).unionByName(found)
-        return _numbered(every, request)
+    def _gather(self, table: str, columns: Sequence[str], where: Sequence[Condition]) -> Gather:
+        """Rows of the partition that is asked for."""
+        return Gather(table, (PART, *columns), tuple(where), self.pattern.partition, self.arguments["key"])
 
 
-def _numbered(rows: DataFrame, request: KleeneRequest) -> DataFrame:
+def _known_and_open(request: KleeneRequest, portion: int, rows: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    """The known matches of a portion, and those among the events that are given with them; rows of `MATCHES`."""
+    known, *given = rows
+    yield known.append_column("final", pa.repeat(pa.scalar(True), known.num_rows)).select(MATCHES.names).cast(MATCHES)
+    schema = given[0].schema
+    yield from open_rows(request, portion, columns_of(pa.concat_tables([in_schema(each, schema) for each in given])))
+
+
+def _numbered(request: KleeneRequest, rows: DataFrame) -> DataFrame:
     """Matches in the order of their partition, numbered and limited."""
     mine = Window.partitionBy(PART)
     order = mine.orderBy("positions", "operands")

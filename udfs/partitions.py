@@ -2,37 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pandas.util import hash_array
 
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.language.predicate.texts import write_double, write_timestamp
 
 PART = "part"
 """The column of the values that partition an event, as a list of texts."""
 TEXTS = ("key", "name")
 """Columns of events that are texts as they are."""
 CAST = ("time", "position", "step", "probability")
-"""Columns of events that Spark writes as texts."""
-
-
-def are_texts(columns: Sequence[str]) -> bool:
-    """Whether `partition_values` can tell the values of these columns: texts, not what Spark has to write as text."""
-    return not set(columns) & set(CAST)
+"""Columns of events that are written as texts."""
+_FIRST_MICRO, _LAST_MICRO = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""Of the years 1 to 9999, which Arrow writes as Spark does, but for zeros at the end."""
+_FACTOR, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
 
 
 def partition_values(rows: pa.Table, columns: Sequence[str]) -> pa.ListArray:
-    """The values that partition events, as lists of texts, by columns that `are_texts`."""
+    """The values that partition events, as lists of texts: what is no text as Spark casts it, moments in UTC."""
 
     def text(column: str) -> pa.Array:
-        values = rows[column] if column in TEXTS else pc.map_lookup(rows["attributes"], column, "first")
-        return values.combine_chunks()
+        if column in TEXTS:
+            return rows[column].combine_chunks()
+        if column in CAST:
+            return _written(rows[column].combine_chunks())
+        return pc.map_lookup(rows["attributes"], column, "first").combine_chunks()
 
     return lists_of([text(column) for column in columns], rows.num_rows)
+
+
+def _written(values: pa.Array) -> pa.Array:
+    """Numbers or moments as Spark casts them to texts."""
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.string())
+    if pa.types.is_timestamp(values.type):
+        micros = values.cast(pa.timestamp("us")).cast(pa.int64())
+        bounds = pc.min_max(micros).as_py()
+        if bounds["min"] is not None and bounds["min"] >= _FIRST_MICRO and bounds["max"] <= _LAST_MICRO:
+            texts = pc.utf8_rtrim(micros.cast(pa.timestamp("us")).cast(pa.string()), "0")
+            return pc.utf8_rtrim(texts, ".")
+        return _each_written(micros, write_timestamp)
+    return _each_written(values, write_double)
+
+
+def _each_written(values: pa.Array, write: Callable[[Any], str]) -> pa.Array:
+    """Values as texts, each distinct one written once."""
+    words = values.dictionary_encode()
+    texts = pa.array([write(value) for value in words.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(words.indices, texts).cast(pa.string())
+
+
+def portions_by_partition(values: pa.Array, count: int) -> IntArray:
+    """int64[n]: for each of n lists of texts, all of one length, one of `count` portions; in every process the same."""
+    hashes = np.zeros(len(values), np.uint64)
+    for column in columns_of_lists(values, len(values[0]) if len(values) else 0):
+        words = column.dictionary_encode()
+        distinct = hash_array(words.dictionary.to_numpy(zero_copy_only=False), categorize=False)
+        mine = np.append(distinct, _NULL)[words.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        hashes = hashes * _FACTOR + mine
+    return (hashes % np.uint64(count)).astype(np.int64)
 
 
 def lists_of(columns: Sequence[pa.Array], count: int) -> pa.ListArray:

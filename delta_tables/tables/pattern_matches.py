@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.table import DIRECT_CHECKPOINT_INTERVAL, Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
-from patternlake.delta_tables.timestamps import timestamp_literal
-from patternlake.delta_tables.visibility import visible, visible_text
+from patternlake.delta_tables.visibility import visible_text
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame
-
-    from patternlake.delta_tables.database import Database
-    from patternlake.delta_tables.tables.publications import Publication
+    pass
 
 
 def _view(log: LogName) -> str:
@@ -54,24 +46,3 @@ TABLE = Table(
         "delta.dataSkippingStatsColumns": "batch_id,first_position,last_position,first_time,last_time",
     },
 )
-
-
-class PatternMatchesReader:
-    """Reads kept matches."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def ends(self, publication: Publication, since: datetime | None) -> DataFrame:
-        """Return of each partition where its last match ends, of those that end at a moment or later.
-
-        Returns
-        -------
-        DataFrame
-            ``part``, ``time`` and ``position``.
-        """
-        rows = self._database.table(TABLE.name).where(visible(TABLE, publication))
-        if since is not None:
-            rows = rows.where(F.col("last_time") >= timestamp_literal(since))
-        last = F.max(F.struct(F.col("last_time").alias("time"), F.col("last_position").alias("position")))
-        return rows.groupBy("part").agg(last.alias("last")).select("part", "last.time", "last.position")

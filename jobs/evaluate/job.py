@@ -40,7 +40,7 @@ from patternlake.udfs.machines.forecasts.trials import (
     verdicts,
 )
 from patternlake.udfs.machines.from_config import Group, groups_of, types_of
-from patternlake.udfs.partitions import are_texts, partition_values
+from patternlake.udfs.partitions import partition_values
 from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
@@ -172,8 +172,7 @@ class _Judge:
     def _few(self, begin: int, end: int) -> pa.Table | None:
         """The settled events of a range, where the driver takes them in for itself."""
         reader, watermark = self.db.direct, self.stream.watermark
-        columns = {name for group in self.groups for name in group.partition}
-        if reader is None or watermark is None or not are_texts(sorted(columns)):
+        if reader is None or watermark is None:
             return None
         last = min(end - 1, timestamps.to_micros(watermark))
         where = [*few.of_stream(self.stream, 1, self.stream.source_to), *between("time", begin, last)]

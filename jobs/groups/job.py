@@ -35,7 +35,7 @@ from patternlake.udfs.groups.batch import BATCH_SCHEMA, CLOSED, OPEN, REMEMBERED
 from patternlake.udfs.groups.from_config import query_of, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
 from patternlake.udfs.language.query.names import key_word
-from patternlake.udfs.partitions import are_texts, partition_values
+from patternlake.udfs.partitions import partition_values
 from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class _Builder:
         batch, db, reader = self.batch, self.db, self.db.direct
         columns = self.query.partition or ("key",)
         events = batch.source_to - batch.source_from
-        if reader is None or not few.few_events(db, events, light=_LIGHT) or not are_texts(columns):
+        if reader is None or not few.few_events(db, events, light=_LIGHT):
             return None
         states = None
         if self.last is not None:

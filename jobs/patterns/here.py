@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
+from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
 from patternlake.delta_tables.visibility import published_rows
@@ -23,7 +25,7 @@ from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import KleeneReads
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
-from patternlake.udfs.partitions import are_texts, partition_codes, partition_values
+from patternlake.udfs.partitions import partition_codes
 from patternlake.udfs.record_batches import columns_of, in_schema
 
 if TYPE_CHECKING:
@@ -85,39 +87,51 @@ class FewEvents:
     def found(self) -> Found | None:
         """What the batch is going to write; None where there is too much to read, or to hold."""
         reader = self.db.direct
-        if reader is None or not are_texts(self.pattern.partition):
+        if reader is None:
             return None
         # What the log tells costs nothing; names cost to be read.
         if not any(map(self._are_few, (self._range_read, self._events_read))):
             return None
-        events = reader.rows("events", self.pattern.event_columns, self._events_read)
-        part = partition_values(events, self.pattern.partition)
-        columns = self.pattern.matched_columns
-        events = events.select(columns).append_column(_PART, part)
-        given: list[pa.Table] = [events]
+        others = self.sources[1:]
+        for other in others:
+            columns = () if self._by_rows else other.columns
+            if not few.few_bytes(self.db, other.table, other.where, columns):
+                return None
+        given = [each.read(reader) for each in self.sources]
         waiting = codes = None
         if self._by_rows:
-            former = None
-            if self.carried is not None and self.last is not None:
-                where = published_rows(TABLES[STATE], self.last)
-                if not few.few_bytes(self.db, STATE, where):
-                    return None
-                former = reader.rows(STATE, (_PART, *columns), where)
-            given, waiting, codes = self._that_matter(events, former)
-        elif self.carried is not None and self.last is not None and self.reads.request.resumes:
-            where = published_rows(TABLES[MATCHES], self.last)
-            where += between("last_time", self.carried.from_time, None)
-            ends = (_PART, "last_time", "last_position")
-            if not few.few_bytes(self.db, MATCHES, where, ends):
-                return None
-            # A row without a name says where a match of its partition ends.
-            given.append(reader.rows(MATCHES, ends, where).rename_columns([_PART, "time", "position"]))
+            given, waiting, codes = self._that_matter(given[0], given[1] if others else None)
         schema = given[0].schema
         made = self._made(pa.concat_tables([in_schema(rows, schema) for rows in given]), codes)
         if made is None:
             return None
         replaced = given[1] if self._by_rows and len(given) > 1 else None
-        return self._told(made, events, replaced, waiting)
+        return self._told(made, given[0], replaced, waiting)
+
+    @cached_property
+    def sources(self) -> list[Gather]:
+        """New events and those that may still matter, then what is known besides: kept events, or where matches end."""
+        pattern, by_rows = self.pattern, self._by_rows
+        columns = (_PART, *pattern.matched_columns)
+        read = pattern.attributes(self.batch.configuration["stream"]["attributes"])
+
+        def make(rows: pa.Table) -> pa.Table:
+            rows = rows.select(columns)
+            return with_chosen_attributes(rows, read) if by_rows else rows
+
+        found = [Gather("events", pattern.event_columns, tuple(self._events_read), pattern.partition, make=make)]
+        if self.carried is None or self.last is None:
+            return found
+        if by_rows:
+            found.append(Gather(STATE, columns, tuple(published_rows(TABLES[STATE], self.last))))
+        elif self.reads.request.resumes:
+            where = published_rows(TABLES[MATCHES], self.last)
+            where += between("last_time", self.carried.from_time, None)
+            # A row without a name says where a match of its partition ends.
+            names = [_PART, "time", "position"]
+            ends = (_PART, "last_time", "last_position")
+            found.append(Gather(MATCHES, ends, tuple(where), make=lambda rows: rows.rename_columns(names)))
+        return found
 
     def _that_matter(
         self, events: pa.Table, former: pa.Table | None
@@ -141,8 +155,7 @@ class FewEvents:
         begun |= names is None or pc.is_in(events["name"], pa.array(sorted(names), pa.string())).to_numpy()
         open_, touched = (np.zeros(int(codes.max(initial=-1)) + 1, np.bool_) for _ in range(2))
         open_[old] = open_[new[begun]] = touched[new] = True
-        read = self.pattern.attributes(self.batch.configuration["stream"]["attributes"])
-        given = [with_chosen_attributes(events.filter(pa.array(open_[new])), read)]
+        given = [events.filter(pa.array(open_[new]))]
         codes_given = new[open_[new]]
         if former is None:
             return given, None, codes_given

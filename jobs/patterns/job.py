@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,13 +17,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import documents, phases, timestamps
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.chosen_attributes import chosen_attributes
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.overlapping_blocks import blocks
-from patternlake.delta_tables.partition_values import partition_column
+from patternlake.delta_tables.event_ranks import dealing_of
+from patternlake.delta_tables.gathering import Deal, by_partition, deal, portions_of
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
-from patternlake.delta_tables.tables.events import EventsReader
-from patternlake.delta_tables.tables.pattern_matches import PatternMatchesReader
 from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
 from patternlake.jobs.configuration.file import PatternConfiguration
@@ -38,14 +35,14 @@ from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
 from patternlake.udfs.kleene.request import KleeneReads, check_request
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
-from patternlake.udfs.record_batches import BATCH_ROWS, numbered
+from patternlake.udfs.record_batches import BATCH_ROWS, columns_of, in_schema
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.unseen_names import MOST_NAMES
 
 logger = logging.getLogger(__name__)
 
 JOB = "patterns"
-PART, PORTION = "part", "portion"
+PART = "part"
 _ANEW = 4
 """Kept events for each event of a batch, up to which the batch writes all of them anew. Measured for batches of 50,000
 events in most partitions: 14 ms more to write, where to close what they replace took 100."""
@@ -193,7 +190,7 @@ class _Builder:
             return None
         return Carried.of(last.state, timestamps.to_micros(last.watermark), last.source_to)
 
-    @property
+    @cached_property
     def _few(self) -> FewEvents:
         """The batch as the driver makes it, where it can."""
         given = (self.db, self.batch, self.stream, self.last, self.pattern, self.reach, self.carried)
@@ -235,56 +232,20 @@ class _Builder:
         """What `batch_rows` makes of new events and of those that are kept."""
         request, portions = self.reads.request, self.reads.request.portions
         kept_events = self.reach if self.by_rows else None
-        rows = self._given()
+        events, *others = sources = self._few.sources
+        dealing = dealing_of(self.db, self.db.state, events, request)
+        deals: list[Deal] = [dealing, *[partial(by_partition, portions.count)] * len(others)]
+        none = [source.none for source in sources]
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            held = [batch for batch in batches if batch.num_rows]
-            if not held:
-                return
-            for number, columns in numbered(pa.Table.from_batches(held), PORTION):
-                for made in batch_rows(request, number + portions.low, columns, kept_events=kept_events):
+            for number, (given, *more) in portions_of(batches, none):
+                ranked = dealing.ranked(given)
+                rows = pa.concat_tables([ranked, *(in_schema(each, ranked.schema) for each in more)])
+                for made in batch_rows(request, number + portions.low, columns_of(rows), kept_events=kept_events):
                     yield from made.to_batches(max_chunksize=BATCH_ROWS)
 
-        if self.pattern.partition:
-            tasks = max(self.parallelism, portions.count)
-            dealt = rows.withColumn(PORTION, F.lit(0)).repartition(tasks, PART)
-        elif portions.width is None:
-            dealt = rows.withColumn(PORTION, F.lit(0)).coalesce(1)
-        else:
-            dealt = blocks(rows, portions, PORTION)
-            dealt = dealt.repartition(max(self.parallelism, portions.count), PORTION)
-        return dealt.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
-
-    def _given(self) -> DataFrame:
-        """New events, and those before them that may still matter."""
-        carried, batch = self.carried, self.batch
-        reader = EventsReader(self.db)
-        if carried is None:
-            return self._as_rows(reader.published(self.stream))
-        if self.by_rows:
-            assert self.last is not None
-            former = PatternStateReader(self.db).events(self.last).select(PART, *self.pattern.matched_columns)
-            new = self._as_rows(reader.between(self.stream, batch.source_from + 1, batch.source_to))
-            return new.unionByName(former)
-        events = reader.published(self.stream)
-        since = timestamps.from_micros(carried.from_time)
-        if since is not None:
-            events = events.where(F.col("time") >= timestamps.timestamp_literal(since))
-        rows = self._as_rows(events)
-        if not self.reads.request.resumes:
-            return rows
-        assert self.last is not None
-        # A row without a name says where the last match of a partition ends.
-        return rows.unionByName(PatternMatchesReader(self.db).ends(self.last, since), allowMissingColumns=True)
-
-    def _as_rows(self, events: DataFrame) -> DataFrame:
-        """Events with the values of PARTITION BY, and no more attributes than the pattern reads."""
-        names = self.reads.names_read
-        if names is not None:
-            events = events.where(F.col("name").isin(*names))
-        attributes = chosen_attributes(self.pattern.attributes(self.batch.configuration["stream"]["attributes"]))
-        columns = [attributes if name == "attributes" else F.col(name) for name in self.pattern.matched_columns]
-        return events.select(partition_column(self.pattern.partition), *columns)
+        blobs = deal(self.db, self.db.state, list(zip(sources, deals, strict=True)), portions.count)
+        return blobs.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
 
     def _matches(self, found: DataFrame) -> DataFrame:
         columns = (

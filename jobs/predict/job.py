@@ -58,7 +58,7 @@ from patternlake.udfs.machines.state import (
     MATCH,
     totals_of,
 )
-from patternlake.udfs.partitions import are_texts, partition_values
+from patternlake.udfs.partitions import partition_values
 from patternlake.udfs.record_batches import batches_of
 
 logger = logging.getLogger(__name__)
@@ -254,7 +254,7 @@ class _Builder:
         """The events of a pass and what is remembered of their partitions; None where there is too much."""
         last = self.last if each.begun else None
         known = 0 if last is None else last.source_to
-        if not are_texts(columns) or not few.few_events(self.db, self.batch.source_to - known):
+        if not few.few_events(self.db, self.batch.source_to - known):
             return None
         settled = Condition("time", "<=", now)
         asked = [[*few.of_stream(self.stream, known + 1, self.batch.source_to), settled]]

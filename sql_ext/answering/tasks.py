@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -17,6 +17,7 @@ from patternlake.udfs.record_batches import BATCH_ROWS, numbered
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Rows = TypeVar("Rows")
 Task = Callable[[int, Mapping[str, pa.Array]], Iterable[pa.Table]]
 """What one portion gives: from its number and its rows, by column, to rows of the answer, some at a time."""
 
@@ -45,22 +46,50 @@ def dealt(frame: DataFrame, portions: int, task: Task, schema: str) -> DataFrame
         the answer it asks for.
     """
 
+    given = frame.repartitionById(min(portions, _MOST_TASKS), PORTION) if portions > 1 else frame.coalesce(1)
+    return answered(given, _numbered, task, schema)
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Mapping[str, pa.Array]]]:
+    held = [batch for batch in batches if batch.num_rows]
+    if held:
+        yield from numbered(pa.Table.from_batches(held), PORTION)
+
+
+def answered(
+    frame: DataFrame,
+    portions: Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[int, Rows]]],
+    task: Callable[[int, Rows], Iterable[pa.Table]],
+    schema: str,
+) -> DataFrame:
+    """Let a task answer each portion of rows that are dealt out already.
+
+    Parameters
+    ----------
+    frame
+        The rows.
+    portions
+        Finds the portions of a task in what Spark gives it: numbers, and rows as `task` takes them.
+    task, schema
+        As of `dealt`.
+
+    Returns
+    -------
+    DataFrame
+        As `dealt` gives it.
+    """
+
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
-            return
-        rows = pa.Table.from_batches(held)
         try:
-            for number, columns in numbered(rows, PORTION):
-                for answer in task(number, columns):
+            for number, rows in portions(batches):
+                for answer in task(number, rows):
                     yield from _batches(answer, names, types)
         except PatternLakeError as error:
             yield _refused(str(error), names, types)
 
     arrow = arrow_schema(cast(StructType, StructType.fromDDL(schema)))
     names, types = arrow.names, arrow.types
-    given = frame.repartitionById(min(portions, _MOST_TASKS), PORTION) if portions > 1 else frame.coalesce(1)
-    return checked(given.mapInArrow(run, f"{schema}, {ERROR} STRING"))
+    return checked(frame.mapInArrow(run, f"{schema}, {ERROR} STRING"))
 
 
 def checked(frame: DataFrame) -> DataFrame:

@@ -16,16 +16,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.sql_ext.answering import tasks
+from patternlake.delta_tables.event_ranks import dealing_of
+from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.functions.match_pattern import (
-    columns_read,
     conditions,
-    events_here,
+    events_of,
     reads_of,
     seen_by,
-    with_portions,
 )
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
@@ -36,7 +35,7 @@ from patternlake.udfs.kleene.request import explain
 from patternlake.udfs.kleene.task import observe_partitions
 from patternlake.udfs.kleene.work import Work, work_of
 from patternlake.udfs.limits import WHOLE_EVENTS
-from patternlake.udfs.partitions import PART, are_texts
+from patternlake.udfs.record_batches import columns_of
 
 _ROWS = pa.schema(
     [
@@ -94,20 +93,26 @@ def _matched(
     lake: Lake, arguments: dict[str, Any], facts: StreamFacts, seen: Seen | None
 ) -> tuple[Work, KleenePattern]:
     reads = reads_of(arguments, facts, whole=True, seen=seen)
-    where, request = conditions(reads, arguments), reads.request
-    pattern, columns = request.pattern, columns_read(request)
-    if lake.small("events", where) and are_texts(pattern.partition):
-        rows = events_here(lake.reader.rows("events", columns, where), request)
-        if pattern.partition or len(rows[PART]) <= WHOLE_EVENTS:
-            return work_of(observe_partitions(request, 0, rows)), pattern
-    request = reads_of(arguments, facts, whole=False, seen=seen).request
+    request, apart = reads.request, lake.apart()
+    pattern = request.pattern
+    gathered = events_of(request, conditions(reads, arguments))
 
-    def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield from observe_partitions(request, portion + request.portions.low, rows)
+    def here(rows: list[pa.Table]) -> pa.Table | None:
+        if not pattern.partition and rows[0].num_rows > WHOLE_EVENTS:
+            return None
+        return pa.concat_tables(observe_partitions(request, 0, columns_of(rows[0])))
 
-    events = with_portions(lake.apart().frame("events", where).select(*columns), request)
-    found = tasks.dealt(events, request.portions.count, task, _WORK).toArrow()
-    return work_of(iter([found])), pattern
+    def by_portions() -> Dealt:
+        dealt = reads_of(arguments, facts, whole=False, seen=seen).request
+        dealer = dealing_of(apart.database, apart.reader, gathered, dealt)
+
+        def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
+            yield from observe_partitions(dealt, portion + dealt.portions.low, columns_of(dealer.ranked(rows[0])))
+
+        return Dealt([dealer], dealt.portions.count, work)
+
+    found = answer(apart, [gathered], here, by_portions, _WORK)
+    return work_of(iter([found if isinstance(found, pa.Table) else found.toArrow()])), pattern
 
 
 COLUMNS = {

@@ -5,21 +5,21 @@ From what the job `groups` keeps, where it keeps the query and is up to date; el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.partition_values import frame_of_key, partition_column
+from patternlake.delta_tables.gathering import Gather, by_partition
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import between
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.event_conditions import event_conditions
@@ -29,7 +29,6 @@ from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
-from patternlake.udfs.partitions import PART, are_texts, partition_values, rows_of_key
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
@@ -74,19 +73,15 @@ def answer_from_events(
     request, columns, portions, key = reads.request, reads.partition, reads.portions, arguments["key"]
     attributes = ("attributes",) if (request.groups.query.columns | set(columns)) - BUILT_IN.keys() else ()
     where = event_conditions(reads.events)
-    if lake.small("events", where) and are_texts(columns):
-        rows = lake.reader.rows("events", (*_EVENT, *attributes), where)
-        rows = rows_of_key(rows.append_column(PART, partition_values(rows, columns)), columns, key)
-        return work(request, columns_of(rows))
-    rows = frame_of_key(lake.frame("events", where).withColumn(PART, partition_column(columns)), columns, key)
-    rows = rows.select(
-        *_EVENT, *attributes, PART, F.pmod(F.hash(PART), F.lit(portions)).cast("int").alias(tasks.PORTION)
-    )
+    gathered = Gather("events", (*_EVENT, *attributes), tuple(where), tuple(columns), key)
 
-    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield work(request, columns)
+    def found(rows: list[pa.Table]) -> pa.Table:
+        return work(request, columns_of(rows[0]))
 
-    return tasks.dealt(rows, portions, task, schema)
+    def by_portions() -> Dealt:
+        return Dealt([partial(by_partition, portions)], portions, lambda _, rows: [found(rows)])
+
+    return answer(lake, [gathered], found, by_portions, schema)
 
 
 COLUMNS = {

@@ -6,21 +6,22 @@ where windows count events) that overlap by the window, so that each match lies 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.overlapping_blocks import blocks
-from patternlake.delta_tables.partition_values import frame_of_key, partition_column
+from patternlake.delta_tables.event_ranks import dealing_of
+from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import table_function
-from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
@@ -29,13 +30,14 @@ from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.told_by_tasks import FromTasks
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.kleene.dealing import Dealing
 from patternlake.udfs.kleene.plans.judged_conditions import judged_conditions, observed_in
 from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_request
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
-from patternlake.udfs.partitions import PART, are_texts, partition_values, rows_of_key
+from patternlake.udfs.partitions import PART
 from patternlake.udfs.record_batches import columns_of
 
 
@@ -55,20 +57,26 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where, request = conditions(reads, arguments), reads.request
     told = tell_unseen(request.pattern.asked_names, facts.counts)
-    columns = columns_read(request)
-    if lake.small("events", where) and are_texts(request.pattern.partition):
-        rows = events_here(lake.reader.rows("events", columns, where), request)
-        if request.pattern.partition or len(rows[PART]) <= WHOLE_EVENTS:
-            work = None if seen is None else Work()
-            answer = Answer(pa.concat_tables(match_partitions(request, 0, rows, work)), lasting=not told)
-            if facts.number is not None and work is not None:
-                lake.learned.tell(facts.number, observed_in(request.pattern, work))
-            return answer
-    request = reads_of(arguments, facts, whole=False, factor=lake.replan_factor, seen=seen).request
-    observer = None
-    if facts.number is not None and seen is not None and judged_conditions(request.pattern):
-        observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
-    return Answer(_dealt(lake.frame("events", where).select(*columns), request, observer), lasting=not told)
+    gathered = events_of(request, where)
+
+    def here(rows: list[pa.Table]) -> pa.Table | None:
+        if not request.pattern.partition and rows[0].num_rows > WHOLE_EVENTS:
+            return None
+        work = None if seen is None else Work()
+        found = pa.concat_tables(match_partitions(request, 0, columns_of(rows[0]), work))
+        if facts.number is not None and work is not None:
+            lake.learned.tell(facts.number, observed_in(request.pattern, work))
+        return found
+
+    def by_portions() -> Dealt:
+        dealt = reads_of(arguments, facts, whole=False, factor=lake.replan_factor, seen=seen).request
+        observer = None
+        if facts.number is not None and seen is not None and judged_conditions(dealt.pattern):
+            observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
+        apart = lake.apart()
+        return _dealt(dealt, dealing_of(apart.database, apart.reader, gathered, dealt), observer)
+
+    return Answer(answer(lake, [gathered], here, by_portions, schema_of(COLUMNS)), lasting=not told)
 
 
 def seen_by(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_once: bool = False) -> Seen | None:
@@ -115,45 +123,39 @@ def columns_read(request: KleeneRequest) -> tuple[str, ...]:
     return columns if request.key is None or "key" in columns else (*columns, "key")
 
 
-def events_here(rows: pa.Table, request: KleeneRequest) -> dict[str, pa.Array]:
-    """Events that are here already, of the key that is asked for."""
-    columns = request.pattern.partition
-    return columns_of(rows_of_key(rows.append_column(PART, partition_values(rows, columns)), columns, request.key))
+def events_of(request: KleeneRequest, where: Sequence[Condition]) -> Gather:
+    """The events of the key that is asked for, with what matching reads of them."""
+    pattern = request.pattern
+    kept = (PART, *pattern.matched_columns)
+    return Gather(
+        "events", columns_read(request), tuple(where), pattern.partition, request.key, lambda rows: rows.select(kept)
+    )
 
 
-def with_portions(events: DataFrame, request: KleeneRequest) -> DataFrame:
-    """Events with their `PORTION`."""
-    columns = request.pattern.partition
-    events = frame_of_key(events.withColumn(PART, partition_column(columns)), columns, request.key)
-    if not columns:
-        return blocks(events, request.portions, PORTION)
-    return events.withColumn(PORTION, F.pmod(F.hash(PART), F.lit(request.portions.high + 1)).cast("int"))
-
-
-def _dealt(events: DataFrame, request: KleeneRequest, observer: FromTasks | None) -> DataFrame:
-    """Events as portions, matched by Spark's tasks; `observer` is told what they observe."""
+def _dealt(request: KleeneRequest, dealt: Dealing, observer: FromTasks | None) -> Dealt:
+    """How Spark's tasks match events; `observer` is told what they observe."""
     portions = request.portions
 
-    def task(portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
+    def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
         work = None if observer is None else Work()
-        yield from match_partitions(request, portion + portions.low, rows, work)
+        yield from match_partitions(request, portion + portions.low, columns_of(dealt.ranked(rows[0])), work)
         if observer is not None and work is not None:
             observer.tell(observed_in(request.pattern, work))
 
-    found = tasks.dealt(with_portions(events, request), portions.count, task, schema_of(COLUMNS))
-    return found if portions.width is None else _numbered(found, request)
+    finish = None if portions.width is None else partial(in_one_order, request)
+    return Dealt([dealt], portions.count, work, finish)
 
 
-def _numbered(found: DataFrame, compiled: KleeneRequest) -> DataFrame:
+def in_one_order(request: KleeneRequest, found: DataFrame) -> DataFrame:
     """The rows of several blocks, each in order and within the limit, numbered and limited as one answer."""
     # The rows of one block are in order; those that begin at the same event are all of one block.
     order, everything = Window.orderBy("first_position", "match_no"), Window.partitionBy()
     total = F.count(F.lit(1)).over(everything)
-    more = (total > compiled.max_matches) | F.max("truncated").over(everything)
+    more = (total > request.max_matches) | F.max("truncated").over(everything)
     rows = found.withColumns({"match_no": F.row_number().over(order).cast("bigint"), "truncated": more})
-    limited = rows.where(F.col("match_no") <= compiled.max_matches)
-    if not compiled.truncate:
-        message = str(too_many(compiled.max_matches + 1, compiled.max_matches, complete=False))
+    limited = rows.where(F.col("match_no") <= request.max_matches)
+    if not request.truncate:
+        message = str(too_many(request.max_matches + 1, request.max_matches, complete=False))
         limited = tasks.checked(limited.withColumn(tasks.ERROR, F.when(F.col("truncated"), F.lit(message))))
     return limited.select(*COLUMNS)
 

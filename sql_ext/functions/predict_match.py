@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.partition_values import frame_of_key
+from patternlake.delta_tables.gathering import Gather, by_partition
 from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.answers import Dealt, answer
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.lake import Lake
@@ -24,7 +23,6 @@ from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, WantedPrecision, threshold_for
-from patternlake.udfs.partitions import PART, rows_of_key
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
@@ -49,17 +47,16 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     operands, threshold, partition = question.operands, reads.threshold, question.group.partition
     if isinstance(threshold, WantedPrecision):
         threshold = _threshold(lake, snapshot.published("evaluate", reads.stream).at, threshold)
-    if lake.small("machine_instances", where):
-        rows = rows_of_key(lake.reader.rows("machine_instances", read, where), partition, key)
-        return Answer(live_rows(standing_rows(question, columns_of(rows), now), told, operands, threshold))
-    instances = frame_of_key(lake.frame("machine_instances", where).select(*read), partition, key)
-    portions = max(1, min(MOST_PORTIONS, -(-lake.reader.size("machine_instances", where) // TASK_BYTES)))
-    portion = F.pmod(F.hash(PART), F.lit(portions)).cast("int")
+    gathered = Gather("machine_instances", read, tuple(where), tuple(partition), key)
 
-    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield live_rows(standing_rows(question, columns, now), told, operands, threshold)
+    def live(rows: list[pa.Table]) -> pa.Table:
+        return live_rows(standing_rows(question, columns_of(rows[0]), now), told, operands, threshold)
 
-    return Answer(tasks.dealt(instances.withColumn(tasks.PORTION, portion), portions, task, schema_of(COLUMNS)))
+    def by_portions() -> Dealt:
+        portions = max(1, min(MOST_PORTIONS, -(-lake.reader.size("machine_instances", where) // TASK_BYTES)))
+        return Dealt([partial(by_partition, portions)], portions, lambda _, rows: [live(rows)])
+
+    return Answer(answer(lake, [gathered], live, by_portions, schema_of(COLUMNS)))
 
 
 def _threshold(lake: Lake, judged: PublishedBatch | None, wanted: WantedPrecision) -> float:

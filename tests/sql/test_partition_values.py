@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,11 +11,14 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables.arrow_rows import frame_of
 from patternlake.delta_tables.partition_values import frame_of_key, partition_column, shown_text
-from patternlake.udfs.partitions import PART, number_partitions, partition_values, rows_of_key
+from patternlake.delta_tables.sessions import own_session
+from patternlake.udfs.partitions import PART, number_partitions, partition_values, portions_by_partition, rows_of_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MOMENTS = [None, -62_135_596_800_000_000, -1, 0, 1, 500_000, 86_400_000_000, 253_402_300_799_999_999]
+NUMBERS = [None, 0.0, 1.0, 0.5, 1e-7, 1 / 3, float("nan")]
 ODD = [
     None,
     "",
@@ -34,9 +38,13 @@ ODD = [
     "'",
     "\\",
 ]
+COUNT = len(ODD) ** 2
 EVENTS = pa.table(
     {
-        "position": pa.array(range(len(ODD) ** 2), pa.int64()),
+        "position": pa.array(range(COUNT), pa.int64()),
+        "time": pa.array([MOMENTS[at % len(MOMENTS)] for at in range(COUNT)], pa.timestamp("us", "UTC")),
+        "step": pa.array([None if at % 5 == 0 else at - 7 for at in range(COUNT)], pa.int64()),
+        "probability": pa.array([NUMBERS[at % len(NUMBERS)] for at in range(COUNT)], pa.float64()),
         "key": pa.array([text for text in ODD for _ in ODD], pa.string()),
         "name": pa.array([text or "n" for _ in ODD for text in ODD], pa.string()),
         # Of the last event one attribute is not there at all.
@@ -48,18 +56,39 @@ EVENTS = pa.table(
 )
 
 
-@pytest.mark.parametrize("columns", [(), ("key",), ("x.y`z",), ("s",), ("key", "x.y`z"), ("x.y`z", "name", "key")])
+COLUMNS: list[tuple[str, ...]] = [
+    (), ("key",), ("x.y`z",), ("s",), ("key", "x.y`z"), ("x.y`z", "name", "key"),
+    ("position",), ("time",), ("step", "probability"), ("probability", "key", "time"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
 def test_values_and_what_is_shown_of_them_are_the_same_to_spark_and_arrow(
     spark: SparkSession, columns: tuple[str, ...]
 ) -> None:
     ours = partition_values(EVENTS, columns)
     codes, shown = number_partitions(ours)
     assert shown == sorted(set(shown), key=lambda text: (text is not None, text or "")) or len(columns) > 1
-    rows = frame_of(spark, EVENTS).withColumn(PART, partition_column(columns))
-    shown_rows = rows.select("position", PART, F.expr(shown_text(PART)).alias("shown")).orderBy("position").collect()
-    assert [row[PART] for row in shown_rows] == ours.to_pylist()
-    assert [row.shown for row in shown_rows] == [shown[code] for code in codes.tolist()]
-    for key in ("NULL", "a,b", "a,NULL", "É,É", ""):
-        found = {row.position for row in frame_of_key(rows, columns, key).collect()}
-        mine = rows_of_key(EVENTS.append_column(PART, ours), columns, key)
-        assert found == set(mine["position"].to_pylist()), key
+    with own_session(spark) as own:
+        rows = frame_of(own, EVENTS).withColumn(PART, partition_column(columns))
+        shown_rows = (
+            rows.select("position", PART, F.expr(shown_text(PART)).alias("shown")).orderBy("position").collect()
+        )
+        assert [row[PART] for row in shown_rows] == ours.to_pylist()
+        assert [row.shown for row in shown_rows] == [shown[code] for code in codes.tolist()]
+        for key in ("NULL", "a,b", "a,NULL", "É,É", "", "1970-01-01 00:00:00.5"):
+            found = {row.position for row in frame_of_key(rows, columns, key).select("position").collect()}
+            mine = rows_of_key(EVENTS.append_column(PART, ours), columns, key)
+            assert found == set(mine["position"].to_pylist()), key
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_a_partition_is_dealt_to_one_portion(columns: tuple[str, ...]) -> None:
+    values = partition_values(EVENTS, columns)
+    portions = portions_by_partition(values, 7)
+    placed = {
+        (json.dumps(value), portion) for value, portion in zip(values.to_pylist(), portions.tolist(), strict=True)
+    }
+    assert len(placed) == len({value for value, _ in placed})
+    assert {portion for _, portion in placed} <= {*range(7)}
+    assert len({portion for _, portion in placed}) > 2 or len(placed) < 7

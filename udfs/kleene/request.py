@@ -8,7 +8,7 @@ from typing import Any
 
 from patternlake.udfs.arguments import check_bounds, check_key, given
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.kleene.finality import Moment, ends_with_window
+from patternlake.udfs.kleene.finality import Moment
 from patternlake.udfs.kleene.from_config import compile_text
 from patternlake.udfs.kleene.plans.costs import Statistics
 from patternlake.udfs.kleene.plans.judged_conditions import seen_texts, shares_of
@@ -51,9 +51,7 @@ class Portions:
     ranked
         Whether it matters how many events lie between two, those that can't take part among them.
     bucket
-        Microseconds, by which events without partitions are ranked.
-    matched
-        Names of the events that are still needed once they are ranked; None: all.
+        Microseconds of event time: events are counted by so many, where blocks are ranges of ranks.
     """
 
     low: int = 0
@@ -63,7 +61,6 @@ class Portions:
     counted: bool = False
     ranked: bool = False
     bucket: int = 1
-    matched: Sequence[str] | None = None
 
     @property
     def count(self) -> int:
@@ -213,7 +210,6 @@ def check_request(
             counted=pattern.within is not None and pattern.within.counted,
             ranked=_ranked(check),
             bucket=max(1, int(statistics.duration) // tasks),
-            matched=None if _all_settle(check, arguments) else names,
         ),
         replanning=replanning,
     )
@@ -278,15 +274,6 @@ def _checked(
 def _ranked(check: _Compiled) -> bool:
     """Whether it matters how many events lie between two, those that the pattern can't take among them."""
     return check.policy == "strict" or (check.pattern.within is not None and check.pattern.within.counted)
-
-
-def _all_settle(check: _Compiled, arguments: Mapping[str, Any]) -> bool:
-    """Whether it matters of events that the pattern can't take, too, how many are settled: they close windows."""
-    pattern = check.pattern
-    if pattern.within is None or not pattern.within.counted:
-        return False
-    chained = resumes(check.policy, given(arguments, "after_match", "next"))
-    return chained or ends_with_window(pattern, check.policy)
 
 
 def _read(counts: Sequence[NameCount], carried: Carried, last: int) -> list[NameCount]:

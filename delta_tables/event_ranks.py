@@ -1,0 +1,47 @@
+"""How events are dealt out to the portions of a pattern; where blocks are ranges of ranks, events are counted first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.gathering import Gather, deal, portions_of
+from patternlake.delta_tables.state_reader import StateReader
+from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.kleene.dealing import Dealing, count_buckets, ranks_of
+from patternlake.udfs.kleene.request import KleeneRequest
+
+_COUNTS = pa.schema([("bucket", pa.int64()), ("events", pa.int64())])
+
+
+def dealing_of(database: Database, reader: StateReader, gathered: Gather, request: KleeneRequest) -> Dealing:
+    """How the events of a request are dealt out.
+
+    Parameters
+    ----------
+    database
+        In whose session they are counted, by a Spark job of its own; not one whose analyser waits for it.
+    reader
+        Knows the files of the tables.
+    gathered
+        The events.
+    request
+        The request.
+    """
+    portions = request.portions
+    if portions.width is None or not portions.counted:
+        return Dealing(request)
+
+    def count(rows: pa.Table) -> tuple[pa.Table, IntArray]:
+        counts = pa.Table.from_arrays([*map(pa.array, count_buckets(portions, rows["time"]))], schema=_COUNTS)
+        return counts, np.zeros(counts.num_rows, np.int64)
+
+    columns = ("time",) if request.key is None else ("time", "key")
+    times = replace(gathered, columns=columns, make=None)
+    blobs = deal(database, reader, [(times, count)], 1).toArrow()
+    none = _COUNTS.empty_table()
+    found = pa.concat_tables([none, *(rows for _, (rows,) in portions_of(blobs.to_batches(), [none]))])
+    return Dealing(request, ranks_of(found["bucket"].to_numpy(), found["events"].to_numpy()))

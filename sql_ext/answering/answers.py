@@ -1,0 +1,76 @@
+"""Where an answer is worked out: in the driver's process, where few bytes have to be read, else by Spark's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from patternlake.delta_tables.gathering import Deal, Gather, deal, portions_of
+from patternlake.sql_ext.answering import tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from patternlake.sql_ext.lake import Lake
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """How tasks work out an answer.
+
+    Attributes
+    ----------
+    deals
+        How the rows of each source are dealt out to portions.
+    portions
+        How many portions there are.
+    work
+        From a portion's number and its rows of each source to rows of the answer, some at a time; is pickled.
+    finish
+        What is left to do with the rows of all portions.
+    """
+
+    deals: Sequence[Deal]
+    portions: int
+    work: Callable[[int, list[pa.Table]], Iterable[pa.Table]]
+    finish: Callable[[DataFrame], DataFrame] | None = None
+
+
+def answer(
+    lake: Lake,
+    sources: Sequence[Gather],
+    here: Callable[[list[pa.Table]], pa.Table | None],
+    dealt: Callable[[], Dealt],
+    schema: str,
+) -> pa.Table | DataFrame:
+    """Work out an answer from what is gathered.
+
+    Parameters
+    ----------
+    lake
+        Where it is asked.
+    sources
+        What is gathered.
+    here
+        From the rows of each source to the answer; None where one process does not do it.
+    dealt
+        How tasks do; asked for where they are to.
+    schema
+        Columns of the answer, as DDL.
+    """
+    if all(lake.small(source.table, source.where) for source in sources):
+        found = here([source.read(lake.reader) for source in sources])
+        if found is not None:
+            return found
+    return by_tasks(lake, sources, dealt(), schema)
+
+
+def by_tasks(lake: Lake, sources: Sequence[Gather], dealt: Dealt, schema: str) -> DataFrame:
+    """Work out an answer by Spark's tasks; parameters as of `answer`."""
+    blobs = deal(lake.database, lake.reader, list(zip(sources, dealt.deals, strict=True)), dealt.portions)
+    none = [source.none for source in sources]
+    found = tasks.answered(blobs, lambda batches: portions_of(batches, none), dealt.work, schema)
+    return found if dealt.finish is None else dealt.finish(found)
