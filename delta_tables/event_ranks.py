@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.gathering import Gather, deal, portions_of
+from patternlake.delta_tables.gathering import Gather, collect
 from patternlake.delta_tables.state_reader import StateReader
-from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.kleene.dealing import Dealing, count_buckets, ranks_of
 from patternlake.udfs.kleene.request import KleeneRequest
 
@@ -35,13 +33,9 @@ def dealing_of(database: Database, reader: StateReader, gathered: Gather, reques
     if portions.width is None or not portions.counted:
         return Dealing(request)
 
-    def count(rows: pa.Table) -> tuple[pa.Table, IntArray]:
-        counts = pa.Table.from_arrays([*map(pa.array, count_buckets(portions, rows["time"]))], schema=_COUNTS)
-        return counts, np.zeros(counts.num_rows, np.int64)
+    def count(rows: pa.Table) -> pa.Table:
+        return pa.Table.from_arrays([*map(pa.array, count_buckets(portions, rows["time"]))], schema=_COUNTS)
 
     columns = ("time",) if request.key is None else ("time", "key")
-    times = replace(gathered, columns=columns, make=None)
-    blobs = deal(database, reader, [(times, count)], 1).toArrow()
-    none = _COUNTS.empty_table()
-    found = pa.concat_tables([none, *(rows for _, (rows,) in portions_of(blobs.to_batches(), [none]))])
+    found = collect(database, reader, replace(gathered, columns=columns, make=count))
     return Dealing(request, ranks_of(found["bucket"].to_numpy(), found["events"].to_numpy()))

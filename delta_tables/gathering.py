@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -128,6 +128,13 @@ def deal(database: Database, reader: StateReader, sources: Sequence[tuple[Gather
         frames.append(_read_by_tasks(database, read))
     blobs = reduce(lambda one, other: one.unionAll(other), frames)
     return blobs.repartitionById(min(portions, _MOST_TASKS), PORTION) if portions > 1 else blobs.coalesce(1)
+
+
+def collect(database: Database, reader: StateReader, gather: Gather) -> pa.Table:
+    """Bring into this process what tasks make of the rows that they read; parameters as of `deal`."""
+    blobs = deal(database, reader, [(gather, partial(anyhow, 1))], 1).toArrow()
+    none = gather.none
+    return pa.concat_tables([none, *(rows for _, (rows,) in portions_of(blobs.to_batches(), [none]))])
 
 
 def portions_of(batches: Iterable[pa.RecordBatch], none: Sequence[pa.Table]) -> Iterator[tuple[int, list[pa.Table]]]:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from patternlake.udfs.partitions import CAST, PART, TEXTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 
 def partition_column(columns: Sequence[str]) -> Column:
@@ -27,10 +27,3 @@ def partition_column(columns: Sequence[str]) -> Column:
 def shown_text(part: str) -> str:
     """Write SQL for what is shown of a partition: its value, several values joined by a comma, NULL for none."""
     return f"CASE WHEN size({part}) = 1 THEN {part}[0] WHEN size({part}) > 1 THEN array_join({part}, ',', 'NULL') END"
-
-
-def frame_of_key(frame: DataFrame, columns: Sequence[str], key: str | None) -> DataFrame:
-    """Keep the rows of the partition that is shown as a key, by some columns; without any, of this key. None: all."""
-    if key is None:
-        return frame
-    return frame.where((F.expr(shown_text(PART)) if columns else F.col("key")) == F.lit(key))

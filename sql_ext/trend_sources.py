@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from patternlake.delta_tables.state_reader import Condition, StateReader, between
+from patternlake.delta_tables.gathering import Gather
+from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.tables.trend_vertices import pane_ends
-from patternlake.udfs.partitions import PART
+from patternlake.udfs.partitions import PART, rows_of_key
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.batch import VERTICES_SCHEMA, pane_rows
 from patternlake.udfs.trends.ends import PANE_COLUMNS
 from patternlake.udfs.trends.events import event_columns_read
 from patternlake.udfs.trends.kinds import PANE
 from patternlake.udfs.trends.panes import Windows
-from patternlake.udfs.trends.vertex_rows import VALUED_SCHEMA, VALUES, Layout, vertex_rows
+from patternlake.udfs.trends.vertex_rows import VALUES, Layout, vertex_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from patternlake.sql_ext.lake import Lake
 
 STORED = ("pane", PART, "key", "position", "time", "term", "left", "right", "along", "carried")
@@ -38,11 +36,8 @@ class VertexSource(Protocol):
     def stored(self) -> tuple[str, ...]:
         """The columns of a vertex: `STORED`, and ``values`` where attributes are asked for."""
 
-    def rows(self, reader: StateReader, panes: tuple[int, int] | None = None) -> pa.Table:
-        """The columns `stored` of all vertices, or at least of those in a range of panes, both ends included."""
-
-    def frame(self, lake: Lake) -> DataFrame:
-        """The columns `stored` of all vertices, for Spark's tasks."""
+    def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
+        """The columns `stored` of all vertices of a key, or at least of those in a range of panes, both included."""
 
     def panes(self, lake: Lake) -> pa.Table:
         """`PANE_COLUMNS` of the panes, of a query whose windows count events."""
@@ -65,14 +60,10 @@ class KeptVertices:
         """As of `VertexSource`."""
         return STORED
 
-    def rows(self, reader: StateReader, panes: tuple[int, int] | None = None) -> pa.Table:
+    def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
         """As of `VertexSource`."""
         some = () if panes is None else between("pane", *panes)
-        return reader.rows("trend_vertices", STORED, (*self.where, *some))
-
-    def frame(self, lake: Lake) -> DataFrame:
-        """As of `VertexSource`."""
-        return lake.frame("trend_vertices", self.where).select(*STORED)
+        return Gather("trend_vertices", STORED, (*self.where, *some), tuple(partition), key)
 
     def panes(self, lake: Lake) -> pa.Table:
         """As of `VertexSource`; of all panes of the query."""
@@ -112,32 +103,23 @@ class EventVertices:
         read = event_columns_read(self.layout.query)
         return tuple(dict.fromkeys((*read, *(("attributes",) if self.attributes else ()), "key")))
 
-    def rows(self, reader: StateReader, panes: tuple[int, int] | None = None) -> pa.Table:
+    def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
         """As of `VertexSource`."""
         windows = Windows.of(self.layout.query)
         some: list[Condition] = []
         if panes is not None and windows.width:
             low, high = panes[0] * windows.pane, (panes[1] + 1) * windows.pane - 1
             some = between("position", low + 1, high + 1) if windows.counted else between("time", low, high)
-        events = reader.rows("events", self.columns, (*self.where, *some))
-        return pa.Table.from_batches([self.made(events)])
+
+        def make(events: pa.Table) -> pa.Table:
+            return rows_of_key(pa.Table.from_batches([self.made(events)]), partition, key)
+
+        return Gather("events", self.columns, (*self.where, *some), make=make)
 
     def made(self, events: pa.Table) -> pa.RecordBatch:
         """The columns `stored` of the vertices of events."""
         rows = vertex_rows(self.layout, columns_of(events), self.attributes)
         return rows.select(list(self.stored))
-
-    def frame(self, lake: Lake) -> DataFrame:
-        """As of `VertexSource`."""
-
-        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                if batch.num_rows:
-                    yield self.made(pa.Table.from_batches([batch]))
-
-        schema = pa.schema([VALUED_SCHEMA.field(name) for name in self.stored])
-        events = lake.frame("events", self.where).select(*self.columns)
-        return events.mapInArrow(rows, from_arrow_schema(schema))
 
     def panes(self, lake: Lake) -> pa.Table:
         """As of `VertexSource`."""

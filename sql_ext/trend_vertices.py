@@ -9,28 +9,31 @@ portion of every block that one of its windows lies in.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.partition_values import frame_of_key, partition_column
+from patternlake.delta_tables.gathering import Gather, collect
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.visibility import visible_rows
+from patternlake.sql_ext.answering.answers import Dealt, by_tasks
 from patternlake.sql_ext.answering.declaration import explicit
-from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
 from patternlake.sql_ext.stream_facts import facts_of
-from patternlake.sql_ext.trend_sources import STORED, EventVertices, KeptVertices, VertexSource
+from patternlake.sql_ext.trend_sources import EventVertices, KeptVertices, VertexSource
 from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.udfs.arrays import IntArray, repeat_between
 from patternlake.udfs.equal_shares import equal_shares
-from patternlake.udfs.partitions import PART, rows_of_key
+from patternlake.udfs.partitions import PART, columns_holding, portions_by_partition
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.trends.ends import window_ends
@@ -48,8 +51,6 @@ BLOCK = "block"
 TASK_VERTICES = 500_000
 """Vertices that one task works on which reads them for itself, about."""
 _ENDS = explicit("window BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN")
-VERTEX = (BLOCK, *(name for name in STORED if name != "key"))
-"""The columns of a vertex as the kernels read them; `VALUES` may stand beside them."""
 
 
 @dataclass(frozen=True)
@@ -67,21 +68,31 @@ class VerticesRead:
     request: TrendsRequest
     source: VertexSource
 
+    def gathered(self, panes: tuple[int, int] | None = None) -> Gather:
+        """The vertices, of some panes."""
+        return self.source.gathered(self.request.layout.query.partition, self.request.key, panes)
+
+    def spread(self, rows: pa.Table) -> pa.Table:
+        """The columns of vertices, each once for every block that one of its windows lies in."""
+        row, block = Windows.of(self.request.layout.query).spread(rows["pane"].to_numpy(), self.request.block)
+        return rows.drop_columns(["key"]).take(pa.array(row)).append_column(BLOCK, pa.array(block))
+
     def vertices(self, reader: StateReader, blocks: tuple[int, int] | None = None) -> dict[str, pa.Array]:
-        """The columns `VERTEX` of all vertices, or of those in a range of blocks, both ends included."""
-        query, width = self.request.layout.query, self.request.block
-        windows = Windows.of(query)
-        panes = None
-        if blocks is not None:
-            first, last = blocks[0] * width, (blocks[1] + 1) * width - 1
-            panes = windows.panes_of(first)[0], windows.panes_of(last)[-1]
-        rows = rows_of_key(self.source.rows(reader, panes), query.partition, self.request.key)
-        row, block = windows.spread(rows["pane"].to_numpy(), width)
-        if blocks is not None:
-            mine = (block >= blocks[0]) & (block <= blocks[1])
-            row, block = row[mine], block[mine]
-        spread = rows.drop_columns(["key"]).take(pa.array(row)).append_column(BLOCK, pa.array(block))
-        return columns_of(spread)
+        """The columns of all vertices, or of those in a range of blocks, both ends included."""
+        if blocks is None:
+            return columns_of(self.spread(self.gathered().read(reader)))
+        windows, width = Windows.of(self.request.layout.query), self.request.block
+        first, last = blocks[0] * width, (blocks[1] + 1) * width - 1
+        panes = windows.panes_of(first)[0], windows.panes_of(last)[-1]
+        spread = self.spread(self.gathered(panes).read(reader))
+        block = spread[BLOCK].to_numpy()
+        return columns_of(spread.filter(pa.array((block >= blocks[0]) & (block <= blocks[1]))))
+
+    def deal(self, parts: int, rows: pa.Table) -> tuple[pa.Table, IntArray]:
+        """Deal vertices out to so many portions, by partition and block."""
+        spread = self.spread(rows)
+        partition = portions_by_partition(spread[PART].combine_chunks(), parts)
+        return spread, (partition + spread[BLOCK].to_numpy()) % parts
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,7 @@ class TrendCall:
         return VerticesRead(self.asked, self.source)
 
     def vertices(self) -> dict[str, pa.Array]:
-        """The columns `VERTEX` of all vertices, in this process."""
+        """The columns of all vertices, in this process."""
         return self.reading.vertices(self.lake.reader)
 
     def block_ranges(self, tasks: int) -> list[list[tuple[int, int]]]:
@@ -141,16 +152,26 @@ class TrendCall:
         blocks = max(0, last - first + 1)
         return [[(first + low, first + high - 1)] for low, high in equal_shares(blocks, min(tasks, blocks))]
 
-    def portions(self) -> DataFrame:
-        """The columns `VERTEX` and `PORTION` of all vertices, for Spark's tasks."""
-        rows = frame_of_key(self.source.frame(self.lake), self.asked.layout.query.partition, self.asked.key)
-        step, length, block = self.windows.step, self.windows.length, self.asked.block
-        first = _floored(f"{_floored(f'(pane - {length})', step)} + 1", block)
-        last = _floored(_floored("pane", step), block)
-        blocks = F.expr(f"sequence({first}, {last})")
-        spread = rows.drop("key").withColumn(BLOCK, F.explode(blocks))
-        portion = F.pmod(F.hash(PART, BLOCK), F.lit(self.reads.parts)).cast("int")
-        return spread.withColumn(PORTION, portion)
+    def by_portions(self, work: Callable[[int, list[pa.Table]], Iterable[pa.Table]], schema: str) -> DataFrame:
+        """What tasks make of the vertices of each portion, as `VerticesRead.spread` gives them."""
+        deals = [partial(self.reading.deal, self.reads.parts)]
+        return by_tasks(self.lake, [self.reading.gathered()], Dealt(deals, self.reads.parts, work), schema)
+
+    def by_shares(
+        self, portions: Sequence[int], work: Callable[[int, list[pa.Table]], Iterable[pa.Table]], schema: str
+    ) -> DataFrame:
+        """What tasks make of the vertices of each share: `portions` says for each which portion it has a share of."""
+        reading, parts = self.reading, self.reads.parts
+        owners = np.array(portions, np.int64)
+        shares, count = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=parts)
+        behind = np.cumsum(count)
+
+        def deal(rows: pa.Table) -> tuple[pa.Table, IntArray]:
+            vertices, portion = reading.deal(parts, rows)
+            row, place = repeat_between((behind - count)[portion], behind[portion] - 1)
+            return vertices.take(pa.array(row)), shares[place]
+
+        return by_tasks(self.lake, [reading.gathered()], Dealt([deal], len(portions), work), schema)
 
     def ends(self) -> pa.Table:
         """Of windows that count events: when they begin and end."""
@@ -244,10 +265,16 @@ def _check_size(
     """Refuse a text whose graph would be built of too many events; these are counted only where they may be fewer."""
     allowed, events, key = lake.max_trend_events, most_events, arguments["key"]
     if events > allowed and any(arguments[name] is not None for name in ("key", "from_time", "to_time")):
-        found = lake.apart().frame("events", where).withColumn(PART, partition_column(partition))
-        events = frame_of_key(found, partition, key).count()
+        columns = tuple(dict.fromkeys(("key", *columns_holding(partition))))
+        counted = Gather("events", columns, tuple(where), tuple(partition), key, _count)
+        apart = lake.apart()
+        events = pc.sum(collect(apart.database, apart.reader, counted)["events"]).as_py()
     if events > allowed:
         raise too_many_events(events, allowed, MAX_TREND_EVENTS)
+
+
+def _count(rows: pa.Table) -> pa.Table:
+    return pa.table({"events": pa.array([rows.num_rows], pa.int64())})
 
 
 def with_ends(call: TrendCall, rows: DataFrame | pa.Table) -> DataFrame | pa.Table:
@@ -271,8 +298,3 @@ def _with_ends_here(rows: pa.Table, ends: pa.Table) -> pa.Table:
     for name, end in (("window_start", "first_time"), ("window_end", "last_time"), ("final", "final")):
         rows = rows.set_column(rows.column_names.index(name), name, ends[end])
     return rows
-
-
-def _floored(number: str, by: int) -> str:
-    """SQL text: a whole number divided and rounded down, below zero as well."""
-    return f"((({number}) - pmod({number}, {by})) DIV {by})"

@@ -25,6 +25,11 @@ _FIRST_MICRO, _LAST_MICRO = -62_135_596_800_000_000, 253_402_300_799_999_999
 _FACTOR, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
 
 
+def columns_holding(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of events that `partition_values` reads for these columns of PARTITION BY."""
+    return tuple(dict.fromkeys(name if name in (*TEXTS, *CAST) else "attributes" for name in columns))
+
+
 def partition_values(rows: pa.Table, columns: Sequence[str]) -> pa.ListArray:
     """The values that partition events, as lists of texts: what is no text as Spark casts it, moments in UTC."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
@@ -62,20 +61,3 @@ def tables(given: Iterable[pa.RecordBatch], *, rows: int = ROWS_AT_ONCE, size: i
             held, count, held_bytes = [], 0, 0
     if held:
         yield pa.Table.from_batches(held)
-
-
-def numbered(rows: pa.Table, number: str) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-    """The rows of each number that a column has, as columns without it."""
-    columns = {name: rows[name].combine_chunks() for name in rows.column_names if name != number}
-    numbers = rows[number].to_numpy()
-    found = np.unique(numbers)
-    if len(found) == 1:
-        yield int(found[0]), columns
-        return
-    order = np.argsort(numbers, kind="stable")
-    ends = np.searchsorted(numbers[order], found, side="right")
-    begin = 0
-    for each, end in zip(found.tolist(), ends.tolist(), strict=True):
-        chosen = pa.array(order[begin:end])
-        yield each, {name: column.take(chosen) for name, column in columns.items()}
-        begin = end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,11 +50,11 @@ def dealt(
     Returns
     -------
     DataFrame
-        As `tasks.dealt` gives it.
+        As `tasks.answered` gives it.
     """
 
-    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        mine = zip(columns["low"].to_pylist(), columns["high"].to_pylist(), strict=True)
+    def task(_: int, batch: pa.RecordBatch) -> Iterator[pa.Table]:
+        mine = zip(batch["low"].to_pylist(), batch["high"].to_pylist(), strict=True)
         yield from work(reader_at(place), sorted(mine))
 
     rows = [(number, low, high) for number, some in enumerate(ranges) for low, high in some]
@@ -65,7 +65,9 @@ def dealt(
             "high": pa.array([row[2] for row in rows], pa.int64()),
         }
     )
-    return tasks.dealt(lake.local(numbers, f"{tasks.PORTION} INT, low BIGINT, high BIGINT"), len(ranges), task, schema)
+    given = lake.local(numbers, f"{tasks.PORTION} INT, low BIGINT, high BIGINT")
+    frame = given.repartitionById(max(1, len(ranges)), tasks.PORTION)
+    return tasks.answered(frame, lambda batches: enumerate(b for b in batches if b.num_rows), task, schema)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Work that is dealt out to Spark's tasks: one shuffle, one Python function, rows or the reason for none."""
+"""What Spark's tasks answer: rows, or the reason for none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import pyarrow as pa
@@ -12,48 +12,13 @@ from pyspark.sql.types import StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.udfs.errors import PatternLakeError
-from patternlake.udfs.record_batches import BATCH_ROWS, numbered
+from patternlake.udfs.record_batches import BATCH_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Rows = TypeVar("Rows")
-Task = Callable[[int, Mapping[str, pa.Array]], Iterable[pa.Table]]
-"""What one portion gives: from its number and its rows, by column, to rows of the answer, some at a time."""
-
 PORTION, ERROR = "portion", "__error"
-_MOST_TASKS = 1000
-
-
-def dealt(frame: DataFrame, portions: int, task: Task, schema: str) -> DataFrame:
-    """Deal rows out by their column `PORTION`, 0 to `portions` - 1, and let a task answer each portion.
-
-    Parameters
-    ----------
-    frame
-        Rows; a portion is held by one task as a whole.
-    portions
-        How many there are.
-    task
-        Is pickled, with what it has in its closure.
-    schema
-        Columns of the answer, as DDL; the tasks' tables have them in this order.
-
-    Returns
-    -------
-    DataFrame
-        The rows of all tasks. Where a task raises a `PatternLakeError`, the query fails with its text, whatever of
-        the answer it asks for.
-    """
-
-    given = frame.repartitionById(min(portions, _MOST_TASKS), PORTION) if portions > 1 else frame.coalesce(1)
-    return answered(given, _numbered, task, schema)
-
-
-def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Mapping[str, pa.Array]]]:
-    held = [batch for batch in batches if batch.num_rows]
-    if held:
-        yield from numbered(pa.Table.from_batches(held), PORTION)
 
 
 def answered(
@@ -70,13 +35,16 @@ def answered(
         The rows.
     portions
         Finds the portions of a task in what Spark gives it: numbers, and rows as `task` takes them.
-    task, schema
-        As of `dealt`.
+    task
+        From a portion's number and its rows to rows of the answer, some at a time; is pickled, with its closure.
+    schema
+        Columns of the answer, as DDL; the tasks' tables have them in this order.
 
     Returns
     -------
     DataFrame
-        As `dealt` gives it.
+        The rows of all tasks. Where a task raises a `PatternLakeError`, the query fails with its text, whatever of
+        the answer it asks for.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -11,12 +11,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.state_reader import StateReader
-from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.declaration import Answer, explicit
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import dealt, place_of
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.aggregates import (
     Aggregate,
     aggregate_trends,
@@ -48,15 +48,14 @@ def _aggregated(call: TrendCall, aggregates: tuple[Aggregate, ...]) -> DataFrame
     wanted = max(2 * lake.spark.sparkContext.defaultParallelism, -(-call.reads.state.vertices // TASK_VERTICES))
     ranges = [] if place is None else call.block_ranges(wanted)
     if place is not None and len(ranges) >= wanted:
-        work = _Aggregating(call.reading, aggregates)
-        return with_ends(call, dealt(lake, place, ranges, work, _AGGREGATED)).select(*COLUMNS)
+        reading = _Aggregating(call.reading, aggregates)
+        return with_ends(call, dealt(lake, place, ranges, reading, _AGGREGATED)).select(*COLUMNS)
     asked = call.asked
 
-    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        yield aggregate_trends(asked, aggregates, columns)
+    def work(_: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
+        yield aggregate_trends(asked, aggregates, columns_of(rows[0]))
 
-    found = tasks.dealt(call.portions(), call.reads.parts, task, _AGGREGATED)
-    return with_ends(call, found).select(*COLUMNS)
+    return with_ends(call, call.by_portions(work, _AGGREGATED)).select(*COLUMNS)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.state_reader import StateReader
-from patternlake.sql_ext.answering import reading_tasks, tasks
+from patternlake.sql_ext.answering import reading_tasks
 from patternlake.sql_ext.answering.declaration import Answer, explicit
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import place_of
+from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.task import count_trends
 
 COUNTED = (
@@ -59,14 +61,14 @@ def counted_by_tasks(call: TrendCall) -> DataFrame:
     """The counts of all windows of a call: `COUNTED`, and the portion that each was counted in."""
     asked = call.asked
 
-    def task(portion: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        rows = count_trends(asked, columns)
-        yield rows.append_column(tasks.PORTION, pa.array([portion] * rows.num_rows, pa.int32()))
+    def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
+        counted = count_trends(asked, columns_of(rows[0]))
+        yield counted.append_column(PORTION, pa.array([portion] * counted.num_rows, pa.int32()))
 
-    return tasks.dealt(call.portions(), call.reads.parts, task, _SCHEMA)
+    return call.by_portions(work, _SCHEMA)
 
 
-_SCHEMA = explicit(f"{COUNTED}, {tasks.PORTION} INT")
+_SCHEMA = explicit(f"{COUNTED}, {PORTION} INT")
 
 COLUMNS = {
     "key": "STRING",

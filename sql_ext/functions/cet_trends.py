@@ -5,7 +5,6 @@ They are counted first. The counts tell whether there are too many, and deal the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.state_reader import StateReader
 from patternlake.delta_tables.worker_reader import Location
 from patternlake.sql_ext.answering import reading_tasks, tasks
@@ -24,9 +22,10 @@ from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.functions.cet_count import counted_by_tasks
 from patternlake.sql_ext.lake import Lake
-from patternlake.sql_ext.trend_vertices import VERTEX, TrendCall, VerticesRead, trend_call, with_ends
-from patternlake.udfs.digits import digits, number_of
+from patternlake.sql_ext.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.udfs.digits import number_of
 from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.result import TREND_ROWS
 from patternlake.udfs.trends.sharing import Cell, Share, picks, shares
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
@@ -37,7 +36,6 @@ _LISTED = explicit(
     "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, positions ARRAY<BIGINT>, length INT, "
     "first_time TIMESTAMP, last_time TIMESTAMP, final BOOLEAN"
 )
-_SHARE = "portion INT, share INT, low BIGINT, high BIGINT"
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -113,34 +111,23 @@ def _picked_here(call: TrendCall, vertices: Mapping[str, pa.Array], drawn: Mappi
 
 def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
     """The trends of some numbers, by Spark's tasks: one for each portion that has any."""
-    asked, lake = call.asked, call.lake
-    numbered = [
-        (portion, number, json.dumps(list(map(digits, numbers))))
-        for number, (portion, numbers) in enumerate(sorted(drawn.items()))
-    ]
-    wanted = frame_of_tuples(lake.spark, numbered, "portion INT, share INT, numbers STRING")
-    vertices_dealt = call.portions().join(F.broadcast(wanted), tasks.PORTION)
-    given = vertices_dealt.select(*VERTEX, "numbers", F.col("share").alias(tasks.PORTION))
+    asked, portions = call.asked, sorted(drawn)
+    numbers = [drawn[portion] for portion in portions]
 
-    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        numbers = [number_of(number) for number in json.loads(columns["numbers"][0].as_py())]
-        yield from pick_trends(asked, columns, numbers)
+    def work(share: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
+        yield from pick_trends(asked, columns_of(rows[0]), numbers[share])
 
-    return tasks.dealt(given, max(1, len(numbered)), task, _LISTED)
+    return call.by_shares(portions, work, _LISTED)
 
 
 def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     """The trends, by Spark's tasks."""
-    asked, lake = call.asked, call.lake
-    rows = [(share.part, number, share.low, share.high) for number, share in enumerate(dealt)]
-    vertices_dealt = call.portions().join(F.broadcast(frame_of_tuples(lake.spark, rows, _SHARE)), tasks.PORTION)
-    given = vertices_dealt.select(*VERTEX, "low", "high", F.col("share").alias(tasks.PORTION))
+    asked, ranges = call.asked, [(share.low, share.high) for share in dealt]
 
-    def task(_: int, columns: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-        low, high = (int(columns[name][0].as_py()) for name in ("low", "high"))
-        yield from list_trends(asked, columns, [(low, high)])
+    def work(share: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
+        yield from list_trends(asked, columns_of(rows[0]), [ranges[share]])
 
-    return tasks.dealt(given, len(rows), task, _LISTED)
+    return call.by_shares([share.part for share in dealt], work, _LISTED)
 
 
 COLUMNS = {

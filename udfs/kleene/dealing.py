@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.arrays import IntArray, repeat_between
 from patternlake.udfs.events import integers, micros
 from patternlake.udfs.kleene.request import KleeneRequest, Portions
 from patternlake.udfs.partitions import PART, order_of, portions_by_partition
@@ -72,11 +72,8 @@ class Dealing:
             return rows, portions_by_partition(rows[PART].combine_chunks(), portions.count)
         if portions.width is None:
             return rows, np.zeros(rows.num_rows, np.int64)
-        first, last = self._reach(rows["time"])
-        count = last - first + 1
-        places = np.repeat(np.arange(rows.num_rows), count)
-        within = np.arange(len(places)) - np.repeat(np.cumsum(count) - count, count)
-        return rows.take(pa.array(places)), first[places] + within
+        row, block = repeat_between(*self._reach(rows["time"]))
+        return rows.take(pa.array(row)), block
 
     def _reach(self, time: pa.ChunkedArray) -> tuple[IntArray, IntArray]:
         """int64[n] each: the first and the last block that a window around each event reaches."""

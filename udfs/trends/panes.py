@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.arrays import IntArray, repeat_between
 from patternlake.udfs.trends.query import TrendQuery
 
 
@@ -80,16 +80,12 @@ class Windows:
         (int64[r], int64[r])
             Row and number k of the window, or of the block, rows in order.
         """
-        rows = np.arange(len(panes), dtype=np.int64)
         if not self.width:
-            return rows, np.zeros(len(panes), np.int64)
+            return np.arange(len(panes), dtype=np.int64), np.zeros(len(panes), np.int64)
         step, length = self.slide // self.pane, self.width // self.pane
         last = np.floor_divide(np.floor_divide(panes, step), block)
         first = np.floor_divide(np.floor_divide(panes - length, step) + 1, block)
-        count = last - first + 1
-        row = np.repeat(rows, count)
-        offset = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
-        return row, first[row] + offset
+        return repeat_between(first, last)
 
     def panes_of(self, window: int) -> range:
         """The panes of window k."""
