@@ -140,7 +140,7 @@ class BatchRows:
         """
         # Tasks that read for themselves are told of to Spark as parts, not as what they read.
         phases.at(f"writing {table}", unit="parts" if isinstance(rows, TaskRows) else phases.ROWS)
-        self._append(table, self._given(table, rows), part)
+        self._append(table, self._prepare(table, rows), part)
 
     def append_each(self, rows: Mapping[str, pa.Table]) -> None:
         """Append few rows to several tables: as `append` to each, but all at once where they are written without Spark.
@@ -153,7 +153,7 @@ class BatchRows:
         if not rows:
             return
         phases.at(f"writing {', '.join(rows)}")
-        given = {table: self._given(table, each) for table, each in rows.items()}
+        given = {table: self._prepare(table, each) for table, each in rows.items()}
         # To encode and to write files needs no lock of Python's.
         with ThreadPoolExecutor(len(rows)) as threads:
             tried = {
@@ -198,7 +198,7 @@ class BatchRows:
         phases.at(f"writing {table}")
         condition = f"{identifier('stream_id')} = {self.stream_id} AND {identifier('batch_id')} = {self.batch_id}"
         with temporary_settings(rows.sparkSession, TABLES[table].writing):
-            ordered, lock = self._ordered(table, rows), self.database.lock(table)
+            ordered, lock = self._reorder_columns(table, rows), self.database.lock(table)
             writes.replace(self.database.log(table), ordered, condition, lock=lock)
 
     def close_rows(self, table: str, *any_of: Column | str | Sequence[Condition]) -> None:
@@ -327,23 +327,23 @@ class BatchRows:
             "batch_id": self.batch_id,
         }
 
-    def _given(
+    def _prepare(
         self, table: str, rows: DataFrame | pa.Table | Sequence[Callable[[], pa.Table]] | TaskRows
     ) -> DataFrame | FewRows | RowPortions | WrittenByTasks:
         if isinstance(rows, DataFrame):
-            return self._ordered(table, rows)
+            return self._reorder_columns(table, rows)
         self._check_open()
         if isinstance(rows, TaskRows):
             if self.database.lock(table) is not None and on_one_disk(self.database.spark):
                 return WrittenByTasks(rows, self._values(table), TABLES[table].packed)
-            return self._ordered(table, self._frame(table, rows))
+            return self._reorder_columns(table, self._frame(table, rows))
         if isinstance(rows, pa.Table):
             return FewRows(rows, self.database)
         if self.database.lock(table) is None:
             return FewRows(pa.concat_tables([portion() for portion in rows]), self.database)
         return RowPortions(rows, self.database.spark, TABLES[table].packed)
 
-    def _ordered(self, table: str, rows: DataFrame) -> DataFrame:
+    def _reorder_columns(self, table: str, rows: DataFrame) -> DataFrame:
         self._check_open()
         wanted = TABLES[table].column_names
         if set(rows.columns) != set(wanted) or len(rows.columns) != len(wanted):

@@ -73,11 +73,11 @@ def update(
             if not meant.any():
                 continue
             if rows.num_rows <= _FEW_ROWS:
-                actions += _in_place_of(folder, [file], _changed(rows, meant, values), table, packed)
+                actions += _in_place_of(folder, [file], _change(rows, meant, values), table, packed)
                 continue
             parent = os.path.dirname(file["path"])
             gone = rows.filter(pa.array(meant))
-            gone = _changed(gone, np.ones(gone.num_rows, np.bool_), values)
+            gone = _change(gone, np.ones(gone.num_rows, np.bool_), values)
             apart.setdefault(parent, []).append((file, gone))
             others = rows.filter(pa.array(~meant))
             if others.num_rows <= _GATHERED_ROWS:
@@ -283,7 +283,7 @@ def _meant(
     return found
 
 
-def _changed(rows: pa.Table, meant: NDArray[np.bool_], values: Mapping[str, Any]) -> pa.Table:
+def _change(rows: pa.Table, meant: NDArray[np.bool_], values: Mapping[str, Any]) -> pa.Table:
     for name, value in values.items():
         place = rows.column_names.index(name)
         column = rows[name].combine_chunks()

@@ -124,7 +124,7 @@ class _Written:
         if not self._actions:
             place = Place.of(table, packed=False, folder=self._folder)
             rows = self._rows.select(place.schema.names).cast(place.schema)
-            self._actions = place.written(by_partition(rows, place.partitions))
+            self._actions = place.write(by_partition(rows, place.partitions))
         return self._actions
 
 

@@ -55,10 +55,10 @@ def _sync_of_system() -> Any | None:
 
 def recorded_versions(reader: StateReader) -> Versions:
     """The versions of tables that publications have recorded; of lakes on a local disk."""
-    return reader.once("publications", "recorded versions", lambda: _recorded(reader))
+    return reader.once("publications", "recorded versions", lambda: _read_recorded(reader))
 
 
-def _recorded(reader: StateReader) -> Versions:
+def _read_recorded(reader: StateReader) -> Versions:
     rows = reader.rows("publications", ("job", "object", "published_at", "versions"))
     rows = rows.filter(pc.is_valid(rows["versions"])).sort_by("published_at")
     newest = {

@@ -68,7 +68,7 @@ class FileColumns:
 
     def rows(self, numbers: pa.Array | None, schema: pa.Schema) -> pa.Table:
         """Some columns of rows of these numbers, or of all."""
-        found = [_taken(self._column(field.name, schema.names), numbers, field.type) for field in schema]
+        found = [_take(self._column(field.name, schema.names), numbers, field.type) for field in schema]
         return pa.Table.from_arrays(found, schema=schema)
 
     def _column(self, name: str, together: Sequence[str]) -> pa.ChunkedArray:
@@ -113,7 +113,7 @@ def in_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return in_schema(rows, schema)
 
 
-def _taken(column: pa.ChunkedArray, rows: pa.Array | None, type_: pa.DataType) -> pa.ChunkedArray:
+def _take(column: pa.ChunkedArray, rows: pa.Array | None, type_: pa.DataType) -> pa.ChunkedArray:
     """Some rows of a column, or all, as what they are and not as numbers of a dictionary."""
     found = column if rows is None else column.take(rows)
     return found if found.type == type_ else found.cast(type_)

@@ -46,7 +46,7 @@ def statistics_of(rows: pa.Table, columns: Sequence[str] | None) -> str:
         if pa.types.is_floating(rows[name].type) and pc.any(pc.is_nan(rows[name])).as_py():
             continue  # to Spark it is the greatest number, to Arrow none
         bounds = pc.min_max(_plain(rows[name]))
-        low, high = (_told(bounds[side].as_py(), rows[name].type) for side in ("min", "max"))
+        low, high = (_as_json(bounds[side].as_py(), rows[name].type) for side in ("min", "max"))
         if low is not None and high is not None:
             least[name], greatest[name] = low, high
     told = {"numRecords": rows.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
@@ -59,7 +59,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return in_micros(column)
 
 
-def _told(value: Any, type_: pa.DataType) -> Any:
+def _as_json(value: Any, type_: pa.DataType) -> Any:
     """A bound as JSON has it; None where it cannot be told."""
     if value is None or isinstance(value, bool):
         return None

@@ -58,7 +58,7 @@ def is_last(log: str, version: int) -> bool:
 def opened(folder: str) -> Iterator[DeltaTable]:
     """A table on a local disk in its current version, for this block alone; it stays open unless the block fails."""
     log = log_of(folder)
-    table, checkpoint = _taken(folder, log)
+    table, checkpoint = _take(folder, log)
     yield table
     if _mark(log + _LAST_CHECKPOINT) != checkpoint:
         return
@@ -70,7 +70,7 @@ def opened(folder: str) -> Iterator[DeltaTable]:
             _tables.popitem(last=False)
 
 
-def _taken(folder: str, log: str) -> tuple[DeltaTable, Mark | None]:
+def _take(folder: str, log: str) -> tuple[DeltaTable, Mark | None]:
     """A table, and the mark of what told its last checkpoint when it was opened."""
     with _lock:
         found = _tables.pop(folder, None)

@@ -40,7 +40,7 @@ def columns_of_file(
     # To hand so little to threads takes longer than to read it.
     read = file.read(columns=there, use_threads=metadata.num_rows > _FEW_ROWS)
     found = {
-        name: _typed(read.column(name), schema.field(name).type)
+        name: _cast(read.column(name), schema.field(name).type)
         if name in there
         else pa.chunked_array([pa.nulls(metadata.num_rows, schema.field(name).type)])
         for name in columns
@@ -155,7 +155,7 @@ def _is_coded(chunks: Sequence[_Chunk]) -> bool:
     return bool(encodings) and all(given & _DICTIONARY and not given & _NO_DICTIONARY for given in encodings)
 
 
-def _typed(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+def _cast(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     """A column in the type of the table; moments of Spark's files have no zone of their own, and are in UTC."""
     same = column.type == type_ or (pa.types.is_dictionary(column.type) and column.type.value_type == type_)
     return column if same else column.cast(type_)

@@ -46,7 +46,7 @@ def prepare(database: Database, *, managed: bool) -> bool:
     StateError
         The database is newer than the code, or not PatternLake's.
     """
-    present = _registered(database)
+    present = _list_registered(database)
     carrier = TABLES[migrations.CARRIER]
     others = [table for table in TABLES.values() if table is not carrier]
     carried = carrier.log in present or _register(database, carrier)
@@ -64,7 +64,7 @@ def prepare(database: Database, *, managed: bool) -> bool:
     return not carried
 
 
-def _registered(database: Database) -> set[str]:
+def _list_registered(database: Database) -> set[str]:
     rows = database.spark.sql(f"SHOW TABLES IN {identifier(database.name)}").collect()
     return {row.tableName for row in rows}
 

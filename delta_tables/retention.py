@@ -76,7 +76,7 @@ def forget(database: Database, *, job: str, object: str, horizon: datetime) -> P
 
 def _forget(database: Database, table: Table, needed: Publication) -> None:
     """Delete the rows of an object that the publication at its horizon does not need."""
-    any_of = _unneeded(table, needed)
+    any_of = _list_unneeded(table, needed)
     # What a table's log says is cheap to ask.
     if database.direct is not None and not any(database.direct.size(table.name, where) for where in any_of):
         return
@@ -94,7 +94,7 @@ def _oldest(table: Table, needed: Publication) -> int:
     return needed.batch_id if table.momentary else first_batch(table, needed.source, needed.base_batch)
 
 
-def _unneeded(table: Table, needed: Publication) -> list[list[Condition]]:
+def _list_unneeded(table: Table, needed: Publication) -> list[list[Condition]]:
     """The rows of an object that a publication does not need: those that satisfy all conditions of one of the lists."""
     mine = of_object(table, needed.stream_id, needed.object_id)
     written = "from_batch" if table.changing else "batch_id"

@@ -118,7 +118,7 @@ class WrittenByTasks:
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for rows in tables(made(batches), rows=_FILE_ROWS, size=_FILE_BYTES):
-                actions = place.written(by_partition(marked(rows, place.schema, marks), place.partitions))
+                actions = place.write(by_partition(marked(rows, place.schema, marks), place.partitions))
                 yield pa.RecordBatch.from_pydict({"action": [json.dumps(asdict(action)) for action in actions]})
 
         # Files of tasks that were tried twice are there too; only those that Spark took are named.

@@ -53,7 +53,7 @@ class Publications:
         """What a job has published of an object at a moment; `NOTHING` of one that it never heard of."""
         rows = self._rows
         mine = rows.filter(pc.and_(pc.equal(rows["job"], job), pc.equal(rows["object"], name)))
-        return _published(mine, as_of) if mine.num_rows else NOTHING
+        return _find_published(mine, as_of) if mine.num_rows else NOTHING
 
 
 class Snapshot:
@@ -118,7 +118,7 @@ class Snapshot:
         ):
             if name not in latest or number > latest[name][0]:
                 latest[name] = (number, attributes)
-        summed = _summed(rows)
+        summed = _sum_up(rows)
         summed = summed.sort_by([("events_sum", "descending"), ("name", "ascending")]).slice(0, most)
         return [
             NameCount(name, count, first, last, latest[name][1] if name in latest else None)
@@ -143,7 +143,7 @@ class Snapshot:
         return rows.filter(pc.less_equal(rows["batch_id"], events.batch))
 
 
-def _summed(rows: pa.Table) -> pa.Table:
+def _sum_up(rows: pa.Table) -> pa.Table:
     aggregates = [("batch_id", "max"), ("events", "sum"), ("first_time", "min"), ("last_time", "max")]
     return rows.select(["name", *(column for column, _ in aggregates)]).group_by("name").aggregate(aggregates)
 
@@ -153,7 +153,7 @@ def _in_sums(batch: int, rows: pa.Table) -> pa.Table:
     if rows.num_rows <= _FEW_STATISTICS:
         return rows
     counted = pc.and_(pc.less_equal(rows["batch_id"], batch), pc.is_null(rows["attributes"]))
-    summed = _summed(rows.filter(counted))
+    summed = _sum_up(rows.filter(counted))
     attributes = pa.nulls(summed.num_rows, rows.schema.field("attributes").type)
     columns = [summed[name] for name in ("batch_id_max", "name", "events_sum", "first_time_min", "last_time_max")]
     sums = pa.Table.from_arrays([*columns, attributes], schema=rows.schema)
@@ -166,7 +166,7 @@ def earliest_event(reader: StateReader, stream_id: int, after: int, batch: int) 
     return pc.min(in_micros(reader.rows("event_statistics", ("first_time",), where)["first_time"])).as_py()  # type: ignore[no-any-return]
 
 
-def _published(rows: pa.Table, as_of: int | None) -> Published:
+def _find_published(rows: pa.Table, as_of: int | None) -> Published:
     moments = {name: in_micros(rows[name]) for name in _MOMENTS}
     published_at = moments["published_at"].to_numpy(zero_copy_only=False)
     order = np.lexsort((published_at, rows["batch_id"].to_numpy()))

@@ -145,10 +145,10 @@ class TableLogs:
                     return known
                 if self._on_disk:
                     self._check_commits(name, known)
-                with self._opened(name) as table:
+                with self._open(name) as table:
                     mark = mark_of(log_of(self.folder(name)), table.version()) if self._on_disk else None
                     if known is None or (known.version, known.mark) != (table.version(), mark):
-                        known = self._known[name] = self._told(name, table, mark)
+                        known = self._known[name] = self._describe(name, table, mark)
                 return known
         except DeltaError as error:
             raise UnreadableError(
@@ -158,7 +158,7 @@ class TableLogs:
     @contextmanager
     def opened(self, name: str) -> Iterator[DeltaTable]:
         """A table in its current version, for this block alone."""
-        with self._locks[name], self._opened(name) as table:
+        with self._locks[name], self._open(name) as table:
             yield table
 
     def _check_commits(self, name: str, known: TableVersion | None) -> None:
@@ -177,7 +177,7 @@ class TableLogs:
         return known.mark == mark_of(log, known.version) and is_last(log, known.version)
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[DeltaTable]:
+    def _open(self, name: str) -> Iterator[DeltaTable]:
         if self._on_disk:
             with open_tables.opened(self.folder(name)) as table:
                 yield table
@@ -188,7 +188,7 @@ class TableLogs:
             self._remote[name] = DeltaTable(self.folder(name), storage_options=self._options or None)
         yield self._remote[name]
 
-    def _told(self, name: str, table: DeltaTable, mark: Mark | None) -> TableVersion:
+    def _describe(self, name: str, table: DeltaTable, mark: Mark | None) -> TableVersion:
         protocol, metadata = table.protocol(), table.metadata()
         if protocol.min_reader_version > _READER_VERSION:
             raise UnreadableError(f"the table {name} at {self._location} has features that need Spark")

@@ -74,7 +74,7 @@ class Place:
         with opened(folder) as table:
             return cls.of(table, packed=packed, folder=folder, held=held)
 
-    def written(self, rows: pa.Table) -> list[AddAction]:
+    def write(self, rows: pa.Table) -> list[AddAction]:
         """Write rows, those of one partition neighbours: a file for each partition."""
         found = []
         for begin, end in _runs(rows, self.partitions):
@@ -113,7 +113,7 @@ def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], *, p
     """
     place = Place.at(folder, packed=packed)
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
-        found = threads.map(lambda portion: place.written(portion()), portions)
+        found = threads.map(lambda portion: place.write(portion()), portions)
         return [action for actions in found for action in actions]
 
 

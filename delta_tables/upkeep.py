@@ -60,7 +60,7 @@ def tidy(database: Database, streams: Collection[int]) -> None:
             _through_spark(database, table, streams)
             continue
         where = [among("stream_id", sorted(streams))] if "stream_id" in table.partitions else []
-        crowded = _crowded(table, database.direct.files(table.name, where))
+        crowded = _find_crowded(table, database.direct.files(table.name, where))
         old = database.direct.created(table.name) < timestamps.now() - RETENTION
         unneeded = old and database.direct.unneeded(table.name)
         if crowded or unneeded:
@@ -98,7 +98,7 @@ def _through_spark(database: Database, table: Table, streams: Collection[int]) -
         writes.vacuum(database.spark, name, lock=database.lock(table.name))
 
 
-def _crowded(table: Table, files: pa.Table) -> list[dict[str, Any]]:
+def _find_crowded(table: Table, files: pa.Table) -> list[dict[str, Any]]:
     """The partitions that have enough small files, by their values."""
     columns = [f"partition.{name}" for name in table.partitions]
     small = files.filter(pc.less(files["size_bytes"], _SMALL))

@@ -33,7 +33,7 @@ from sky import FRONTS, FrontQuestion, Weather
 
 import patternlake
 from patternlake.jobs.command_line.local_spark import spark_output
-from patternlake.jobs.progress.lines import told
+from patternlake.jobs.progress.lines import write_summary
 from patternlake.jobs.progress.reporting import ShownProgress
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def work(spark: SparkSession, job: str, stream: str | None = None) -> list[Summa
         summaries = patternlake.run(spark, str(CONFIGURATION), job=job, object=stream, progress=progress)
     if not console.is_terminal:
         for summary in summaries:
-            console.print(told(summary), markup=False, soft_wrap=True)
+            console.print(write_summary(summary), markup=False, soft_wrap=True)
     return summaries
 
 

@@ -75,7 +75,7 @@ def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> 
     entries = {name: one for name, one in batch.configuration["subscriptions"].items() if KEPT in one}
     if not entries:
         return None
-    asked = _asked(batch, entries, now, waits)
+    asked = _list_questions(batch, entries, now, waits)
     more = [rows_read(each.question) for each in asked]
     states = sorted(
         {state["state_id"] for each in asked for state in each.told.states}
@@ -108,7 +108,7 @@ def forecast_rows(batch: Batch, now: int | None, waits: Mapping[str, Waits]) -> 
     )
 
 
-def _asked(
+def _list_questions(
     batch: Batch, entries: Mapping[str, Mapping[str, Any]], now: int | None, waits: Mapping[str, Waits]
 ) -> list[Asked]:
     """What the subscriptions forecast, by the moves that the batch has written."""

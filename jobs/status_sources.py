@@ -144,7 +144,7 @@ def names(reader: StateReader, streams: Mapping[str, Published]) -> dict[str, Te
     table = TABLES["event_statistics"]
     mine = among("stream_id", sorted({each.stream_id for each in streams.values()}))
     rows = reader.rows(table.name, ("stream_id", "batch_id", "name"), [mine])
-    return {stream: _texts(shown["name"]) for stream, shown in _shown(table, rows, streams)}
+    return {stream: _texts(shown["name"]) for stream, shown in _select_visible(table, rows, streams)}
 
 
 def sketches(reader: StateReader, last: Mapping[str, Published]) -> dict[str, SketchBytes]:
@@ -155,7 +155,7 @@ def sketches(reader: StateReader, last: Mapping[str, Published]) -> dict[str, Sk
     seen = Condition("to_batch", "null or >", min(each.batch_id for each in last.values()))
     rows = reader.rows(table.name, ("stream_id", "from_batch", "to_batch", "m", "node", "keys"), [seen])
     found = {}
-    for sketch, shown in _shown(table, rows, last):
+    for sketch, shown in _select_visible(table, rows, last):
         widths = pc.divide(shown["m"].cast(pa.int64()), 8)
         filters = pc.sum(pc.multiply(pc.list_value_length(shown["node"]), widths)).as_py() or 0
         keys = pc.list_flatten(shown["keys"])
@@ -176,7 +176,7 @@ def letters(reader: StateReader, alerts: Mapping[str, Published]) -> dict[str, L
     stands = tried.sort_by("attempt").group_by(identity, use_threads=False).aggregate(outcomes)
     rows = reader.rows(table.name, (*identity, "stream_id", "batch_id"), numbers)
     found = {}
-    for alert, shown in _shown(table, rows, alerts):
+    for alert, shown in _select_visible(table, rows, alerts):
         outcome = shown.select(identity).join(stands, identity)
         delivered = pc.fill_null(outcome["delivered_max"], False)
         dead = pc.and_not(pc.fill_null(outcome["dead_letter_last"], False), delivered)
@@ -227,7 +227,7 @@ def sizes_by_spark(database: Database, owners: Mapping[str, Key]) -> dict[tuple[
     return {(row.job, row.owner): row.bytes for row in database.spark.sql(text).collect()}
 
 
-def _shown(table: Table, rows: pa.Table, last: Mapping[str, Published]) -> Iterator[tuple[str, pa.Table]]:
+def _select_visible(table: Table, rows: pa.Table, last: Mapping[str, Published]) -> Iterator[tuple[str, pa.Table]]:
     """The rows of a table that each publication makes visible, as `visibility.visible`."""
     for name, publication in last.items():
         where = published_rows(table, publication)

@@ -112,10 +112,10 @@ def _maintain(database: Database, name: str, configuration: Configuration, rebui
     return maintain(database, name, configuration)
 
 
-def _tidied(database: Database, names: Sequence[str]) -> None:
-    from patternlake.jobs.maintain.job import tidied
+def _tidy(database: Database, names: Sequence[str]) -> None:
+    from patternlake.jobs.maintain.job import tidy_files
 
-    tidied(database, names)
+    tidy_files(database, names)
 
 
 def _stream_of_trend(configuration: Configuration, name: str) -> str:
@@ -153,7 +153,7 @@ JOBS: dict[str, Job] = {
     "predict": Job(lambda configuration: configuration.watched, _predict),
     "alerts": Job(lambda configuration: configuration.alerts, _alerts, stream=_stream_of_alert, reads=_read_by_alert),
     "evaluate": Job(lambda configuration: configuration.subscribed if configuration.evaluate else (), _evaluate),
-    "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False, finish=_tidied),
+    "maintain": Job(lambda configuration: configuration.streams, _maintain, maintains=False, finish=_tidy),
 }
 """Jobs by name, in the order in which they depend on each other."""
 

@@ -88,7 +88,9 @@ class EventStatisticsWriter:
             nothing.alias("last_time"),
             F.col("attributes").cast(ATTRIBUTES).alias("attributes"),
         )
-        writes.replace(self._database.log(TABLE.name), rows, _told(publication), lock=self._database.lock(TABLE.name))
+        writes.replace(
+            self._database.log(TABLE.name), rows, _where_described(publication), lock=self._database.lock(TABLE.name)
+        )
 
     def describe_few(self, publication: Publication, attributes: pa.Table) -> None:
         """As `describe`, of rows that the driver holds; only where tables are read directly."""
@@ -110,7 +112,7 @@ class EventStatisticsWriter:
             return direct_rewriting.replace(folder, where, rows.rows, only=_telling, most_bytes=_FEW_BYTES)
 
         lock = self._database.lock(TABLE.name)
-        writes.replace(self._database.log(TABLE.name), rows, _told(publication), lock=lock, directly=replace)
+        writes.replace(self._database.log(TABLE.name), rows, _where_described(publication), lock=lock, directly=replace)
 
 
 def _telling(rows: pa.Table) -> NDArray[np.bool_]:
@@ -118,7 +120,7 @@ def _telling(rows: pa.Table) -> NDArray[np.bool_]:
     return found
 
 
-def _told(publication: Publication) -> str:
+def _where_described(publication: Publication) -> str:
     """The rows that tell of attributes as of a publication."""
     return f"stream_id = {publication.stream_id} AND batch_id = {publication.batch_id} AND attributes IS NOT NULL"
 

@@ -81,10 +81,10 @@ Observations = Mapping[tuple[int, JudgedCondition], Observation]
 
 def read_observations(reader: StateReader) -> dict[tuple[int, JudgedCondition], Observation]:
     """Read what was observed, all rows of one condition added up."""
-    return _added_up(reader.rows(TABLE.name, TABLE.column_names))
+    return _add_up(reader.rows(TABLE.name, TABLE.column_names))
 
 
-def _added_up(rows: pa.Table) -> dict[tuple[int, JudgedCondition], Observation]:
+def _add_up(rows: pa.Table) -> dict[tuple[int, JudgedCondition], Observation]:
     found = defaultdict(list)
     columns = [rows[name].to_pylist() for name in ("stream_id", "predicate", "given", "judged", "held")]
     moments = rows["observed_at"].cast(pa.int64()).to_pylist()
@@ -152,7 +152,7 @@ class ObservedSelectivities:
         """
         database = self._database
         rows = database.state.rows(TABLE.name, TABLE.column_names)
-        kept = _worth_keeping(_added_up(rows), timestamps.to_micros(timestamps.now() - KEPT))
+        kept = _worth_keeping(_add_up(rows), timestamps.to_micros(timestamps.now() - KEPT))
         if len(kept) == rows.num_rows:
             return
         last = max(rows["observed_at"].cast(pa.int64()).to_pylist())

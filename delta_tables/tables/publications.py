@@ -134,7 +134,7 @@ class PublicationsReader:
             .where(wanted)
             .groupBy("job", "object")
             .agg(
-                F.max_by(F.struct(*_selected()), F.struct("batch_id", "published_at")).alias("row"),
+                F.max_by(F.struct(*_select_columns()), F.struct("batch_id", "published_at")).alias("row"),
                 F.unix_micros(F.max("horizon")).alias("horizon"),
             )
             .collect()
@@ -194,7 +194,7 @@ class PublicationsReader:
         row = (
             self._rows(job, object)
             .agg(
-                F.max_by(F.struct(*_selected()), order).alias("row"),
+                F.max_by(F.struct(*_select_columns()), order).alias("row"),
                 F.unix_micros(F.min("published_at")).alias("first"),
                 F.unix_micros(F.max("horizon")).alias("horizon"),
             )
@@ -316,7 +316,7 @@ def _publications(reader: StateReader, chosen: Sequence[_Chosen]) -> list[Public
     return [None if each.key is None else _publication(found[each.key], each.horizon) for each in chosen]
 
 
-def _selected() -> list[SparkColumn]:
+def _select_columns() -> list[SparkColumn]:
     """All columns, moments as microseconds."""
     return [F.unix_micros(c.name).alias(c.name) if c.name in _MOMENTS else F.col(c.name) for c in TABLE.columns]
 

@@ -29,7 +29,7 @@ from patternlake.delta_tables.tables.publications import Publication, Publicatio
 from patternlake.jobs import few
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver
-from patternlake.jobs.alerts.rows import alert_rows, brought, check_where, found
+from patternlake.jobs.alerts.rows import alert_rows, check_where, found, locate_rows
 from patternlake.jobs.configuration.alerts import FORECAST, TABLE, AlertConfiguration
 from patternlake.jobs.contexts import kept
 from patternlake.jobs.following import Work, followed
@@ -93,7 +93,7 @@ def _tell(db: Database, name: str, configuration: AlertConfiguration, stream: st
 
     def perform(work: Work) -> Publication:
         warnings.extend(_forgotten(db, name, configuration, work))
-        return _told(db, work)
+        return _publish_new(db, work)
 
     summary = followed(JOB, name, begin, perform)
     if configuration.to != TABLE:
@@ -121,12 +121,12 @@ def _check(db: Database, name: str, configuration: AlertConfiguration, read: Pub
         )
 
 
-def _told(db: Database, work: Work) -> Publication:
+def _publish_new(db: Database, work: Work) -> Publication:
     """Write what is new and publish it."""
     batch, last = work.batch, work.last
     phases.at("looking for what is told")
     after = None if last is None else int(last.source[READ_BATCH])
-    table, where = brought(work.stream, batch.configuration, after)
+    table, where = locate_rows(work.stream, batch.configuration, after)
     news = frame_where(db, table, where, most_bytes=few.FEW_BYTES)
     rows = alert_rows(
         found(db, news, work.stream, batch.configuration, after), alert=batch.object, meaning=batch.configuration

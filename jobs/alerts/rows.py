@@ -52,7 +52,7 @@ def check_where(spark: SparkSession, name: str, meaning: Mapping[str, Any]) -> N
     raise ConfigurationError(f"alerts.{name}.where: {wrong}")
 
 
-def brought(read: Publication, meaning: Mapping[str, Any], after: int | None) -> tuple[str, list[Condition]]:
+def locate_rows(read: Publication, meaning: Mapping[str, Any], after: int | None) -> tuple[str, list[Condition]]:
     """Tell where the rows stand that a publication brings, and that `found` makes what is told of.
 
     Parameters
@@ -87,9 +87,9 @@ def found(
     database
         Where.
     rows
-        Those that `brought` names.
+        Those that `locate_rows` names.
     read, meaning, after
-        As for `brought`.
+        As for `locate_rows`.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def found(
     """
     kind = meaning["of"]
     written = "from_batch" if TABLES[_TABLES[kind]].changing else "batch_id"
-    chosen = _chosen(rows.withColumnRenamed(written, FOUND_IN), meaning)
+    chosen = _apply_predicate(rows.withColumnRenamed(written, FOUND_IN), meaning)
     if kind == FORECAST:
         return _risen_forecasts(chosen, ForecastsReader(database).batches(read, after), known=after is not None)
     # An open group is another one with the next step; what is told of it is told once it is final.
@@ -178,7 +178,7 @@ def numbered(rows: DataFrame, batches: Sequence[int]) -> DataFrame:
     return rows.join(F.broadcast(numbers), FOUND_IN)
 
 
-def _chosen(rows: DataFrame, meaning: Mapping[str, Any]) -> DataFrame:
+def _apply_predicate(rows: DataFrame, meaning: Mapping[str, Any]) -> DataFrame:
     """Rows that the predicate of an alert holds for, with `key`."""
     rows = rows.withColumn("key", F.expr(shown_text("part")))
     return rows if meaning["where"] is None else rows.where(F.expr(meaning["where"]))

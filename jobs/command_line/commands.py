@@ -127,7 +127,7 @@ def init(
             )
         if file is None:
             _write([written.rstrip("\n")])
-        for line in text.told(found):
+        for line in text.report(found):
             _tell(console, line)
 
 
@@ -154,7 +154,7 @@ def check(
         raise typer.BadParameter(f"{rows} is no number of rows; 1 or more", param_hint="'--rows'")
     failed = False
     with failing(verbose):
-        streams = checking.chosen(Configuration.load(conf), object)
+        streams = checking.choose_streams(Configuration.load(conf), object)
         with spark_for(None, verbose=verbose) as spark:
             for name, stream in streams.items():
                 try:

@@ -134,11 +134,11 @@ class AlertConfiguration(Section):
         """
         if self.where is None:
             return None
-        found = [bound for part in _conjuncts(_parsed(self.where)) if (bound := _bound(part)) is not None]
+        found = [bound for part in _conjuncts(_parse(self.where)) if (bound := _find_bound(part)) is not None]
         return max(found, default=None)
 
 
-def _parsed(text: str) -> exp.Expr:
+def _parse(text: str) -> exp.Expr:
     select = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
     assert isinstance(select, exp.Select)
     found: exp.Expr = select.expressions[0]
@@ -147,7 +147,7 @@ def _parsed(text: str) -> exp.Expr:
 
 def _unfit(text: str, columns: dict[str, str]) -> str | None:
     """What is wrong with a predicate over columns, as far as its text tells; None: nothing."""
-    tree = _parsed(text)
+    tree = _parse(text)
     for kind, called in ((exp.Query, "a subquery"), (exp.AggFunc, "an aggregate"), (exp.Window, "a window")):
         if tree.find(kind) is not None:
             return f"{shortened(text)} has {called}; write a predicate over the columns of one row"
@@ -171,7 +171,7 @@ def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
         yield tree
 
 
-def _bound(part: exp.Expr) -> float | None:
+def _find_bound(part: exp.Expr) -> float | None:
     """A number that `probability` exceeds where a comparison holds."""
     if isinstance(part, exp.Between) and _is_probability(part.this):
         return _below(_number(part.args["low"]))

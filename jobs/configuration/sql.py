@@ -27,7 +27,7 @@ def sql_expression(text: str) -> str:
     try:
         found = sqlglot.parse(_SELECT + text, dialect="spark")
     except SqlglotError as error:
-        raise ValueError(f"{shortened(text)} is not SQL: {_told(error)}") from None
+        raise ValueError(f"{shortened(text)} is not SQL: {_describe(error)}") from None
     one = found[0] if len(found) == 1 else None
     if not isinstance(one, exp.Select) or len(one.expressions) != 1 or set(_parts(one)) - {"expressions"}:
         raise ValueError(f"{shortened(text)} is not one SQL expression; write one that gives the value of a row")
@@ -39,7 +39,7 @@ def _parts(select: exp.Select) -> list[str]:
     return [name for name, part in select.args.items() if part]
 
 
-def _told(error: SqlglotError) -> str:
+def _describe(error: SqlglotError) -> str:
     """What the parser says, in one line, with the place in the text."""
     for each in getattr(error, "errors", []):
         line, column = each["line"], each["col"] - (len(_SELECT) if each["line"] == 1 else 0)

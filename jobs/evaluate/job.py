@@ -96,7 +96,7 @@ def evaluate(
     meaning = {"judged": {"subscriptions": asked, **configuration.meaning}}
 
     def begin(first: bool) -> Work | None:
-        if not rebuild and _settled(db, name, meaning["judged"]):
+        if not rebuild and _is_settled(db, name, meaning["judged"]):
             return None
         return next_batch(
             db,
@@ -112,7 +112,7 @@ def evaluate(
     return followed(JOB, name, begin, lambda work: _Judge(db, work).build())
 
 
-def _settled(db: Database, name: str, judged: Mapping[str, Any]) -> bool:
+def _is_settled(db: Database, name: str, judged: Mapping[str, Any]) -> bool:
     """Whether nothing that may still come changes what was published: both ranges lie below the watermark."""
     found = PublicationsReader(db).latest_of([(JOB, name), ("ingest", name)])
     last, stream = found[JOB, name], found["ingest", name]

@@ -74,7 +74,7 @@ def warning(stream: str, totals: Mapping[str | None, Total], share: float) -> st
     )
 
 
-def counted(accepted: DataFrame, cut: Ranges) -> DataFrame:
+def count_names(accepted: DataFrame, cut: Ranges) -> DataFrame:
     """Rows and span of every name in every range: ``range, name, events, first_time, last_time``."""
     return accepted.groupBy(cut.number.alias("range"), "name").agg(
         F.count("*").alias("events"), F.min("time").alias("first_time"), F.max("time").alias("last_time")

@@ -61,13 +61,13 @@ class Folder:
 
     def write(self, text: str, *parts: str) -> None:
         """Write a small file that is not there yet: all of it or, if the process dies, nothing."""
-        whole, draft = self._drafted(text, *parts)
+        whole, draft = self._draft(text, *parts)
         if not self._system.rename(draft, whole):
             self._system.delete(draft, False)
 
     def replace(self, text: str, *parts: str) -> None:
         """Write a file in the place of one that is there: all of it or, if the process dies, nothing."""
-        whole, draft = self._drafted(text, *parts)
+        whole, draft = self._draft(text, *parts)
         hadoop, gateway = self._jvm.org.apache.hadoop.fs, self._spark.sparkContext._gateway
         assert gateway is not None
         rename = getattr(hadoop, "Options$Rename")
@@ -80,7 +80,7 @@ class Folder:
         place = self._path(path)
         return str(place.getFileSystem(self._system.getConf()).makeQualified(place).toUri().toString())
 
-    def _drafted(self, text: str, *parts: str) -> tuple[Any, Any]:
+    def _draft(self, text: str, *parts: str) -> tuple[Any, Any]:
         """A file's place, and a file beside it that has the text."""
         whole = self._path("/".join((self.path, *parts)))
         draft = self._path(f"{whole}.{uuid.uuid4().hex}.tmp")
@@ -237,7 +237,7 @@ class Checkpoint:
             if text is None:
                 continue
             version, *lines = text.splitlines()
-            moved = [_moved(line, before, root) for line in lines]
+            moved = [_move_entry(line, before, root) for line in lines]
             if moved != lines:
                 self._folder.replace("\n".join([version, *moved]), "sources", "0", name)
 
@@ -265,7 +265,7 @@ class Checkpoint:
         )
 
 
-def _moved(line: str, before: str, root: str) -> str:
+def _move_entry(line: str, before: str, root: str) -> str:
     """An entry of Spark's log of the files that were read, with its file below another folder."""
     entry = json.loads(line)
     path = str(entry["path"])

@@ -132,11 +132,11 @@ class Evaluation:
             if not lenient:
                 refuse(self.columns.name, found)
             bad = bad | found
-            if bad or source.kind == "parquet" or source.doubled(files):
+            if bad or source.kind == "parquet" or source.reads_twice(files):
                 batch = source.again([file for file in good if file not in bad], schema, self._used)
             phases.reads(None)
             phases.at("reading", unit="files" if source.kind == "xes" else phases.ROWS)
-            judged = judge(source.expanded(batch, schema, [file for file in files if file not in bad]))
+            judged = judge(source.expand(batch, schema, [file for file in files if file not in bad]))
             try:
                 here = None if bring is None else bring(judged)
                 if here is not None:
@@ -144,10 +144,10 @@ class Evaluation:
                 prepared = stack.enter_context(kept(judged))
                 return EvaluatedRows(prepared, totals(prepared), bad, schema)
             except Exception as error:
-                known = source.explained(error, schema.fieldNames())
+                known = source.explain(error, schema.fieldNames())
                 if not isinstance(known, BadFileError) or not lenient:
                     raise
-                found = self._broken([file for file in files if file not in bad])
+                found = self._find_broken([file for file in files if file not in bad])
                 if not found:
                     raise
                 bad = bad | found
@@ -176,23 +176,23 @@ class Evaluation:
         stream = self.columns.stream
         prepared = self.columns.prepared(rows, watermark=watermark)
         if stream.event_id is not None:
-            prepared = repeats.marked(prepared, known_ids)
+            prepared = repeats.mark_repeats(prepared, known_ids)
         if stream.probabilistic:
-            prepared = steps.judged(prepared, last_steps, stream.probability_tolerance)
+            prepared = steps.judge_steps(prepared, last_steps, stream.probability_tolerance)
         return prepared
 
     @cached_property
     def _used(self) -> dict[str, bool]:
         return self.columns.used(self.source.empty(self.schema))
 
-    def _broken(self, files: list[str]) -> dict[str, str]:
+    def _find_broken(self, files: list[str]) -> dict[str, str]:
         """Which files cannot be read to their end, with all their columns, and why."""
         source, schema = self.source, self.schema
 
         def read(some: Sequence[str]) -> None:
             rows = self.columns.prepared(
-                source.expanded(source.again(some, schema, self._used), schema, some), watermark=None
+                source.expand(source.again(some, schema, self._used), schema, some), watermark=None
             )
             rows.agg(F.max("hash")).collect()
 
-        return broken(files, read, lambda error: source.explained(error, schema.fieldNames()))
+        return broken(files, read, lambda error: source.explain(error, schema.fieldNames()))

@@ -65,9 +65,13 @@ def events(prepared: pa.Table, places: NDArray[np.int64], first: int, columns: E
     names = list(columns.stream.attributes)
     words = pa.array(np.tile(np.arange(len(names), dtype=np.int32), count))
     keys = pa.array(names, pa.string()).take(words)
-    found["attributes"] = pa.MapArray.from_arrays(_offsets(count, len(names)), keys, _dealt(rows, columns.attributes))
+    found["attributes"] = pa.MapArray.from_arrays(
+        _offsets(count, len(names)), keys, _interleave(rows, columns.attributes)
+    )
     if columns.tokens:
-        found["tokens"] = pa.ListArray.from_arrays(_offsets(count, len(columns.tokens)), _dealt(rows, columns.tokens))
+        found["tokens"] = pa.ListArray.from_arrays(
+            _offsets(count, len(columns.tokens)), _interleave(rows, columns.tokens)
+        )
     if columns.stream.event_id is not None:
         found["event_id"] = rows["event_id"]
     return pa.table(found)
@@ -124,7 +128,7 @@ def _offsets(rows: int, width: int) -> pa.Array:
     return pa.array(np.arange(rows + 1, dtype=np.int32) * np.int32(width))
 
 
-def _dealt(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
+def _interleave(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
     """The values of some columns of texts, row by row."""
     count, width = rows.num_rows, len(columns)
     flat = pa.concat_arrays([pa.array([], pa.string()), *(rows[name].combine_chunks() for name in columns)])

@@ -31,7 +31,7 @@ from patternlake.jobs.ingest.judging import Judge
 from patternlake.jobs.ingest.moved_source import follow
 from patternlake.jobs.ingest.repeats import REASON as REPEAT
 from patternlake.jobs.ingest.rivals import rival, rivalry
-from patternlake.jobs.ingest.ties import Ties, tied, tied_here
+from patternlake.jobs.ingest.ties import Ties, count_tied, count_tied_here
 from patternlake.jobs.ingest.unread_files import may_have_unread
 from patternlake.jobs.ingest.writing import write_by_tasks, write_here
 from patternlake.jobs.sources.columns import FIRST_MICROS, EventColumns
@@ -230,7 +230,7 @@ class _Run:
             query.awaitTermination()
         except Exception as error:
             cause = failures[0] if failures else error
-            known = rivalry(cause, self.name) or self.source.explained(cause, self.schema.fieldNames())
+            known = rivalry(cause, self.name) or self.source.explain(cause, self.schema.fieldNames())
             if known is not None:
                 raise known from None
             raise cause from None
@@ -245,7 +245,7 @@ class _Run:
         before = latest if latest is not None and latest.base_batch == self.base else None
         phases.at("looking at new files", unit=None)
         with ExitStack() as stack:
-            evaluated = self._evaluated(rows, epoch, before, stack)
+            evaluated = self._evaluate(rows, epoch, before, stack)
             if evaluated.schema != self.schema:
                 # Before the batch begins, so that whoever does it again reads the same.
                 self.schema = self.checkpoint.schema = evaluated.schema
@@ -285,7 +285,7 @@ class _Run:
             self._check_adopted(batch, epoch, first + good.rows)
             phases.at("looking at events of one time", unit=None)
             here = evaluated.here
-            tie_count = tied(prepared, self.stream) if here is None else tied_here(here, self.stream)
+            tie_count = count_tied(prepared, self.stream) if here is None else count_tied_here(here, self.stream)
             if here is not None:
                 write_here(batch, here, self.columns, bad_files=bad_files)
             else:
@@ -318,7 +318,7 @@ class _Run:
         self.published.append(publication)
         logger.info("stream %r: batch %d, %d rows in, %d quarantined", self.name, batch_id, rows_in, refused)
 
-    def _evaluated(self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack) -> EvaluatedRows:
+    def _evaluate(self, rows: DataFrame, epoch: int, before: Publication | None, stack: ExitStack) -> EvaluatedRows:
         """The rows of a batch; one that was begun leaves out the files that it left out then."""
         batch_id = self.base + epoch
         begun = next((intent for intent in self.object_state.pending if intent.batch_id == batch_id), None)

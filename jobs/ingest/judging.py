@@ -50,21 +50,21 @@ class Judge:
         mark = None if stream.allowed_lateness is None else before.watermark
         ids = None
         if stream.event_id is not None:
-            ids = repeats.unsettled_ids(self._identified(before, mark, session), mark)
+            ids = repeats.unsettled_ids(self._read_identified(before, mark, session), mark)
         return self.evaluation.judged(
             rows,
             watermark=None if mark is None else timestamps.to_micros(mark),
             known_ids=ids,
-            last_steps=steps.last_steps(self._stepped(before, session)) if stream.probabilistic else None,
+            last_steps=steps.last_steps(self._read_stepped(before, session)) if stream.probabilistic else None,
         )
 
-    def _identified(self, before: Publication, mark: datetime | None, session: SparkSession) -> DataFrame:
+    def _read_identified(self, before: Publication, mark: datetime | None, session: SparkSession) -> DataFrame:
         """The published events whose ids matter; see `repeats.unsettled_ids`."""
         where = [] if mark is None else [Condition("time", ">=", timestamps.to_micros(mark))]
         found = self._few_published(before, ("time", "event_id"), where)
         return self._events(before, session) if found is None else frame_of(session, found)
 
-    def _stepped(self, before: Publication, session: SparkSession) -> DataFrame:
+    def _read_stepped(self, before: Publication, session: SparkSession) -> DataFrame:
         """The published events whose steps matter; see `steps.last_steps`."""
         found = self._few_published(before, ("key", "step", "probability"))
         if found is None:

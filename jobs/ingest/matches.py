@@ -30,7 +30,7 @@ from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import refuse_changes
 from patternlake.jobs.ingest import ordering
-from patternlake.jobs.ingest.batch_counts import by_range, counted, statistics
+from patternlake.jobs.ingest.batch_counts import by_range, count_names, statistics
 from patternlake.jobs.sources.columns import EventColumns, as_text
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
@@ -165,7 +165,7 @@ class _Batch:
             cut = ordering.ranges(accepted, found.rows, tuple(found.quantiles or ()), parallelism=parallelism)
             register(batch, types=self.stream.types, timezone=self.stream.timezone)
             if found.rows:
-                with kept(counted(accepted, cut)) as counts:
+                with kept(count_names(accepted, cut)) as counts:
                     sizes = by_range(counts) if len(cut) > 1 else {}
                     batch.append("event_statistics", statistics(counts, batch))
                     numbered = ordering.number(accepted, cut, sizes, first + 1)

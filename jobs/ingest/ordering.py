@@ -108,7 +108,7 @@ def ranges(rows: DataFrame, count: int, quantiles: Sequence[int], *, parallelism
         return Ranges()
     commonest = max(Counter(quantiles).values(), default=0)
     if not commonest or (commonest - 1) * wanted > MOST_RANGES // 2:  # one time may hold more than half a range
-        return _sampled(rows, count, wanted)
+        return _sample(rows, count, wanted)
     picked = [quantiles[MOST_RANGES * index // wanted - 1] for index in range(1, wanted)]
     return Ranges(tuple(Row(time=time, name=None, key=None, hash=None) for time in picked))
 
@@ -133,23 +133,23 @@ def number(rows: DataFrame, cut: Ranges, counts: Mapping[int, int], first: int) 
         The rows with a column ``position``; sorted inside partitions, partitions in order of their ranges.
     """
     if len(cut) == 1:
-        return _indexed(rows.repartition(1), F.lit(first))
+        return _add_index(rows.repartition(1), F.lit(first))
     offsets = [first]
     for index in range(len(cut) - 1):
         offsets.append(offsets[-1] + counts.get(index, 0))
     offset = F.element_at(F.array(*[F.lit(value) for value in offsets]), F.col("range") + 1)
     logger.debug("%d ranges, the largest of %d rows", len(cut), max(counts.values(), default=0))
     ranged = rows.withColumn("range", cut.number).repartitionById(len(cut), "range")
-    return _indexed(ranged, offset).drop("range")
+    return _add_index(ranged, offset).drop("range")
 
 
-def _indexed(partitioned: DataFrame, offset: Column) -> DataFrame:
+def _add_index(partitioned: DataFrame, offset: Column) -> DataFrame:
     index = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _INDEX_BITS) - 1))
     ordered = partitioned.sortWithinPartitions(*order_of(partitioned.columns))
     return ordered.withColumn("position", offset.cast("bigint") + index)
 
 
-def _sampled(rows: DataFrame, count: int, wanted: int) -> Ranges:
+def _sample(rows: DataFrame, count: int, wanted: int) -> Ranges:
     """Ranges that may begin in the middle of the rows of one time."""
     _, *ties = order_of(rows.columns)
     keys = rows.select(F.unix_micros("time").alias("time"), *ties)

@@ -41,7 +41,7 @@ def ranges(rows: pa.Table) -> list[NDArray[np.int64]]:
     return _cut(rows, places, rows_of_range(rows), order_of(rows.column_names)) if len(places) else []
 
 
-def refused(rows: pa.Table) -> list[NDArray[np.int64]]:
+def find_refused(rows: pa.Table) -> list[NDArray[np.int64]]:
     """The places of the rows that are refused, ascending, in portions for threads."""
     places = np.flatnonzero(pc.is_valid(rows["reason"]).to_numpy())
     return np.array_split(places, -(-len(places) // rows_of_range(rows))) if len(places) else []
@@ -71,16 +71,16 @@ def _cut(rows: pa.Table, places: NDArray[np.int64], most: int, by: tuple[str, ..
     small: list[NDArray[np.int64]] = []
     for index, chosen in enumerate(np.split(places[order], ends[:-1])):
         if sum(map(len, small)) + len(chosen) > most:
-            found += _joined(small)
+            found += _join(small)
             small = []
         if len(chosen) > most:
             found += _cut(rows, chosen, most, by[1:] if index % 2 else by)
         else:
             small.append(chosen)
-    return [*found, *_joined(small)]
+    return [*found, *_join(small)]
 
 
-def _joined(small: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+def _join(small: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     """Neighbouring ranges as one."""
     joined = np.sort(np.concatenate(small)) if small else np.empty(0, np.int64)
     return [joined] if len(joined) else []

@@ -28,7 +28,7 @@ def unsettled_ids(events: DataFrame, watermark: datetime | None) -> DataFrame:
     return open_events.where(F.col("event_id").isNotNull()).select("event_id").distinct()
 
 
-def marked(rows: DataFrame, known: DataFrame | None) -> DataFrame:
+def mark_repeats(rows: DataFrame, known: DataFrame | None) -> DataFrame:
     """Turn down the good rows that repeat an event; of those with one id in the batch, the first in its order stays.
 
     Parameters

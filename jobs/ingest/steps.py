@@ -46,7 +46,7 @@ def of_last_steps(events: pa.Table) -> pa.Table:
     return events.filter(pa.array(step == last[key]))
 
 
-def judged(rows: DataFrame, last: DataFrame | None, tolerance: float) -> DataFrame:
+def judge_steps(rows: DataFrame, last: DataFrame | None, tolerance: float) -> DataFrame:
     """Turn down the rows whose step is closed, sums to more than 1, or has a bad row.
 
     Where the sum exceeds 1 by no more than the tolerance, the probabilities are scaled so that they sum to 1: those of

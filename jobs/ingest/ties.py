@@ -69,9 +69,9 @@ class Ties:
         )
 
 
-def tied(prepared: DataFrame, stream: StreamConfiguration) -> int:
+def count_tied(prepared: DataFrame, stream: StreamConfiguration) -> int:
     """Count the tied events of prepared rows."""
-    found = _shared_and_differing(prepared.columns, stream)
+    found = _choose_columns(prepared.columns, stream)
     if found is None:
         return 0
     shared, differing = found
@@ -86,9 +86,9 @@ def tied(prepared: DataFrame, stream: StreamConfiguration) -> int:
     return int(count[0] or 0)
 
 
-def tied_here(prepared: pa.Table, stream: StreamConfiguration) -> int:
+def count_tied_here(prepared: pa.Table, stream: StreamConfiguration) -> int:
     """Count the same of prepared rows in the driver's process."""
-    found = _shared_and_differing(prepared.column_names, stream)
+    found = _choose_columns(prepared.column_names, stream)
     if found is None:
         return 0
     shared, _ = found
@@ -98,18 +98,18 @@ def tied_here(prepared: pa.Table, stream: StreamConfiguration) -> int:
     for column in shared:
         mixed = (mixed ^ ranks(prepared[column], places).astype(np.uint64)) * _MIXING
         mixed ^= mixed >> _HALF
-        again = _repeated(mixed)
+        again = _find_repeated(mixed)
         places, mixed = places[again], mixed[again]
         if not len(places):
             return 0
     parts = -(-len(places) // _AT_ONCE)
     if parts < 2:
-        return _tied_at(prepared, places, *found)
+        return _count_at(prepared, places, *found)
     # Rows that share all columns are in one part.
-    return sum(_tied_at(prepared, places[mixed % np.uint64(parts) == part], *found) for part in range(parts))
+    return sum(_count_at(prepared, places[mixed % np.uint64(parts) == part], *found) for part in range(parts))
 
 
-def _tied_at(prepared: pa.Table, places: NDArray[np.int64], shared: Sequence[str], differing: Sequence[str]) -> int:
+def _count_at(prepared: pa.Table, places: NDArray[np.int64], shared: Sequence[str], differing: Sequence[str]) -> int:
     numbers = pa.table({column: ranks(prepared[column], places) for column in (*shared, *differing)})
     bounds = [(column, told) for column in differing for told in _BOUNDS]
     groups = numbers.group_by(list(shared)).aggregate([*bounds, ("name", "count")])
@@ -117,7 +117,7 @@ def _tied_at(prepared: pa.Table, places: NDArray[np.int64], shared: Sequence[str
     return int(pc.sum(groups.filter(functools.reduce(pc.and_, apart))["name_count"]).as_py() or 0)
 
 
-def _repeated(values: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def _find_repeated(values: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which values stand twice or more."""
     order = np.argsort(values)
     alike = values[order[1:]] == values[order[:-1]]
@@ -127,9 +127,7 @@ def _repeated(values: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return found
 
 
-def _shared_and_differing(
-    columns: Sequence[str], stream: StreamConfiguration
-) -> tuple[Sequence[str], Sequence[str]] | None:
+def _choose_columns(columns: Sequence[str], stream: StreamConfiguration) -> tuple[Sequence[str], Sequence[str]] | None:
     """The columns that tied events share, and those in which they differ; None where no events are tied."""
     in_files = "place" in columns
     # Rows of a step are alternatives, and steps have an order; in one file, places decide.

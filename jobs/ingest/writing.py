@@ -15,7 +15,7 @@ from patternlake.delta_tables.registration import register
 from patternlake.jobs import few
 from patternlake.jobs.contexts import in_background, kept
 from patternlake.jobs.ingest import few_rows, ordering, ranges
-from patternlake.jobs.ingest.batch_counts import Total, by_range, counted, quarantine, statistics
+from patternlake.jobs.ingest.batch_counts import Total, by_range, count_names, quarantine, statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +55,7 @@ def write_by_tasks(
     accepted = prepared.where(F.col("reason").isNull())
     phases.at("counting")
     cut = ordering.ranges(accepted, good.rows, good.quantiles, parallelism=parallelism)
-    with kept(counted(accepted, cut)) as counts:
+    with kept(count_names(accepted, cut)) as counts:
         sizes = by_range(counts) if len(cut) > 1 else {}
 
         def small_writes() -> None:
@@ -82,7 +82,7 @@ def write_here(batch: Batch, prepared: pa.Table, columns: EventColumns, *, bad_f
         for places, first in zip(cut, firsts.tolist(), strict=False)
     ])  # fmt: skip
     _append(batch, "event_statistics", prepared, [partial(few_rows.statistics, prepared)] if cut else [])
-    refused = [partial(few_rows.quarantine, prepared, places) for places in ranges.refused(prepared)]
+    refused = [partial(few_rows.quarantine, prepared, places) for places in ranges.find_refused(prepared)]
     _append(batch, "quarantine", prepared, [*refused, *few_rows.bad_files(bad_files)])
 
 

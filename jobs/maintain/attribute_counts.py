@@ -54,12 +54,14 @@ def describe(db: Database, publication: Publication, types: Mapping[str, str]) -
     columns = ("name", "key", "attributes")
     writer = EventStatisticsWriter(db)
     if publication.source_to <= _FEW_EVENTS and db.direct is not None and few.few_bytes(db, "events", where, columns):
-        writer.describe_few(publication, few_attributes.counted(db.direct.rows("events", columns, where), types, STEPS))
+        writer.describe_few(
+            publication, few_attributes.count_values(db.direct.rows("events", columns, where), types, STEPS)
+        )
         return
-    writer.describe(publication, counted(EventsReader(db).published(publication), types))
+    writer.describe(publication, count_values(EventsReader(db).published(publication), types))
 
 
-def counted(events: DataFrame, types: Mapping[str, str]) -> DataFrame:
+def count_values(events: DataFrame, types: Mapping[str, str]) -> DataFrame:
     """Summaries of all attributes, and of the key, by name.
 
     Parameters

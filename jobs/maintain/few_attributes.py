@@ -32,7 +32,7 @@ _SUMMARIES = pa.list_(
 """As `event_statistics` has them; Arrow, left to itself, would put the fields in the order of their names."""
 
 
-def counted(events: pa.Table, types: Mapping[str, str], steps: int) -> pa.Table:
+def count_values(events: pa.Table, types: Mapping[str, str], steps: int) -> pa.Table:
     """Summaries of all attributes, and of the key, by name.
 
     Parameters

@@ -44,7 +44,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
 
     Safe to run at any time and beside the other jobs. Everything that readers may still ask for stays: a horizon is
     recorded before the rows behind it go, and ageing is published before nodes are removed. The tables' files are
-    looked after by `tidied`, once for all streams.
+    looked after by `tidy_files`, once for all streams.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def maintain(db: Database, name: str, configuration: Configuration) -> Summary:
 
 
 @in_own_session
-def tidied(db: Database, names: Sequence[str]) -> None:
+def tidy_files(db: Database, names: Sequence[str]) -> None:
     """Merge small files and remove unneeded ones, of all tables; of partitions by stream, those of some streams.
 
     What sessions observed of conditions is added up before.

@@ -84,7 +84,7 @@ class Phase:
         if stage.active and stage.begun is not None:
             rate = self._rows.per_second(stage.begun, self._now)
             if rate is not None:
-                told.append(f"{_rounded(rate)} {self.unit}/s")
+                told.append(f"{_round_rate(rate)} {self.unit}/s")
             left = self._left(stage.begun, self._tasks if wanted is None else self._rows, wanted or stage.tasks)
             if left is not None:
                 told.append(f"{clock(left)} left")
@@ -122,7 +122,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def told(summary: Summary) -> str:
+def write_summary(summary: Summary) -> str:
     """Write a summary as one line for people."""
     head = f"{summary.job} {summary.object}"
     if not summary.batches and not summary.rows_out:
@@ -133,6 +133,6 @@ def told(summary: Summary) -> str:
     )
 
 
-def _rounded(rate: float) -> str:
+def _round_rate(rate: float) -> str:
     """Write a rate to the three digits that it is good for."""
     return f"{float(f'{rate:.3g}'):,.0f}" if rate >= 10 else f"{rate:.2g}"

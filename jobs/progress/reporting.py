@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from patternlake.delta_tables.phases import ROWS, followed_by
-from patternlake.jobs.progress.lines import Phase, line, told
+from patternlake.jobs.progress.lines import Phase, line, write_summary
 from patternlake.jobs.progress.stages import TaggedStages, current_pass
 from patternlake.jobs.summary import Summary
 
@@ -59,7 +59,7 @@ class LoggedProgress:
 
     def end(self, summary: Summary) -> None:
         """Log the end."""
-        logger.info("%s", told(summary))
+        logger.info("%s", write_summary(summary))
 
 
 class ShownProgress:
@@ -138,7 +138,7 @@ class ShownProgress:
         if self._screen is not None:
             with self._lock:
                 self._at_work.pop((summary.job, summary.object), None)
-                self._screen.tell(told(summary))
+                self._screen.tell(write_summary(summary))
             self._show()
 
     def _add(self, job: str, object: str, label: str) -> _Work:

@@ -105,7 +105,7 @@ def _first_sizing(
     return first_plan(
         _sample(db, stream, configuration.keyed),
         configuration,
-        _expected(configuration, expected, stream.source_to),
+        _expect_events(configuration, expected, stream.source_to),
         _expressions(stream),
         plans[0].sizing.height if plans else None,
     )
@@ -165,7 +165,7 @@ class _Builder:
         self.known = batch.source_from or 0
         self.total = batch.source_to or 0
         self.expressions = _expressions(stream)
-        self.expected_events = _expected(configuration, expected_events, self.total)
+        self.expected_events = _expect_events(configuration, expected_events, self.total)
         self.first_segment = self.known // plans[0].sizing.segment_events
         self.segments = 0
 
@@ -185,9 +185,9 @@ class _Builder:
             phases.at("measuring sketch_nodes")
             sizings = [plan.sizing for plan in self.plans]
             if rows is None:
-                measured = self._measured(number, begin, finished)
+                measured = self._measure(number, begin, finished)
             else:
-                measured = _measured_here(rows, finished)
+                measured = _measure_here(rows, finished)
             found, self.sparse = next_sizes(measured, sizings, self.sparse)
             if found is None:
                 break
@@ -289,7 +289,7 @@ class _Builder:
             return None
         return location_of(*reader.place)
 
-    def _measured(self, number: int, begin: int, finished: int) -> list[tuple[int, dict[int, float]]]:
+    def _measure(self, number: int, begin: int, finished: int) -> list[tuple[int, dict[int, float]]]:
         """Mean distinct tokens per node by level, for the finished segments of this plan, in their order."""
         rows = (
             self.batch.written(TABLE)
@@ -324,8 +324,8 @@ def _events_read(reader: StateReader, where: Sequence[Condition], keyed: bool) -
     return events.set_column(columns.index("tokens"), "tokens", whole)
 
 
-def _measured_here(rows: pa.Table, finished: int) -> list[tuple[int, dict[int, float]]]:
-    """As `_Builder._measured`, of rows that the driver holds."""
+def _measure_here(rows: pa.Table, finished: int) -> list[tuple[int, dict[int, float]]]:
+    """As `_Builder._measure`, of rows that the driver holds."""
     by_segment: dict[int, dict[int, float]] = {}
     for segment, level, distinct in zip(
         *(rows[name].to_pylist() for name in ("segment", "level", "distinct")), strict=True
@@ -339,7 +339,7 @@ def _expressions(stream: Publication) -> int:
     return len(stream.configuration.get("tokens") or [None])
 
 
-def _expected(configuration: SketchConfiguration, before: int | None, events: int) -> int:
+def _expect_events(configuration: SketchConfiguration, before: int | None, events: int) -> int:
     """N: as configured, else as at the first build, else ten times the events there are."""
     return configuration.expected_events or before or 10 * events
 

@@ -114,9 +114,9 @@ def first_plan(
     SizingError
         The memory does not allow the wanted rate.
     """
-    chosen = _fitted(sample, configuration, expected_events, expressions, height or configuration.levels)
+    chosen = _fit(sample, configuration, expected_events, expressions, height or configuration.levels)
     first = sample.slice(0, chosen.segment_events)
-    fitted = _fitted(first, configuration, expected_events, expressions, chosen.height)
+    fitted = _fit(first, configuration, expected_events, expressions, chosen.height)
     # Heaps' law is a straight line in logarithms, and few streams are: what the first segment really holds corrects it.
     again = denser([(0, _distinct(first, configuration, expressions, fitted))], fitted)
     return fitted if again is None else again[1]
@@ -150,7 +150,7 @@ def denser(measured: Sequence[tuple[int, Mapping[int, float]]], sizing: Sizing) 
     return None
 
 
-def _fitted(
+def _fit(
     sample: pa.Table, configuration: SketchConfiguration, expected_events: int, expressions: int, height: int | None
 ) -> Sizing:
     keys = sample["key"].combine_chunks() if configuration.keyed else None

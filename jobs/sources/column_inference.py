@@ -107,11 +107,11 @@ def infer_columns_of_good_files(source: SourceFiles) -> Inferred:
     files = source.paths()
     if source.kind in ("json", "xes"):
         # All files have a say in the columns.
-        bad = broken(files, lambda some: infer_columns(source, some), source.explained)
+        bad = broken(files, lambda some: infer_columns(source, some), source.explain)
         good = [file for file in files if file not in bad]
         return infer_columns(source, good) if good else Inferred(None)
     for file in files:
-        if not broken([file], lambda some: infer_columns(source, some), source.explained):
+        if not broken([file], lambda some: infer_columns(source, some), source.explain):
             return infer_columns(source, [file])
     return Inferred(None)
 

@@ -166,7 +166,7 @@ class EventColumns:
         placed = [column for column in PLACES if column in source.columns]
         raw = self._raw(source).select(
             "*",
-            *[_quoted(column).alias(name) for column, name in own.items()],
+            *[_column(column).alias(name) for column, name in own.items()],
             F.xxhash64(*[_hashable(column, fields[column]) for column in columns]).alias(f"{OWN}hash"),
         )
         scope = self._in_scope(raw, keep=[f"{OWN}hash", ORIGIN, *placed, *columns, *own.values(), *self._raw_names()])
@@ -181,7 +181,7 @@ class EventColumns:
         rows = scope.select(
             *[F.col(name) for name in ("time", "step", "key", "name", "probability")],
             *[
-                as_text(_quoted(attribute), kind).alias(column)
+                as_text(_column(attribute), kind).alias(column)
                 for column, (attribute, kind) in zip(self.attributes, self.stream.types.items(), strict=True)
             ],
             *[token.alias(column) for column, token in zip(self.tokens, tokens, strict=True)],
@@ -240,7 +240,7 @@ class EventColumns:
         stream = self.stream
         key = F.lit(None) if stream.key is None else F.expr(stream.key)
         columns = [
-            _tried(source, stream.time).alias(f"{OWN}time"),
+            _try(source, stream.time).alias(f"{OWN}time"),
             F.expr(stream.name).alias(f"{OWN}name"),
             key.alias(f"{OWN}key"),
         ]
@@ -276,13 +276,13 @@ class EventColumns:
         hidden = {column.lower() for column in typed}
         kept = [column for column in keep if column.lower() not in hidden] if keep else []
         rest = kept or [c for c in raw.columns if c.lower() not in hidden and not c.startswith(OWN)]
-        return raw.select(*[column.alias(name) for name, column in typed.items()], *[_quoted(name) for name in rest])
+        return raw.select(*[column.alias(name) for name, column in typed.items()], *[_column(name) for name in rest])
 
     def _read(self, source: DataFrame, key: str, own: dict[str, str]) -> Column:
         """What an expression reads, for a message: `` (at: '31.12.2023')``; nothing where it reads no column."""
         text = getattr(self.stream, key)
         names = [] if text is None else columns_read(source, text)
-        shown = [F.concat(F.lit(f"{name}: "), _shown(F.col(own[name]))) for name in names if name in own]
+        shown = [F.concat(F.lit(f"{name}: "), _quote_value(F.col(own[name]))) for name in names if name in own]
         return F.concat(F.lit(" ("), F.concat_ws(", ", *shown), F.lit(")")) if shown else F.lit("")
 
     def _problems(
@@ -297,16 +297,16 @@ class EventColumns:
             found.append(("corrupt", F.col(corrupt).isNotNull(), told))
         found.append(("time", F.col("time").isNull(), _not_a("time", F.col(f"{OWN}time"), "a timestamp", read["time"])))
         outside = ~F.unix_micros("time").between(FIRST_MICROS, LAST_MICROS)
-        told = F.concat(F.lit("time: "), _shown(F.col(f"{OWN}time")), read["time"], F.lit(f" {_OUTSIDE}"))
+        told = F.concat(F.lit("time: "), _quote_value(F.col(f"{OWN}time")), read["time"], F.lit(f" {_OUTSIDE}"))
         found.append(("time", F.coalesce(outside, F.lit(False)), told))
         found.append(("name", F.col("name").isNull(), F.concat(F.lit("name: is NULL"), read["name"])))
         for index, (attribute, kind) in enumerate(self.stream.types.items()):
             value = F.col(f"{OWN}a{index}")
-            failed = value.isNotNull() & _quoted(attribute).isNull()
+            failed = value.isNotNull() & _column(attribute).isNull()
             found.append(("cast", failed, _not_a(attribute, value, f"of type {kind}")))
             if kind in ("date", "timestamp", "timestamp_ntz"):
-                far = ~F.year(_quoted(attribute)).between(*_YEARS)
-                told = F.concat(F.lit(f"{attribute}: "), _shown(value), F.lit(f" {_OUTSIDE}"))
+                far = ~F.year(_column(attribute)).between(*_YEARS)
+                told = F.concat(F.lit(f"{attribute}: "), _quote_value(value), F.lit(f" {_OUTSIDE}"))
                 found.append(("cast", F.coalesce(far, F.lit(False)), told))
         if self.stream.probabilistic:
             share = F.col("probability")
@@ -324,7 +324,7 @@ class EventColumns:
         return found
 
 
-def _quoted(name: str) -> Column:
+def _column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
@@ -334,19 +334,19 @@ def _as_json(columns: dict[str, str]) -> Column:
 
 
 def _not_a(what: str, value: Column, right: str, read: Column | None = None) -> Column:
-    given = F.concat(F.lit(f"{what}: "), _shown(value), F.lit(f" is not {right}"))
+    given = F.concat(F.lit(f"{what}: "), _quote_value(value), F.lit(f" is not {right}"))
     missing = F.lit(f"{what}: is NULL")
     return F.when(value.isNotNull(), given).otherwise(missing if read is None else F.concat(missing, read))
 
 
-def _shown(value: Column) -> Column:
+def _quote_value(value: Column) -> Column:
     """A value in quotes, cut where it is long; the word NULL for none."""
     text = value.cast("string")
     short = F.when(F.length(text) > _SHOWN, F.concat(F.substring(text, 1, _SHOWN), F.lit("…"))).otherwise(text)
     return F.coalesce(F.concat(F.lit("'"), short, F.lit("'")), F.lit("NULL"))
 
 
-def _tried(source: DataFrame, text: str) -> Column:
+def _try(source: DataFrame, text: str) -> Column:
     """An expression whose errors are NULL: timestamp_seconds overflows with ANSI mode off, too."""
     from pyspark.sql.classic.column import Column as ClassicColumn
 
@@ -373,7 +373,7 @@ def as_text(value: Column, kind: str) -> Column:
 
 def _hashable(name: str, kind: T.DataType) -> Column:
     text = kind.simpleString()
-    return F.to_json(F.struct(_quoted(name)), timestamps.JSON) if "map<" in text or "variant" in text else _quoted(name)
+    return F.to_json(F.struct(_column(name)), timestamps.JSON) if "map<" in text or "variant" in text else _column(name)
 
 
 def _check_names(source: DataFrame, stream: str) -> None:

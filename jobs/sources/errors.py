@@ -66,7 +66,7 @@ def first_line(error: BaseException) -> str:
     return lines[0].partition(" SQLSTATE")[0] if lines else type(error).__name__
 
 
-def explained(
+def explain(
     error: BaseException,
     *,
     stream: str,

@@ -41,14 +41,14 @@ def examine(source: DataFrame, text: str) -> T.DataType | str:
     except ParseException as error:
         return f"{text!r} is not SQL: {first_line(error)}"
     except AnalysisException as error:
-        return _unresolved(error, source.columns) or f"{text!r}: {first_line(error)}"
+        return _describe_unresolved(error, source.columns) or f"{text!r}: {first_line(error)}"
     moving = moving_part(frame, text)
     if moving is not None:
         return f"{moving} gives another value when a batch is replayed; only deterministic expressions are allowed"
     return _unfit(frame) or kind
 
 
-def _unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
+def _describe_unresolved(error: AnalysisException, columns: Sequence[str]) -> str | None:
     if not (error.getCondition() or "").startswith(("UNRESOLVED_COLUMN", "MISSING_COLUMN")):
         return None
     name = (error.getMessageParameters() or {}).get("objectName", "?").replace("`", "")

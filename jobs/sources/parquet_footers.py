@@ -213,7 +213,7 @@ def readings(schema: T.StructType, there: Columns, used: Iterable[str] | None) -
     return tuple(map(reading, schema.fields))
 
 
-def learned(schema: T.StructType, footers: Iterable[Columns | str]) -> T.StructType:
+def learn_types(schema: T.StructType, footers: Iterable[Columns | str]) -> T.StructType:
     """The columns, with the types of those that had none as the first of some files gives them."""
     found = {field.name.lower(): field for field in schema.fields}
     for there in footers:

@@ -46,7 +46,7 @@ def row_numbers(rows: DataFrame) -> DataFrame:
     return rows.withColumn(PLACE, F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _INDEX_BITS) - 1)))
 
 
-def numbered_by_file(rows: DataFrame, files: Sequence[str]) -> DataFrame:
+def number_by_file(rows: DataFrame, files: Sequence[str]) -> DataFrame:
     """Rows with the number of their file among those of the batch, where these are several."""
     addresses = sorted({as_read(file) for file in files})
     if len(addresses) < 2:

@@ -25,8 +25,8 @@ from patternlake.jobs.sources.column_inference import (
 )
 from patternlake.jobs.sources.errors import BadFileError, first_line
 from patternlake.jobs.sources.expressions import ORIGIN, PLACE
-from patternlake.jobs.sources.parquet_footers import Reading, learned, readings
-from patternlake.jobs.sources.places import as_read, block_columns, numbered_by_file, row_numbers
+from patternlake.jobs.sources.parquet_footers import Reading, learn_types, readings
+from patternlake.jobs.sources.places import as_read, block_columns, number_by_file, row_numbers
 from patternlake.jobs.sources.source_files import FILE_COLUMNS, LISTING, SourceFiles
 from patternlake.jobs.sources.xes_files import events_of_logs
 from patternlake.udfs.errors import ConfigurationError, SourceError, StateError
@@ -67,7 +67,7 @@ class Source(SourceFiles):
                 return None
             raise SourceError(f"stream {self.name!r}: source {self.shown}: {first_line(error)}") from None
         except Exception as error:
-            known = self.explained(error)
+            known = self.explain(error)
             if not isinstance(known, BadFileError) or self.configuration.on_bad_file == "fail":
                 raise (known or error) from None
             inferred = infer_columns_of_good_files(self)
@@ -75,7 +75,7 @@ class Source(SourceFiles):
         return inferred.columns if inferred.columns is not None and inferred.columns.fields else None
 
     def rows(self, schema: T.StructType, *, before: str | None = None) -> DataFrame:
-        """The streaming data frame; for XES, of files (see `expanded`).
+        """The streaming data frame; for XES, of files (see `expand`).
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class Source(SourceFiles):
             reader = self.spark.readStream.format(self.kind).options(**self.read_options(schema))
             # What a column is read as, each file says: Parquet's batches are read by `again`.
             typed = T.StructType([field for field in schema.fields if not isinstance(field.dataType, T.NullType)])
-            return self._marked(reader.schema(self.with_corrupt(typed)).option("maxFileAge", _ANY_AGE).load(path))
+            return self._add_places(reader.schema(self.with_corrupt(typed)).option("maxFileAge", _ANY_AGE).load(path))
         except AnalysisException as error:
             raise SourceError(f"stream {self.name!r}: source {self.shown}: {first_line(error)}") from None
 
@@ -159,7 +159,7 @@ class Source(SourceFiles):
                 f"files, too, path: '{file_patterns.alone(file)}'"
             )
 
-    def expanded(self, batch: DataFrame, schema: T.StructType, files: Sequence[str]) -> DataFrame:
+    def expand(self, batch: DataFrame, schema: T.StructType, files: Sequence[str]) -> DataFrame:
         """The rows of a batch of files: those of `rows`, and the values of whole files; with `PLACES`."""
         if self.kind == "xes":
             batch = events_of_logs(batch, self.with_corrupt(schema), self.name_below)
@@ -168,10 +168,10 @@ class Source(SourceFiles):
             batch = self.cut_values(batch, ORIGIN).select(record, ORIGIN).select("record.*", ORIGIN)
         if self.kind in ("csv", "json"):
             batch = row_numbers(batch)
-        return numbered_by_file(batch, files)
+        return number_by_file(batch, files)
 
     def again(self, files: Sequence[str], schema: T.StructType, used: Iterable[str] | None = None) -> DataFrame:
-        """The same rows as those of a batch of these files, for `expanded`.
+        """The same rows as those of a batch of these files, for `expand`.
 
         Parameters
         ----------
@@ -194,9 +194,9 @@ class Source(SourceFiles):
         reader = (
             self.spark.read.format(self.kind).options(**self.read_options(schema)).schema(self.with_corrupt(schema))
         )
-        return self._marked(self.load(reader, files))
+        return self._add_places(self.load(reader, files))
 
-    def _marked(self, rows: DataFrame) -> DataFrame:
+    def _add_places(self, rows: DataFrame) -> DataFrame:
         """Rows of files as Spark reads them, with their origin, and what is known of their places."""
         return rows.select("*", F.col("_metadata.file_path").alias(ORIGIN), *block_columns(self.kind))
 
@@ -212,24 +212,24 @@ class Source(SourceFiles):
             read = [T.StructField(name, each.type) for name, each in named if not isinstance(each.type, T.NullType)]
             reader = self.spark.read.format(self.kind).options(**self.read_options()).schema(T.StructType(read))
             values = [F.expr(each.sql).alias(name) for name, each in zip(schema.names, columns, strict=True)]
-            frames.append(self._marked(self.load(reader, some)).select(*values, ORIGIN, PLACE))
+            frames.append(self._add_places(self.load(reader, some)).select(*values, ORIGIN, PLACE))
         return reduce(DataFrame.unionAll, frames)
 
     def with_types(self, files: Sequence[str], schema: T.StructType) -> T.StructType:
         """The columns; those that had no value yet, and so no type, have the one that some files give them."""
         if not any(isinstance(field.dataType, T.NullType) for field in schema.fields):
             return schema
-        return learned(schema, self.footers.read(files).values())
+        return learn_types(schema, self.footers.read(files).values())
 
     def there(self, schema: T.StructType) -> tuple[DataFrame, list[str]]:
-        """All rows that are there, as one batch for `expanded`, and the files that they stand in; none of a table."""
+        """All rows that are there, as one batch for `expand`, and the files that they stand in; none of a table."""
         if self.kind == "delta":
             return self.table().withColumn(ORIGIN, F.lit(self.shown)), []
         files = self.paths()
         return self.again(files, schema), files
 
     @staticmethod
-    def doubled(files: Sequence[str]) -> bool:
+    def reads_twice(files: Sequence[str]) -> bool:
         """Whether Spark's streaming reader takes the files of a batch more than once.
 
         Measured with 4.2.0: for each file whose name looks like a pattern, all others of its batch are read once more.

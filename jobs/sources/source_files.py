@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from patternlake.jobs.configuration import file_patterns
 from patternlake.jobs.configuration.streams import StreamConfiguration
 from patternlake.jobs.sources import text_files
-from patternlake.jobs.sources.errors import explained
+from patternlake.jobs.sources.errors import explain
 from patternlake.jobs.sources.expressions import CORRUPT
 from patternlake.jobs.sources.json_values import cut_files
 from patternlake.jobs.sources.parquet_footers import Footers
@@ -69,9 +69,9 @@ class SourceFiles:
         """Where rows come from, for messages."""
         return self.configuration.table or self.configuration.path or ""
 
-    def explained(self, error: BaseException, columns: Sequence[str] = ()) -> PatternLakeError | None:
-        """An error of reading as one of ours, which names the file or the version; see `source_errors.explained`."""
-        return explained(
+    def explain(self, error: BaseException, columns: Sequence[str] = ()) -> PatternLakeError | None:
+        """Turn an error of reading into one of ours, which names the file or the version; see `errors.explain`."""
+        return explain(
             error,
             stream=self.name,
             source=self.shown,
@@ -106,7 +106,7 @@ class SourceFiles:
     def header(self, file: str) -> list[str]:
         """The columns of one CSV file."""
         options = {key: value for key, value in self.configuration.read_options.items() if key.lower() not in LISTING}
-        return self.spark.read.options(**options).csv(escaped(file)).columns
+        return self.spark.read.options(**options).csv(escape(file)).columns
 
     @property
     def name_below(self) -> Callable[[str], str]:
@@ -153,7 +153,7 @@ class SourceFiles:
             return reader.load(path)
         if not file_patterns.is_pattern(path):
             reader = reader.option("basePath", path)
-        return reader.load([escaped(file) for file in files])
+        return reader.load([escape(file) for file in files])
 
     def text_lines(self, files: Sequence[str] | None) -> DataFrame:
         """The lines of the source, or of some files, as ``value``, in which bytes are as they are, and ``file``."""
@@ -209,7 +209,7 @@ class SourceFiles:
         return {key: value for key, value in self.configuration.options.items() if key.lower() in names}
 
 
-def escaped(file: str) -> str:
+def escape(file: str) -> str:
     """A file's address as a path that is no pattern."""
     return file_patterns.escaped(unquote(file))
 

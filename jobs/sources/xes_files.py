@@ -56,7 +56,7 @@ def columns_of_logs(spark: SparkSession, files: Sequence[str]) -> tuple[list[str
             for file in some.column(0).to_pylist():
                 seen: dict[str, None] = {}
                 notes: list[str] = []
-                with _opened(file) as opened:
+                with _open(file) as opened:
                     for event in islice(events(opened, name=file, on_note=notes.append), _SAMPLE_EVENTS):
                         seen.update(dict.fromkeys(event))
                 names = [name for name in seen if name not in (FAULT, CORRUPT)]
@@ -87,7 +87,7 @@ def _rows(file: str, columns: Sequence[str], label: str) -> Iterator[pa.RecordBa
 
     rows: list[dict[str, str | None]] = []
     place = 0
-    with _opened(file) as opened:
+    with _open(file) as opened:
         for place, event in enumerate(events(opened, name=file, label=label), 1):
             rows.append(event)
             if len(rows) == _ARROW_ROWS:
@@ -97,7 +97,7 @@ def _rows(file: str, columns: Sequence[str], label: str) -> Iterator[pa.RecordBa
         yield batch(rows, place)
 
 
-def _opened(file: str) -> Any:
+def _open(file: str) -> Any:
     """A file on any file system that Arrow knows, as a stream of bytes."""
     from pyarrow import fs
 

@@ -13,7 +13,7 @@ from patternlake.delta_tables.sessions import own_session
 from patternlake.jobs.configuration.values import suggest
 from patternlake.jobs.ingest.evaluated_rows import EvaluatedRows, Evaluation, settings
 from patternlake.jobs.ingest.ordering import order_of
-from patternlake.jobs.ingest.ties import Ties, tied
+from patternlake.jobs.ingest.ties import Ties, count_tied
 from patternlake.jobs.sources.columns import EventColumns
 from patternlake.jobs.sources.source import Source
 from patternlake.jobs.starter.checked import Checked, Shown
@@ -31,7 +31,7 @@ SHOWN = 10
 """So many events, and so many rows for quarantine, are shown."""
 
 
-def chosen(configuration: Configuration, object: str | None = None) -> dict[str, StreamConfiguration]:
+def choose_streams(configuration: Configuration, object: str | None = None) -> dict[str, StreamConfiguration]:
     """The streams of a configuration, or the one of a name.
 
     Raises
@@ -87,15 +87,15 @@ def check(spark: SparkSession, name: str, stream: StreamConfiguration, *, rows: 
         try:
             batch, files = source.there(schema)
             found = evaluation.rows(batch, files, judge, stack, bad={})
-            return _checked(name, stream, source.shown, found, limited=rows is not None)
+            return _sum_up(name, stream, source.shown, found, limited=rows is not None)
         except Exception as error:
-            known = source.explained(error, schema.fieldNames())
+            known = source.explain(error, schema.fieldNames())
             if known is not None:
                 raise known from None
             raise
 
 
-def _checked(name: str, stream: StreamConfiguration, source: str, found: EvaluatedRows, *, limited: bool) -> Checked:
+def _sum_up(name: str, stream: StreamConfiguration, source: str, found: EvaluatedRows, *, limited: bool) -> Checked:
     accepted = found.totals[None].rows if None in found.totals else 0
     refused = sorted((reason, total) for reason, total in found.totals.items() if reason is not None)
     return Checked(
@@ -110,9 +110,9 @@ def _checked(name: str, stream: StreamConfiguration, source: str, found: Evaluat
             ("reason", "rows", "such as"),
             tuple((reason, str(total.rows), total.sample) for reason, total in refused),
         ),
-        quarantined=_quarantined(found.prepared),
+        quarantined=_pick_refused(found.prepared),
         bad_files=tuple(sorted(found.bad_files.items())),
-        ties=Ties(tied(found.prepared, stream), accepted).told(stream),
+        ties=Ties(count_tied(found.prepared, stream), accepted).told(stream),
     )
 
 
@@ -132,17 +132,17 @@ def _events(prepared: DataFrame, stream: StreamConfiguration) -> Shown:
     if stream.tokens is not None and stream.tokens != ["name"]:
         tokens = F.array_compact(F.array(*[F.col(f"k{index}") for index in range(len(stream.tokens))]))
         columns["tokens"] = F.concat_ws(", ", tokens)
-    return _shown(first, columns)
+    return _show(first, columns)
 
 
-def _quarantined(prepared: DataFrame) -> Shown:
+def _pick_refused(prepared: DataFrame) -> Shown:
     """Some rows of each reason, those of each in a fixed order."""
     of_one_reason = F.row_number().over(Window.partitionBy("reason").orderBy("hash"))
     rows = prepared.where(F.col("reason").isNotNull()).withColumn("__nth", of_one_reason)
     some = rows.where(F.col("__nth") <= SHOWN).orderBy("__nth", "reason").limit(SHOWN)
-    return _shown(some, {name: F.col(name) for name in ("reason", "detail", "row", "origin")})
+    return _show(some, {name: F.col(name) for name in ("reason", "detail", "row", "origin")})
 
 
-def _shown(rows: DataFrame, columns: dict[str, Column]) -> Shown:
+def _show(rows: DataFrame, columns: dict[str, Column]) -> Shown:
     texts = rows.select(*[column.cast("string").alias(f"c{n}") for n, column in enumerate(columns.values())])
     return Shown(tuple(columns), tuple(tuple(row) for row in texts.collect()))

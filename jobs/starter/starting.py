@@ -142,7 +142,7 @@ def guessed(
             guesses = guess(columns, options=source.kind == "csv")
             names = commonest(rows, guesses.names[0].expression) if guesses.names else []
         except Exception as error:
-            raise source.explained(error, schema.fieldNames()) or error from None
+            raise source.explain(error, schema.fieldNames()) or error from None
     count = max(column.rows for column in columns)
     return Starter(found, guesses, names, looked_at.replace("{rows}", _counted(count, "row")), file)
 
@@ -191,7 +191,7 @@ def _rows(source: Source, found: FoundSource, schema: T.StructType, some: Sequen
     if source.kind == "delta":
         return source.there(schema)[0], f"all {{rows}} of table {source.shown}"
     count = len(found.files)
-    rows = source.expanded(source.again(some, schema), schema, some)
+    rows = source.expand(source.again(some, schema), schema, some)
     if len(some) == count:
         return rows, f"all {{rows}} of {_counted(count, 'file')} ({source.shown})"
     return rows, f"{{rows}} of {len(some):,} of {_counted(count, 'file')} ({source.shown}); --all looks at all"

@@ -79,7 +79,7 @@ def commands(starter: Starter) -> list[str]:
     return told
 
 
-def told(starter: Starter) -> list[str]:
+def report(starter: Starter) -> list[str]:
     """What was looked at and guessed, and what to run next."""
     guesses = starter.guesses
 

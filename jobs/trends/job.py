@@ -28,7 +28,7 @@ from patternlake.jobs.configuration.file import TrendConfiguration
 from patternlake.jobs.contexts import in_own_session, kept
 from patternlake.jobs.following import Work, followed, next_batch
 from patternlake.jobs.summary import Summary
-from patternlake.jobs.trends.panes import TASK_VERTICES, DealtPanes, dealt_panes
+from patternlake.jobs.trends.panes import TASK_VERTICES, DealtPanes, deal_panes
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.batch import EDGES_SCHEMA
 from patternlake.udfs.trends.events import event_columns_read
@@ -101,8 +101,8 @@ class _Builder:
     def build(self) -> Publication:
         """Write vertices, then what hangs together, then close what that replaces, then publish."""
         batch, last = self.batch, self.last
-        panes = dealt_panes(self.db, batch, self.stream, last, self.layout)
-        lowest = self._written_by_spark() if panes is None else self._written_by_panes(panes)
+        panes = deal_panes(self.db, batch, self.stream, last, self.layout)
+        lowest = self._write_by_spark() if panes is None else self._write_by_panes(panes)
         first_pane = batch.source_from // self.windows.pane if self.windows.counted else None
         if last is not None and lowest is not None:
             from_lowest = Condition("pane", ">=", lowest)
@@ -127,7 +127,7 @@ class _Builder:
             },
         )
 
-    def _written_by_panes(self, panes: DealtPanes) -> int:
+    def _write_by_panes(self, panes: DealtPanes) -> int:
         """Write what tasks make of whole panes; the first pane that is replaced."""
         rows = panes.vertices(self.db)
         self._append(rows, EVENT)
@@ -141,7 +141,7 @@ class _Builder:
         self.batch.append(EDGES, self.batch.marked(EDGES, edges) if isinstance(edges, pa.Table) else edges)
         return panes.lowest
 
-    def _written_by_spark(self) -> int | None:
+    def _write_by_spark(self) -> int | None:
         """Write kind by kind, each of what was written before; the first pane that is replaced, if one is."""
         self._append(self._event_rows(), EVENT)
         _, lowest, _ = self._written

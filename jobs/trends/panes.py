@@ -108,7 +108,7 @@ class PanesRead:
                 rows = reader.rows("events", ("time",), (*self.stream, *_positions(begin, end)))
                 time = position = pc.cast(rows["time"], pa.int64()).to_numpy()
             parts.append(np.unique(windows.panes(position, time), return_counts=True))
-        return _added(parts)
+        return _add_up(parts)
 
     def vertices_by_pane(self, reader: StateReader, lowest: int) -> tuple[IntArray, IntArray]:
         """The panes from `lowest` on that hold vertices of earlier events, and how many each holds."""
@@ -166,7 +166,7 @@ class DealtPanes:
             if read.windows.counted:
                 yield from pane_rows(read.windows, *read.all_moments(reader, low, high))
 
-        return self._made(db, rows, VERTICES_SCHEMA)
+        return self._make(db, rows, VERTICES_SCHEMA)
 
     def edges(self, db: Database) -> TaskRows | pa.Table:
         """Rows of `trend_edges`, as `vertices` gives those of vertices."""
@@ -175,9 +175,9 @@ class DealtPanes:
         def rows(reader: StateReader, low: int, high: int) -> Iterator[pa.RecordBatch]:
             yield from edge_rows_of_panes(read.layout, read.new(reader, low, high), read.vertices(reader, low, high))
 
-        return self._made(db, rows, EDGES_SCHEMA)
+        return self._make(db, rows, EDGES_SCHEMA)
 
-    def _made(
+    def _make(
         self, db: Database, rows: Callable[[StateReader, int, int], Iterator[pa.RecordBatch]], schema: pa.Schema
     ) -> TaskRows | pa.Table:
         ranges, place = list(self.ranges), self.place
@@ -193,7 +193,7 @@ class DealtPanes:
         return TaskRows(numbers, task, schema)
 
 
-def dealt_panes(
+def deal_panes(
     db: Database, batch: Batch, stream: Publication, last: Publication | None, layout: Layout
 ) -> DealtPanes | None:
     """Deal out the panes of a batch; None where only Spark can read them, or divide them.
@@ -221,14 +221,14 @@ def dealt_panes(
         None if last is None else _former(last),
     )
     try:
-        return _dealt_out(read, db.direct, db.spark.sparkContext.defaultParallelism)
+        return _deal_out(read, db.direct, db.spark.sparkContext.defaultParallelism)
     except UnreadableError:
         return None
 
 
-def _dealt_out(read: PanesRead, reader: DirectReader, parallelism: int) -> DealtPanes | None:
+def _deal_out(read: PanesRead, reader: DirectReader, parallelism: int) -> DealtPanes | None:
     panes, events = read.events_by_pane(reader)
-    panes, rows = _added([(panes, events), read.vertices_by_pane(reader, int(panes[0]))])
+    panes, rows = _add_up([(panes, events), read.vertices_by_pane(reader, int(panes[0]))])
     if read.layout.query.partition and rows.max() > _LARGEST:
         return None
     tasks = max(parallelism, -(-int(rows.sum()) // TASK_VERTICES))
@@ -247,7 +247,7 @@ def _positions(first: int, last: int) -> list[Condition]:
     return [*between("block", block_of(first), block_of(last)), *between("position", first, last)]
 
 
-def _added(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+def _add_up(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
     """Counts by pane as one, panes ascending."""
     panes, place = np.unique(np.concatenate([pane for pane, _ in parts]), return_inverse=True)
     counts = np.bincount(place, np.concatenate([count for _, count in parts]), len(panes))

@@ -247,10 +247,10 @@ def check(
     """
     from patternlake.jobs.configuration.file import Configuration
     from patternlake.jobs.starter.checking import check as look
-    from patternlake.jobs.starter.checking import chosen
+    from patternlake.jobs.starter.checking import choose_streams
 
     given = configuration if isinstance(configuration, Configuration) else Configuration.load(configuration)
-    return [look(spark, name, stream, rows=rows) for name, stream in chosen(given, object).items()]
+    return [look(spark, name, stream, rows=rows) for name, stream in choose_streams(given, object).items()]
 
 
 def run(

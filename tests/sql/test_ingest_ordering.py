@@ -57,7 +57,7 @@ def test_rows_of_many_times_are_cut_evenly_without_reading_them_again(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ordering, "RANGE_ROWS", 100)
-    monkeypatch.setattr(ordering, "_sampled", None)
+    monkeypatch.setattr(ordering, "_sample", None)
     monkeypatch.setattr(ordering, "_LOOKED_AT", 1)
     rows = [(EPOCH + timedelta(seconds=n * n), "a", None, n) for n in range(600)]
     frame = spark.createDataFrame(rows, "time timestamp, name string, key string, hash bigint")

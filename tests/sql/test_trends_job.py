@@ -39,7 +39,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trend
 def by_spark() -> Iterator[None]:
     """The job as it works where only Spark can read the location."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job, "dealt_panes", lambda *_: None)
+        patch.setattr(job, "deal_panes", lambda *_: None)
         yield
 
 

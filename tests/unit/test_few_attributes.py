@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from patternlake.jobs.maintain.few_attributes import counted
+from patternlake.jobs.maintain.few_attributes import count_values
 
 TYPES = {"delay": "double", "seats": "int", "tail": "string", "day": "date"}
 
@@ -23,7 +23,7 @@ def events(*rows: tuple[str, str | None, str | None, str | None, str | None, str
 
 
 def test_each_name_is_told_of_by_itself() -> None:
-    found = counted(
+    found = count_values(
         events(
             ("late", "k", "3.0", "10", "a", "1970-01-02"),
             ("late", "k", "1.5", None, "b", None),
@@ -50,7 +50,7 @@ def test_each_name_is_told_of_by_itself() -> None:
 
 
 def test_what_is_no_number_has_no_place_among_the_quantiles() -> None:
-    found = counted(
+    found = count_values(
         events(("a", None, "NaN", None, None, None), ("a", None, "2", None, None, None)), {"delay": "double"}, steps=1
     )
     (row,) = found.to_pylist()

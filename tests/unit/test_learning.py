@@ -249,13 +249,13 @@ def test_what_is_written_while_the_table_is_condensed_stays(lake: Lake, monkeypa
     now = timestamps.to_micros(timestamps.now())
     for number in range(2):
         lake.table.append({(STREAM, RISING): Observation(1000, 500, now - number)})
-    read = observed_selectivities._added_up
+    read = observed_selectivities._add_up
 
     def meanwhile(rows: pa.Table) -> Any:
         lake.table.append({(STREAM, LOW): Observation(1000, 1, now + 1)})
         return read(rows)
 
-    monkeypatch.setattr(observed_selectivities, "_added_up", meanwhile)
+    monkeypatch.setattr(observed_selectivities, "_add_up", meanwhile)
     lake.table.condense()
     assert sorted(row["predicate"] for row in lake.rows()) == ["A.x < 3", "A.x < B.x"]
 

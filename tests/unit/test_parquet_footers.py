@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import types as T
 
-from patternlake.jobs.sources.parquet_footers import ParquetColumn, Reading, learned, missing_columns, readings
+from patternlake.jobs.sources.parquet_footers import ParquetColumn, Reading, learn_types, missing_columns, readings
 
 UTC = ParquetColumn("at", T.TimestampType(), "TIMESTAMP(NANOS,true)", nanoseconds=True)
 CLOCK = ParquetColumn("clock", None, "TIME(MICROS,true)")
@@ -67,9 +67,9 @@ def test_nanoseconds_are_read_as_numbers_and_become_microseconds(type: T.DataTyp
 def test_a_column_gets_its_type_from_the_first_file_that_has_one() -> None:
     schema = T.StructType([T.StructField("At", T.NullType()), T.StructField("x", T.NullType())])
     files = ["cannot be read: it is short", {"x": EMPTY}, {"at": UTC, "x": EMPTY}, {"x": CLOCK}]
-    assert learned(schema, files).simpleString() == "struct<At:timestamp,x:void>"
+    assert learn_types(schema, files).simpleString() == "struct<At:timestamp,x:void>"
     later = [*files, {"at": column("at", T.StringType()), "x": column("x", T.LongType())}]
-    assert learned(schema, later).simpleString() == "struct<At:timestamp,x:bigint>"
+    assert learn_types(schema, later).simpleString() == "struct<At:timestamp,x:bigint>"
 
 
 def test_files_that_lack_columns_or_have_no_footer_are_told() -> None:

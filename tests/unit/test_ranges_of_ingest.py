@@ -16,7 +16,7 @@ from pyarrow import ipc
 from patternlake.jobs import spilling
 from patternlake.jobs.ingest import ranges as ranges_module
 from patternlake.jobs.ingest.few_rows import accepted, taken
-from patternlake.jobs.ingest.ranges import ranges, refused
+from patternlake.jobs.ingest.ranges import find_refused, ranges
 
 SCHEMA = pa.schema(
     [
@@ -75,10 +75,10 @@ def test_a_range_takes_fewer_rows_where_they_are_wide(monkeypatch: pytest.Monkey
 def test_refused_rows_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges_module, "RANGE_ROWS", 2)
     rows = prepared([(1, "a", None, 0, None), *[(None, None, None, n, "time") for n in range(5)]], 3)
-    portions = refused(rows)
+    portions = find_refused(rows)
     assert [len(places) for places in portions] == [2, 2, 1]
     assert np.concatenate(portions).tolist() == [1, 2, 3, 4, 5]
-    assert refused(rows.slice(0, 1)) == []
+    assert find_refused(rows.slice(0, 1)) == []
 
 
 def _as_they_are(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.starter.column_facts import ColumnFacts
 from patternlake.jobs.starter.found_source import FoundSource, _csv
 from patternlake.jobs.starter.guesses import Guesses, guess
-from patternlake.jobs.starter.text import Starter, as_yaml, commands, told
+from patternlake.jobs.starter.text import Starter, as_yaml, commands, report
 
 ROWS = 1000
 
@@ -206,7 +206,7 @@ def test_a_source_in_which_nothing_is_recognised_still_gives_a_configuration() -
 
 def test_what_is_told_ends_with_what_to_run() -> None:
     found = starter(AT, WHAT, WHO, names=(("pay", 600), ("Not Paid", 400)))
-    lines = told(found)
+    lines = report(found)
     assert lines[0] == "looked at all 1,000 rows of table raw.clicks, and guessed:"
     assert lines[3] == "  key: who (string, 40 different)"
     assert commands(found) == [

@@ -48,13 +48,13 @@ def test_tied_events_are_those_of_one_time_and_key_with_several_names(
     prepared = pa.Table.from_pylist(rows, pa.schema(list(types.items())))
     shared, differing = ["time", "key", *(["o0"] if ordered else [])], ["name", *(["file"] if in_files else [])]
     stream: Any = SimpleNamespace(probabilistic=False)
-    assert ties.tied_here(prepared, stream) == naive(rows, shared, differing)
+    assert ties.count_tied_here(prepared, stream) == naive(rows, shared, differing)
 
 
 def test_rows_of_one_file_or_of_steps_are_never_tied() -> None:
     rows = {"time": [1, 1], "key": ["k", "k"], "name": ["a", "b"], "reason": pa.nulls(2, pa.string())}
     stepped: Any = SimpleNamespace(probabilistic=True)
     certain: Any = SimpleNamespace(probabilistic=False)
-    assert ties.tied_here(pa.table(rows), stepped) == 0
-    assert ties.tied_here(pa.table({**rows, "place": [1, 2]}), certain) == 0
-    assert ties.tied_here(pa.table(rows), certain) == 2
+    assert ties.count_tied_here(pa.table(rows), stepped) == 0
+    assert ties.count_tied_here(pa.table({**rows, "place": [1, 2]}), certain) == 0
+    assert ties.count_tied_here(pa.table(rows), certain) == 2
