@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.limits import by_partition
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.matching import node_rows, search
 from patternlake.udfs.sketch.request import SketchRequest
@@ -21,6 +22,8 @@ _DRAWS = 32
 """So many nodes of each name are tried."""
 _TOGETHER = 16
 """Of so many claims of a name, one more is tried at a time: more of them together stand in each other's way."""
+_NODES_AT_ONCE = 1 << 18
+"""Nodes of all trials that are searched at once: some 20 MB."""
 
 
 def effect_of_one_more(
@@ -46,40 +49,69 @@ def effect_of_one_more(
     drawn = claims.take(rng.choice(len(weights), _DRAWS, p=weights / weights.sum()))
     place_of = {key: place for place, key in enumerate(keys)} if request.every_key else {None: 0}
     place = np.array([place_of.get(key, -1) for key in drawn["key"].to_pylist()], np.int64)
-    gained: list[int] = []
+    gained = []
     for key in np.unique(place).tolist():
         # A key that no node claims any name of is asked for as well.
         mine = hits.take(np.arange(offsets[key], offsets[key + 1]) if key >= 0 else np.zeros(0, np.int64))
         more = drawn.filter(pa.array(place == key))
         together = max(1, int(mine.present[:, name].sum()) // _TOGETHER)
-        for first in range(0, more.num_rows, together):
-            gained += rows_gained(request, mine, name, more.slice(first, together))
-    counts = np.array(gained, np.float64)
+        gained.append(rows_gained(request, mine, name, more, np.arange(more.num_rows) // together))
+    counts = np.concatenate(gained).astype(np.float64)
     share, rows = (float(each.mean() + each.std() / math.sqrt(_DRAWS)) + 1.0 / _DRAWS for each in (counts > 0, counts))
     return min(share, 1.0), rows
 
 
-def rows_gained(request: SketchRequest, hits: Hits, name: int, claims: pa.Table) -> list[int]:
+def rows_gained(request: SketchRequest, hits: Hits, name: int, claims: pa.Table, trial: IntArray) -> IntArray:
     """How many rows rest on each of some nodes if they claim a name in addition to what nodes of one key claim.
 
     A row rests on the claim where it is all that makes the node one of its steps.
+
+    Parameters
+    ----------
+    request, name
+        As of `effect_of_one_more`.
+    hits
+        Nodes of one key.
+    claims
+        Rows of `possible_claims.CLAIMS` of this name and key.
+    trial
+        int64[claims], rising from 0: claims of one trial are made together, those of different ones apart.
     """
-    nodes, which = np.unique(claims["pos_lo"].to_numpy(), return_index=True)
+    pos_lo = claims["pos_lo"].to_numpy()
+    nodes, which = np.unique(pos_lo, return_index=True)
     before = _with_nodes(hits, claims.take(which[~np.isin(nodes, hits.pos_lo)]))
-    claiming = np.isin(before.pos_lo, nodes)
-    after = before.take(np.arange(len(before)))
-    after.present[claiming, name] = True
-    layout = request.pattern.layout(request.policy)
-    rows = node_rows(request.pattern, after, np.array([0, len(after)]))
-    _, _, steps = search(rows, layout, request.policy, request.after_match, request.max_matches, True)
-    rests = np.zeros((len(steps), len(nodes)), np.bool_)
-    for place, slot in enumerate(request.pattern.slots):
-        taken = steps[:, place]
-        choices = [request.pattern.names.index(choice.name) for choice in slot.alternatives]
-        row = np.flatnonzero(claiming[taken] & ~before.present[taken][:, choices].any(axis=1))
-        rests[row, np.searchsorted(nodes, before.pos_lo[taken[row]])] = True
-    of_node = rests.sum(axis=0)
-    return [int(of_node[at]) for at in np.searchsorted(nodes, claims["pos_lo"].to_numpy())]
+    at = np.searchsorted(before.pos_lo, pos_lo)
+    size = len(before)
+
+    def run(first: int, last: int) -> IntArray:
+        # Each trial is a copy of the nodes, and searched as a key of its own.
+        copies = before.take(np.tile(np.arange(size), last - first))
+        mine = (trial >= first) & (trial < last)
+        claiming = np.zeros(len(copies), np.bool_)
+        claiming[(trial[mine] - first) * size + at[mine]] = True
+        held = copies.present.copy()
+        copies.present[claiming, name] = True
+        rows = node_rows(request.pattern, copies, np.arange(last - first + 1) * size)
+        layout = request.pattern.layout(request.policy)
+        cut = last - first <= 1
+        _, _, steps = search(rows, layout, request.policy, request.after_match, request.max_matches, cut)
+        rests = []
+        for place, slot in enumerate(request.pattern.slots):
+            taken = steps[:, place]
+            choices = [request.pattern.names.index(choice.name) for choice in slot.alternatives]
+            row = np.flatnonzero(claiming[taken] & ~held[taken][:, choices].any(axis=1))
+            rests.append(np.stack([row, taken[row]], axis=1))
+        # A row rests on a node once, however many of its steps the node is.
+        pairs = np.unique(np.concatenate(rests), axis=0)
+        of_node = np.bincount(pairs[:, 1], minlength=len(copies))
+        return of_node[(trial[mine] - first) * size + at[mine]]
+
+    trials = int(trial[-1]) + 1
+    at_once = max(1, _NODES_AT_ONCE // max(1, size))
+    parts = [
+        part for first in range(0, trials, at_once) for part in by_partition(first, min(first + at_once, trials), run)
+    ]
+    return np.concatenate(parts)
 
 
 def _with_nodes(hits: Hits, claims: pa.Table) -> Hits:

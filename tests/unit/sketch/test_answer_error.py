@@ -12,6 +12,7 @@ from naive import sketch_matching as naive
 from naive.sketch_cases import compiled, hits_of
 
 from benchmarks.answer_errors import QUESTIONS, STRUCTURES, measure
+from patternlake.udfs.sketch import one_more_claim
 from patternlake.udfs.sketch.answer_error import Resting, could_be_all_false, rows_by_claim
 from patternlake.udfs.sketch.kernels.matching import node_rows, search
 from patternlake.udfs.sketch.one_more_claim import effect_of_one_more, rows_gained
@@ -70,6 +71,10 @@ def claims_at(*places: int, name: int = 1, expected: float = 0.1) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=CLAIMS)
 
 
+TRIAL = np.array([0])
+"""One claim, tried alone."""
+
+
 @pytest.mark.parametrize(
     ("text", "given", "at", "gained"),
     [
@@ -91,15 +96,31 @@ def test_the_rows_are_counted_that_would_rest_on_one_more_claim(
 ) -> None:
     request = asked("A ; B", "leveled", **given)
     hits = hits_of(request.pattern, nodes_of(text))
-    assert rows_gained(request, hits, request.pattern.names.index("B"), claims_at(at)) == [gained]
+    assert rows_gained(request, hits, request.pattern.names.index("B"), claims_at(at), TRIAL).tolist() == [gained]
 
 
 def test_a_claim_beside_one_of_the_same_step_makes_no_row_false() -> None:
     request = asked("A ; B | C", "leveled", after_match="next")
     hits = hits_of(request.pattern, nodes_of("A.C"))
     place = request.pattern.names.index("B")
-    assert rows_gained(request, hits, place, claims_at(3)) == [0]
-    assert rows_gained(request, hits, place, claims_at(2)) == [1]
+    assert rows_gained(request, hits, place, claims_at(3), TRIAL).tolist() == [0]
+    assert rows_gained(request, hits, place, claims_at(2), TRIAL).tolist() == [1]
+
+
+@pytest.mark.parametrize("at_once", [1 << 18, 10, 1])
+@pytest.mark.parametrize("given", [{}, {"max_matches": 3}])
+def test_claims_of_one_trial_are_made_together_and_those_of_others_apart(
+    given: dict[str, int], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No more rows than `max_matches` in one trial; all trials together may have more.
+    monkeypatch.setattr(one_more_claim, "_NODES_AT_ONCE", at_once)
+    request = asked("A ; B", "leveled", after_match="next", **given)
+    hits = hits_of(request.pattern, nodes_of("AA.A..."))
+    place = request.pattern.names.index("B")
+    # With a B at 3 alone it has the A at 1 and 2, with one at 5 alone all three; both together share them.
+    assert rows_gained(request, hits, place, claims_at(3, 5), np.array([0, 1])).tolist() == [2, 3]
+    assert rows_gained(request, hits, place, claims_at(3, 5), np.array([0, 0])).tolist() == [2, 1]
+    assert rows_gained(request, hits, place, claims_at(5, 3, 5), np.array([0, 0, 1])).tolist() == [1, 2, 3]
 
 
 def test_the_effect_is_an_average_by_the_odds() -> None:
