@@ -45,7 +45,9 @@ _HIT_ROW = (
 
 
 _CLAIMS_ROW = (
-    "name INT, key STRING, pos_lo BIGINT, pos_hi BIGINT, time_lo BIGINT, time_hi BIGINT, level INT, expected DOUBLE"
+    "name INT, key STRING, pos_lo BIGINT, pos_hi BIGINT, time_lo BIGINT, time_hi BIGINT, level INT, expected DOUBLE, "
+    "bits INT, hashes INT, rate DOUBLE, denies BOOLEAN, "
+    "known STRUCT<set: ARRAY<BIGINT>, nodes: BIGINT, denying: BIGINT, rates: DOUBLE>"
 )
 
 

@@ -32,6 +32,7 @@ from patternlake.udfs.sketch.gathering import gathered
 from patternlake.udfs.sketch.kernels.hits import Hits
 from patternlake.udfs.sketch.kernels.matching import node_rows, search
 from patternlake.udfs.sketch.one_more_claim import effect_of_one_more
+from patternlake.udfs.sketch.possible_claims import fit_to_names
 from patternlake.udfs.sketch.query import SketchPattern
 from patternlake.udfs.sketch.request import SketchRequest
 from patternlake.udfs.sketch.windows import Window
@@ -45,11 +46,15 @@ ROWS = pa.schema(
     ]
 )
 _PLAUSIBLE = 0.01
-"""Claims that chance makes this often may all be false; nodes side by side err together, so that it is not less."""
+"""Claims that chance makes this often may all be false."""
+_SPREAD = 2.0
+"""How far the number of false claims of a name may be from the expected one x: its variance is x + x² / `_SPREAD`.
+
+A name errs more often in one sketch than in another, and in nodes side by side together."""
 _CERTAIN = 0.99
 """A chance of so much and more is given as 1."""
 _NEVER = 1e-3
-"""A false claim that is made less often is not reckoned with as the only one."""
+"""That claims are all false is not reckoned with where chance makes so many less often."""
 _NO_LESS = 1.75
 """What the sum is taken times: on average over a few hundred seeds no fewer rows are false either."""
 _SURER = 2.0
@@ -101,6 +106,7 @@ def answer_error(request: SketchRequest, hits: pa.Array, claims: pa.Table, unsee
     """
     found, offsets, keys = gathered(request, hits)
     resting = rests_on(request, found, offsets)
+    claims = fit_to_names(claims)
     number, expected = (claims[name].to_numpy() for name in ("name", "expected"))
     false_rows = likely = 0.0
     for name, counts in zip(names_of(request.pattern), resting.by_claim, strict=True):
@@ -140,15 +146,15 @@ def could_be_all_false(claims: int, expected: float) -> bool:
     >>> could_be_all_false(1, 0.01), could_be_all_false(2, 0.01), could_be_all_false(18, 0.5)
     (True, False, False)
     """
-    if expected < _NEVER:
-        return False
-    # One claim fewer, as what counts is how many they are on average, and n P(n) = x P(n - 1).
-    term = math.exp(-expected)
+    # Poisson's distribution, of a mean that is itself drawn (gamma): the negative binomial one.
+    # One claim fewer, as what counts is how many they are on average, and n P(n) is about x P(n - 1).
+    share = expected / (expected + _SPREAD)
+    term = (1.0 - share) ** _SPREAD
     fewer = 0.0
     for count in range(claims - 1):
         fewer += term
-        term *= expected / (count + 1)
-    return 1.0 - fewer > _PLAUSIBLE
+        term *= share * (_SPREAD + count) / (count + 1)
+    return 1.0 - fewer > _PLAUSIBLE and 1.0 - fewer - term >= _NEVER
 
 
 def rests_on(request: SketchRequest, found: Hits, offsets: IntArray) -> Resting:

@@ -15,7 +15,7 @@ where a node errs and one below denies: then both count.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,12 @@ from patternlake.udfs.sketch.kernels.probe import false_positive_rate, places
 from patternlake.udfs.sketch.path_error import chance_of_paths
 from patternlake.udfs.sketch.request import SketchRequest
 
+_KNOWN = pa.struct(
+    [("set", pa.list_(pa.int64())), ("nodes", pa.int64()), ("denying", pa.int64()), ("rates", pa.float64())]
+)
+"""Of `nodes` known not to hold a name: how many have each of the name's bits set, how many deny it themselves, and the
+sum of how often they err by their densities."""
+
 CLAIMS = pa.schema(
     [
         ("name", pa.int32()),
@@ -45,10 +51,21 @@ CLAIMS = pa.schema(
         ("time_hi", pa.int64()),
         ("level", pa.int32()),
         ("expected", pa.float64()),
+        ("bits", pa.int32()),
+        ("hashes", pa.int32()),
+        ("rate", pa.float64()),
+        ("denies", pa.bool_()),
+        ("known", _KNOWN),
     ]
 )
-"""Nodes that might have claimed a name of the pattern (its number) and hold none. `expected` of all rows of a name adds
-up to the false claims of it that are to be expected; each row stands for others of its segment as well."""
+"""Nodes that might have claimed a name of the pattern (its number) and hold none.
+
+`expected` of all rows of a name adds up to the false claims of it that are to be expected if it is a name like any
+other; `fit_to_names` gives what is expected of this one. Each row stands for others of its segment as well. `bits` and
+`hashes` are those of the node's filter, `rate` is how often it errs itself, and `denies` whether it denies the name
+itself or one above it does.
+
+A row with `known` is about no node: it says what all nodes of some segments, of this size, tell of the name."""
 
 _DRAWN = 8
 """So many nodes stand for all of a segment, for each name."""
@@ -92,22 +109,58 @@ def possible_claims(request: SketchRequest, rows: pa.Table) -> pa.Table:
                 yield from walk(request, int(segments[mine[0]]), tree, asked, keys)
 
     found: list[dict[str, Any]] = []
-    if request.every_key or request.expressions > 1:
-        # So many tokens are asked for that they err as filters do on average.
-        for nodes in walked():
-            found += _drawn(request, nodes, np.ones(len(request.pattern.names)))
-    else:
-        held = list(walked())
-        factors = _factors(request, held)
-        for nodes in held:
-            found += _drawn(request, nodes, factors[nodes.size])
+    known: dict[_NameAndSize, _Known] = {}
+    for nodes in walked():
+        found += _drawn(request, nodes)
+        # Keys and expressions make so many tokens of a name that they err as filters do on average.
+        if not request.every_key and request.expressions == 1:
+            _add_known(request, nodes, known)
+    found += [
+        {"name": name, "bits": bits, "hashes": hashes, "known": asdict(each)}
+        for (name, bits, hashes), each in known.items()
+    ]
     return pa.Table.from_pylist(found, schema=CLAIMS)
+
+
+def fit_to_names(claims: pa.Table) -> pa.Table:
+    """Give what is expected of just these names: the rows of `CLAIMS` that are about nodes.
+
+    A name's bits are the same in all filters of one size, and are set more often than others where a frequent name
+    sets one of them. Nodes that don't hold the name tell how often each bit is set: those that deny it, and those
+    below a node that does, which may claim it or not.
+
+    Parameters
+    ----------
+    claims
+        What `possible_claims` gives, of all segments.
+    """
+    told = claims.filter(claims["known"].is_valid())
+    pooled: dict[_NameAndSize, list[_Known]] = {}
+    for row in told.select(["name", "bits", "hashes", "known"]).to_pylist():
+        pooled.setdefault((row["name"], row["bits"], row["hashes"]), []).append(_Known(**row["known"]))
+    rows = claims.filter(claims["known"].is_null())
+    name, bits, hashes, rate, denies = (
+        rows[column].to_numpy() for column in ("name", "bits", "hashes", "rate", "denies")
+    )
+    # Below a node that denies the name, a node errs at most always.
+    times = np.ones(rows.num_rows)
+    for size, each in pooled.items():
+        factor = _factor(each)
+        mine = (name == size[0]) & (bits == size[1]) & (hashes == size[2])
+        itself, below = mine & denies, mine & ~denies
+        times[below] = np.minimum(factor, 1.0 / rate[below])
+        more = np.minimum(rate[itself] * factor, np.maximum(rate[itself], _SUREST))
+        times[itself] = _odds(more) / _odds(rate[itself])
+    place = CLAIMS.names.index("expected")
+    return rows.set_column(place, "expected", pa.array(rows["expected"].to_numpy() * times, pa.float64()))
 
 
 _Tree = list[tuple[int, dict[str, Any]]]
 """A segment's levels from the highest to the lowest, with their rows."""
 _Keys = list[str | None] | None
 """The keys that are asked for, where every key is."""
+_NameAndSize = tuple[int, int, int]
+"""A name's number, and bits and hashes of filters."""
 
 
 @dataclass(frozen=True)
@@ -177,48 +230,69 @@ def _lowest_of_tree(request: SketchRequest, segment: int, tree: _Tree, asked: As
     yield _Nodes(segment, wanted, row, node, state == wanted, above, keys, asked.hashes[0])
 
 
-def _factors(request: SketchRequest, held: Sequence[_Nodes]) -> dict[tuple[int, int], NDArray[np.float64]]:
-    """How much more often than their densities say nodes err for each name: float64[names], 1 or more, by filter size.
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a name from nodes that don't hold it; as of `_KNOWN`."""
 
-    A name's bits are the same in all filters of one size, and are set more often than others where a frequent name
-    sets one of them. The nodes that deny the name tell how often each bit is set.
-    """
-    found = {}
-    for size in {nodes.size for nodes in held}:
-        mine = [nodes for nodes in held if nodes.size == size]
-        found[size] = np.ones(len(request.pattern.names))
-        for name, place in enumerate(places(*size, mine[0].hashes[: len(request.pattern.names)])):
-            some = [(nodes.row, nodes.node[nodes.denied[0, :, name]]) for nodes in mine]
-            bits = np.concatenate([row["bits"][node][:, place >> 3] >> (place & 7) & 1 for row, node in some])
-            rates = np.concatenate([_rate(request, row, node) for row, node in some])
-            if len(rates) and rates.any():
-                mean = float(rates.mean())
-                # One frequent name that has set all the bits errs wherever it occurs, and nodes without it, which
-                # alone deny, tell nothing of that. The mean over all names counts it, so none is taken for less.
-                found[size][name] = max(1.0, rate_of_name(bits.astype(np.bool_), mean) / mean)
-    return found
+    set: list[int]
+    nodes: int
+    denying: int
+    rates: float
 
 
-def rate_of_name(bits: NDArray[np.bool_], rate: float) -> float:
-    """How often a node that does not hold a name claims it, from those that deny it.
+def _add_known(request: SketchRequest, nodes: _Nodes, known: dict[_NameAndSize, _Known]) -> None:
+    """Add what nodes tell of each name to what is known."""
+    size = nodes.size
+    rate = _rate(request, nodes.row, nodes.node)
+    for name, place in enumerate(places(*size, nodes.hashes[: len(request.pattern.names)])):
+        denied = nodes.denied[0, :, name]
+        without = denied | (nodes.above[0, :, name] > 0.0)
+        bits = nodes.row["bits"][nodes.node[without][:, None], place >> 3] >> (place & 7) & 1
+        which = (name, *size)
+        old = known.get(which, _Known([0] * size[1], 0, 0, 0.0))
+        known[which] = _Known(
+            (np.array(old.set) + bits.sum(axis=0, dtype=np.int64)).tolist(),
+            old.nodes + len(bits),
+            old.denying + int(denied.sum()),
+            old.rates + float(rate[without].sum()),
+        )
+
+
+def _factor(known: Sequence[_Known]) -> float:
+    """How often nodes err for a name, in times of what their densities say."""
+    nodes, denying = sum(each.nodes for each in known), sum(each.denying for each in known)
+    rates = sum(each.rates for each in known)
+    if rates <= 0.0:
+        return 1.0
+    mean = rates / nodes
+    ones = np.array([each.set for each in known], np.int64).sum(axis=0)
+    # One frequent name that has set all the bits errs wherever it occurs. Nodes without it deny, and tell nothing of
+    # that. The mean over all names counts it: as far as they alone tell, it is the least.
+    return max(denying / nodes, rate_of_name(ones, nodes, mean, denying) / mean)
+
+
+def rate_of_name(ones: NDArray[np.int64], nodes: int, rate: float, denying: int) -> float:
+    """How often a node that does not hold a name claims it, from nodes that are known not to hold it.
 
     Parameters
     ----------
-    bits
-        bool[nodes, k]: which of the name's k bits are set in each.
+    ones
+        int64[k]: in how many of the nodes each of the name's k bits is set.
+    nodes
+        How many nodes there are.
     rate
         How often it is on average over all names; it counts as much as `_PRIOR` nodes.
+    denying
+        How many of the nodes are known because they deny the name themselves.
 
     Notes
     -----
-    Bits are taken for independent. Nodes in which all are set are missing; they are filled in until their number fits
-    (expectation and maximisation).
+    Bits are taken for independent. Beside nodes that deny the name, those are missing that claim it and don't hold it;
+    they are filled in until their number fits (expectation and maximisation).
     """
-    nodes, hashes = bits.shape
-    least = rate ** (1.0 / hashes)
-    ones = bits.sum(axis=0)
+    least = rate ** (1.0 / len(ones))
     for _ in range(_ROUNDS):
-        missing = nodes * rate / (1.0 - rate) if rate < 1.0 else 0.0
+        missing = denying * rate / (1.0 - rate) if rate < 1.0 else 0.0
         rate = float(np.prod((ones + missing + _PRIOR * least) / (nodes + missing + _PRIOR)))
     return rate
 
@@ -301,13 +375,13 @@ def _ask(asked: Asked, row: dict[str, Any], wanted: NDArray[np.bool_], node: NDA
     return claimed & wanted
 
 
-def _drawn(request: SketchRequest, nodes: _Nodes, factors: NDArray[np.float64]) -> list[dict[str, Any]]:
-    """Some nodes for all, drawn by what each counts, of each name; `factors` are of `_factors`."""
+def _drawn(request: SketchRequest, nodes: _Nodes) -> list[dict[str, Any]]:
+    """Some nodes for all, drawn by what each counts, of each name."""
     found = []
     rng = np.random.default_rng((request.seed, nodes.segment, nodes.level))
     rate = _rate(request, nodes.row, nodes.node)
-    for name, factor in enumerate(factors.tolist()):
-        own = _odds(np.minimum(rate * factor, np.maximum(rate, _SUREST)))
+    own = _odds(rate)
+    for name in range(len(request.pattern.names)):
         mine = (nodes.above[:, :, name] + nodes.denied[:, :, name] * own).ravel()
         total = float(mine.sum())
         if total <= 0.0:
@@ -317,8 +391,17 @@ def _drawn(request: SketchRequest, nodes: _Nodes, factors: NDArray[np.float64]) 
         shares = mine[some] if len(some) <= _DRAWN else np.full(_DRAWN, total / _DRAWN)
         for at, share in zip(chosen.tolist(), shares.tolist(), strict=True):
             key, place = divmod(at, len(nodes.node))
-            row = {"name": name, "key": None if nodes.keys is None else nodes.keys[key], "level": nodes.level}
+            row = {
+                "name": name,
+                "key": None if nodes.keys is None else nodes.keys[key],
+                "level": nodes.level,
+                "expected": share,
+                "bits": nodes.size[0],
+                "hashes": nodes.size[1],
+                "rate": float(rate[place]),
+                "denies": bool(nodes.denied[key, place, name]),
+            }
             for column in ("pos_lo", "pos_hi", "time_lo", "time_hi"):
                 row[column] = int(nodes.row[column][nodes.node[place]])
-            found.append({**row, "expected": share})
+            found.append(row)
     return found
