@@ -42,6 +42,8 @@ QUESTIONS = (
     "SELECT * FROM match_seq('s', 'a ; b PARTITION BY key', verify => true)",
     "SELECT match_exists('s', 'a ; d')",
     "SELECT * FROM match_pattern('s', 'a ; b+ WHERE b[i].x > 3 AND a.moment IS NOT NULL WITHIN 10 SEC')",
+    "SELECT * FROM match_pattern('s', 'a ; b PARTITION BY probability WITHIN 10 SEC')",
+    "SELECT * FROM match_pattern('s', 'a ; b PARTITION BY step WITHIN 10 SEC')",
     "SELECT * FROM match_pattern(query => 'p')",
     "SELECT line, plan FROM explain_pattern('s', 'a ; b+ WITHIN 10 SEC')",
     "SELECT * FROM cet_count('t')",
