@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
 
-from patternlake.delta_tables.database import Database
-from patternlake.delta_tables.gathering import Gather, collect
-from patternlake.delta_tables.state_reader import StateReader
+from patternlake.delta_tables.gathering import Gather
 from patternlake.udfs.kleene.dealing import Dealing, count_buckets, ranks_of
 from patternlake.udfs.kleene.request import KleeneRequest
 
 _COUNTS = pa.schema([("bucket", pa.int64()), ("events", pa.int64())])
 
 
-def dealing_of(database: Database, reader: StateReader, gathered: Gather, request: KleeneRequest) -> Dealing:
+def dealing_of(gathered: Gather, request: KleeneRequest, collect: Callable[[Gather], pa.Table]) -> Dealing:
     """How the events of a request are dealt out.
 
     Parameters
     ----------
-    database
-        In whose session they are counted, by a Spark job of its own; not one whose analyser waits for it.
-    reader
-        Knows the files of the tables.
     gathered
         The events.
     request
         The request.
+    collect
+        Counts the events, where that is needed, by a Spark job of its own; see `gathering.collect`.
     """
     portions = request.portions
     if portions.width is None or not portions.counted:
@@ -37,5 +34,5 @@ def dealing_of(database: Database, reader: StateReader, gathered: Gather, reques
         return pa.Table.from_arrays([*map(pa.array, count_buckets(portions, rows["time"]))], schema=_COUNTS)
 
     columns = ("time",) if request.key is None else ("time", "key")
-    found = collect(database, reader, replace(gathered, columns=columns, make=count))
+    found = collect(replace(gathered, columns=columns, make=count))
     return Dealing(request, ranks_of(found["bucket"].to_numpy(), found["events"].to_numpy()))

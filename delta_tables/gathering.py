@@ -24,7 +24,7 @@ from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateReader
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.partitions import PART, partition_values, portions_by_partition, rows_of_key
+from patternlake.udfs.partitions import PART, order_of, partition_values, portions_by_partition, rows_of_key
 from patternlake.udfs.record_batches import tables
 
 if TYPE_CHECKING:
@@ -126,8 +126,9 @@ def deal(database: Database, reader: StateReader, sources: Sequence[tuple[Gather
     read = {place: (files, *sources[place]) for place, files in enumerate(listed) if files is not None}
     if read:
         frames.append(_read_by_tasks(database, read))
+    # To coalesce instead, where there is one portion, would let one task read everything.
     blobs = reduce(lambda one, other: one.unionAll(other), frames)
-    return blobs.repartitionById(min(portions, _MOST_TASKS), PORTION) if portions > 1 else blobs.coalesce(1)
+    return blobs.repartitionById(min(portions, _MOST_TASKS), PORTION)
 
 
 def collect(database: Database, reader: StateReader, gather: Gather) -> pa.Table:
@@ -156,7 +157,7 @@ def portions_of(batches: Iterable[pa.RecordBatch], none: Sequence[pa.Table]) -> 
         places, numbers = (batch.column(name).to_pylist() for name in (SOURCE, PORTION))
         for place, number, blob in zip(places, numbers, batch.column(ROWS), strict=True):
             mine = held.setdefault(number, [[] for _ in none])
-            mine[place].append(pa.ipc.open_stream(blob.as_buffer()).read_all())
+            mine[place].append(_rows_in(blob))
     for number in sorted(held):
         yield number, [pa.concat_tables(rows) if rows else none[place] for place, rows in enumerate(held.pop(number))]
 
@@ -176,13 +177,11 @@ def _read_by_tasks(database: Database, read: Mapping[int, tuple[ListedFiles, Gat
     """Blobs of rows that tasks read for themselves."""
     groups = [(place, some) for place, (listed, _, _) in read.items() for some in _in_groups(listed)]
     tasks = max(1, min(len(groups), _READING_TASKS * database.spark.sparkContext.defaultParallelism))
-    shares = pa.table(
-        {
-            PORTION: pa.array([number % tasks for number in range(len(groups))], pa.int32()),
-            SOURCE: pa.array([place for place, _ in groups], pa.int32()),
-            ROWS: pa.array([_written(some) for _, some in groups], pa.binary()),
-        }
-    )
+    shares = {
+        SOURCE: [place for place, _ in groups],
+        PORTION: [number % tasks for number in range(len(groups))],
+        ROWS: [_written(some) for _, some in groups],
+    }
     # The files go with the groups.
     known = {
         place: (replace(listed, files=listed.files.slice(0, 0)), gather, dealt)
@@ -195,12 +194,12 @@ def _read_by_tasks(database: Database, read: Mapping[int, tuple[ListedFiles, Gat
                 listed, gather, dealt = known[place]
                 # Nothing is kept: what a task reads of a table that is too large for the driver, none reads again soon.
                 reader = DirectReader(listed.location, TableCache(0), dict(listed.storage_options))
-                listed = replace(listed, files=pa.ipc.open_stream(blob.as_buffer()).read_all())
+                listed = replace(listed, files=_rows_in(blob))
                 rows = gather.made(reader.rows_of(listed, gather.columns, gather.where))
                 if rows.num_rows:
                     yield _blobs(place, *dealt(rows))
 
-    frame = frame_of(database.spark, shares, f"{PORTION} INT, {SOURCE} INT, {ROWS} BINARY")
+    frame = frame_of(database.spark, pa.table(shares, schema=_BLOB_SCHEMA), _BLOBS)
     return frame.repartitionById(tasks, PORTION).mapInArrow(run, _BLOBS)
 
 
@@ -217,19 +216,17 @@ def _blobs(place: int, rows: pa.Table, portions: IntArray) -> pa.RecordBatch:
     """Rows as one blob for each portion."""
     found, counts = np.unique(portions, return_counts=True)
     if len(found) > 1:
-        # NumPy counts numbers of 16 bits instead of comparing them.
-        narrow = portions.astype(np.uint16) if found[-1] < 1 << 16 else portions
-        rows = rows.combine_chunks().take(pa.array(np.argsort(narrow, kind="stable")))
+        rows = rows.combine_chunks().take(pa.array(order_of(portions)))
     ends = np.cumsum(counts)
     blobs = [
         _written(rows.slice(end - count, count)) for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
     ]
-    columns = [
-        pa.array(np.full(len(found), place), pa.int32()),
-        pa.array(found, pa.int32()),
-        pa.array(blobs, pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=_BLOB_SCHEMA)
+    columns = {SOURCE: np.full(len(found), place), PORTION: found, ROWS: blobs}
+    return pa.RecordBatch.from_pydict(columns, schema=_BLOB_SCHEMA)
+
+
+def _rows_in(blob: pa.BinaryScalar) -> pa.Table:
+    return pa.ipc.open_stream(blob.as_buffer()).read_all()
 
 
 def _written(rows: pa.Table) -> bytes:

@@ -25,7 +25,7 @@ from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import first_batch, visible_rows
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.answers import Dealt, answer
+from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.declaration import explicit
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
@@ -109,9 +109,9 @@ class KeptPattern:
         return merged(request, pa.concat_tables(_known_and_open(request, 0, rows)))
 
     def _by_portions(self) -> Dealt:
-        request, apart = self._reads(whole=False).request, self.lake.apart()
+        request = self._reads(whole=False).request
         portions = request.portions
-        dealing = dealing_of(apart.database, apart.reader, self._events, request)
+        dealing = dealing_of(self._events, request, partial(collect_apart, self.lake))
 
         def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
             known, events, *more = rows

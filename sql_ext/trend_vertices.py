@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.gathering import Gather, collect
+from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import Condition, StateReader, between
 from patternlake.delta_tables.visibility import visible_rows
-from patternlake.sql_ext.answering.answers import Dealt, by_tasks
+from patternlake.sql_ext.answering.answers import Dealt, by_tasks, collect_apart
 from patternlake.sql_ext.answering.declaration import explicit
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import MAX_TREND_EVENTS
@@ -267,8 +267,7 @@ def _check_size(
     if events > allowed and any(arguments[name] is not None for name in ("key", "from_time", "to_time")):
         columns = tuple(dict.fromkeys(("key", *columns_holding(partition))))
         counted = Gather("events", columns, tuple(where), tuple(partition), key, _count)
-        apart = lake.apart()
-        events = pc.sum(collect(apart.database, apart.reader, counted)["events"]).as_py()
+        events = pc.sum(collect_apart(lake, counted)["events"]).as_py()
     if events > allowed:
         raise too_many_events(events, allowed, MAX_TREND_EVENTS)
 

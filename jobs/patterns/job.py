@@ -19,7 +19,7 @@ from patternlake.delta_tables import documents, phases, timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.event_ranks import dealing_of
-from patternlake.delta_tables.gathering import Deal, by_partition, deal, portions_of
+from patternlake.delta_tables.gathering import Deal, by_partition, collect, deal, portions_of
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
 from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
@@ -233,7 +233,7 @@ class _Builder:
         request, portions = self.reads.request, self.reads.request.portions
         kept_events = self.reach if self.by_rows else None
         events, *others = sources = self._few.sources
-        dealing = dealing_of(self.db, self.db.state, events, request)
+        dealing = dealing_of(events, request, partial(collect, self.db, self.db.state))
         deals: list[Deal] = [dealing, *[partial(by_partition, portions.count)] * len(others)]
         none = [source.none for source in sources]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from patternlake.delta_tables.gathering import Deal, Gather, deal, portions_of
+from patternlake.delta_tables.gathering import Deal, Gather, collect, deal, portions_of
 from patternlake.sql_ext.answering import tasks
 
 if TYPE_CHECKING:
@@ -74,3 +74,9 @@ def by_tasks(lake: Lake, sources: Sequence[Gather], dealt: Dealt, schema: str) -
     none = [source.none for source in sources]
     found = tasks.answered(blobs, lambda batches: portions_of(batches, none), dealt.work, schema)
     return found if dealt.finish is None else dealt.finish(found)
+
+
+def collect_apart(lake: Lake, gather: Gather) -> pa.Table:
+    """Collect what is gathered while a question is planned, whose session's analyser waits for it."""
+    apart = lake.apart()
+    return collect(apart.database, apart.reader, gather)

@@ -10,14 +10,14 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.event_ranks import dealing_of
-from patternlake.sql_ext.answering.answers import Dealt, answer
+from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.functions.match_pattern import (
@@ -104,7 +104,7 @@ def _matched(
 
     def by_portions() -> Dealt:
         dealt = reads_of(arguments, facts, whole=False, seen=seen).request
-        dealer = dealing_of(apart.database, apart.reader, gathered, dealt)
+        dealer = dealing_of(gathered, dealt, partial(collect_apart, lake))
 
         def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
             yield from observe_partitions(dealt, portion + dealt.portions.low, columns_of(dealer.ranked(rows[0])))

@@ -19,7 +19,7 @@ from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.answers import Dealt, answer
+from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.event_conditions import event_conditions
@@ -73,8 +73,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         observer = None
         if facts.number is not None and seen is not None and judged_conditions(dealt.pattern):
             observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
-        apart = lake.apart()
-        return _dealt(dealt, dealing_of(apart.database, apart.reader, gathered, dealt), observer)
+        return _dealt(dealt, dealing_of(gathered, dealt, partial(collect_apart, lake)), observer)
 
     return Answer(answer(lake, [gathered], here, by_portions, schema_of(COLUMNS)), lasting=not told)
 
