@@ -31,20 +31,13 @@ from patternlake.udfs.language.predicate.predicates import (
     parse_predicate,
 )
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
-from patternlake.udfs.language.query import engines, operands, tree
+from patternlake.udfs.language.query import engines, extents, operands, tree
 from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Extent, Query
 
 MOST_OPERANDS = 64
 """Greatest number of operands of one pattern."""
-MOST_EVENTS = 1 << 56
-"""Events of a window: no stream has more."""
-LONGEST = 1 << 59
-"""Microseconds of a window: no two moments of the years 1 to 9999 are as far apart.
-
-Some windows, beside any rank or moment, still are whole numbers of 64 bits.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,13 +318,6 @@ def _columns_of_events(read: Collection[str]) -> tuple[str, ...]:
     return ("position", "time", "name", *built_in, *attributes)
 
 
-def _window(within: Extent | None) -> Extent | None:
-    """A window that is no longer than any stream."""
-    if within is None:
-        return None
-    return replace(within, amount=min(within.amount, MOST_EVENTS if within.counted else LONGEST))
-
-
 def _refuse_many_ways(pattern: KleenePattern, policy: str) -> None:
     optional = frozenset(number for number in pattern.positive if pattern.operands[number].least == 0)
     count = sum(1 << len(optional.intersection(line.operands)) for line in pattern.linearizations)
@@ -396,7 +382,7 @@ class _Compiler:
             aggregate_conditions=tuple(self.aggregate_conditions),
             along=tuple(dict.fromkeys(self.along)),
             partition=partition,
-            within=_window(self.query.within),
+            within=extents.clip(self.query.within),
             columns=self.columns(made),
             query=self.query,
         )

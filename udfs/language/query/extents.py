@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from patternlake.udfs.language import durations
 from patternlake.udfs.language.query.tree import Extent
 
@@ -14,6 +16,14 @@ EXPECTED_UNIT = "EVENTS (or UNIT), MILLISECOND, SEC, MIN, HOUR, DAY or WEEK"
 LONGEST = 2**63 - 1
 """Greatest amount of an extent: what a 64-bit column holds."""
 
+_MOST_EVENTS = 1 << 56
+"""Events of a window: no stream has more."""
+_MOST_MICROS = 1 << 59
+"""Microseconds of a window: no two moments of the years 1 to 9999 are as far apart.
+
+Some windows, beside any rank or moment, still are whole numbers of 64 bits.
+"""
+
 
 _SHORT = {"SECOND": "SEC", "MINUTE": "MIN"}
 
@@ -24,6 +34,13 @@ def extent(count: int, unit: str) -> Extent | None:
         return Extent(count, counted=True)
     length = durations.unit(unit)
     return None if length is None else Extent(count * length, counted=False)
+
+
+def clip(size: Extent | None) -> Extent | None:
+    """Shorten a window to what is longer than any stream, so that kernels can add it to a rank or a moment."""
+    if size is None:
+        return None
+    return replace(size, amount=min(size.amount, _MOST_EVENTS if size.counted else _MOST_MICROS))
 
 
 def to_text(size: Extent) -> str:
