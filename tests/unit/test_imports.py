@@ -13,7 +13,7 @@ from patternlake.jobs import steps
 ROOT = Path(__file__).parents[2]
 JOBS = sorted(path.parent.name for path in (ROOT / "jobs").glob("*/job.py"))
 FOLDERS_OF_JOBS = sorted(path.parent.name for path in (ROOT / "jobs").glob("*/__init__.py"))
-ENGINES = ("sketch", "kleene", "trends", "groups", "machines")
+ENGINES = ("sketch", "kleene", "trends", "groups", "machines", "funnels")
 MAY_IMPORT = {
     "udfs": {"udfs"},
     "delta_tables": {"udfs", "delta_tables"},

@@ -15,6 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from naive import groups as naive_groups
+from naive.funnel_cases import asked as asked_funnel
+from naive.funnel_cases import random_funnel, random_partitions
+from naive.funnel_cases import rows_of as funnel_rows
+from naive.funnels import MODES as FUNNEL_MODES
 from naive.group_cases import random_query as random_group_query
 from naive.group_cases import random_stream
 from naive.kleene_random import Pattern
@@ -40,6 +44,8 @@ from unit.trends.test_trend_vertex_rows import table_rows
 
 from patternlake.udfs import warming
 from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.funnels.result import funnel_of
+from patternlake.udfs.funnels.task import parts_of_partitions, rows_of_partitions
 from patternlake.udfs.groups import request as groups
 from patternlake.udfs.groups.batch import REMEMBERED
 from patternlake.udfs.groups.members import members_in
@@ -256,6 +262,15 @@ def run_machines(rng: random.Random) -> None:
         live_rows(whole(shown), told_, [f"o{number}" for number in range(1, 7)], 0.0)
 
 
+def ask_funnels(rng: random.Random) -> None:
+    """`match_funnel` and `match_funnel_rows`."""
+    partitions = random_partitions(rng, "abc")
+    request = asked_funnel(random_funnel(rng, "abc").text, partitions, mode=rng.choice(FUNNEL_MODES), by="via").request
+    rows = whole(funnel_rows(partitions, rng))
+    rows_of_partitions(request, rows)
+    funnel_of(request, [parts_of_partitions(request, rows)])
+
+
 def structs(rows: pa.Table) -> pa.StructArray:
     columns = whole(rows)
     return pa.StructArray.from_arrays(list(columns.values()), list(columns))
@@ -277,6 +292,7 @@ ASKED: dict[str, Callable[[random.Random], None]] = {
     "groups": ask_groups,
     "groups job": run_groups,
     "machines": run_machines,
+    "funnels": ask_funnels,
 }
 
 

@@ -22,6 +22,7 @@ WARMED: dict[str, Callable[[], None]] = {
     "cet_count, cet_trends and cet_aggregate": functions.warm_trend_questions,
     "match_groups and group_members": functions.warm_group_questions,
     "predict_match": functions.warm_live_questions,
+    "match_funnel and match_funnel_rows": functions.warm_funnels,
 }
 """What compiles the kernels of which jobs and functions; the others call none of their own."""
 

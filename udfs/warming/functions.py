@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from patternlake.udfs.funnels import request as funnels
+from patternlake.udfs.funnels.kernels.chains import MODES
+from patternlake.udfs.funnels.task import rows_of_partitions
 from patternlake.udfs.groups import request as groups
 from patternlake.udfs.groups.members import members_in
 from patternlake.udfs.groups.task import groups_of_partitions
@@ -173,3 +176,14 @@ def warm_live_questions() -> None:
     fields = [BATCH_SCHEMA.field(name) for name in INSTANCE_COLUMNS]
     schema = pa.schema([*fields, *((name, pa.int64()) for name in STANDING)])
     live_rows(columns_of(pa.Table.from_pylist(rows, schema)), told, ["a", "b"], 0.0)
+
+
+def warm_funnels() -> None:
+    """`match_funnel` and `match_funnel_rows`: every mode, with and without a window."""
+    events = columns_of(
+        pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
+    )
+    published = Published(PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM)))
+    for mode, within in product(MODES, (None, "5 MIN")):
+        given = {"stream": "s", "pattern": "a ; b ; c", "mode": mode, "within": within}
+        rows_of_partitions(funnels.check_request(given, published, ["s"], []).request, events)

@@ -49,6 +49,8 @@ TAKEN = [
     ("trends", "e DEFINE e AS TRUE WITHIN 10 EVENTS"),
     ("machines", "s1 ; ((s2 ; s3 @(t(s3) - t(s1) < 5 MIN)) | (s4, s5)) ; s6 & s7 DEFINE s1 AS ip = $x PARTITION BY k"),
     ("machines", "F AS f1, F AS f2, S WITHIN 5 MIN"),
+    ("funnels", "a ; b | (c | d) ; a AS again ; big DEFINE big AS x > 1 PARTITION BY k WITHIN 5 MIN"),
+    ("funnels", "a | b WITHIN 5 EVENTS"),
 ]
 
 REFUSED = [
@@ -237,4 +239,4 @@ def test_two_operands_of_one_name_are_refused_by_all(engine: str) -> None:
 def test_every_operator_is_taken_by_an_engine_but_names_of_groups() -> None:
     taken = frozenset().union(*(engine.takes for engine in ENGINES.values()))
     assert set(Operator) - taken == {Operator.GROUP_NAME}
-    assert set(ENGINES) == {"sketch", "kleene", "groups", "trends", "machines"}
+    assert set(ENGINES) == {"sketch", "kleene", "groups", "trends", "machines", "funnels"}

@@ -201,6 +201,18 @@ def _names_told_apart(query: Query) -> Iterator[Refusal]:
             yield operand.span, message
 
 
+def _steps_apart(query: Query) -> Iterator[Refusal]:
+    """``;`` stands between steps alone."""
+    for node in query.pattern.walk():
+        for child in node.children():
+            if isinstance(child, Sequence):
+                message = (
+                    f"a sequence (;) stands inside {_KINDS[type(node)]}; a step of a funnel is a name, an alternative "
+                    "of names (|) or a DEFINE condition"
+                )
+                yield child.span, message
+
+
 def _where_over_one_operand(query: Query) -> Iterator[Refusal]:
     """Each conjunct of WHERE judges one event."""
     if query.where is None:
@@ -362,6 +374,24 @@ ENGINES: dict[str, Engine] = {
                     (Operator.PLUS, Operator.STAR, Operator.OPTIONAL, Operator.COUNT, Operator.RANGE), _WRITTEN_OUT
                 ),
                 Operator.WHERE: "conditions on one event go to DEFINE, on several to $x in DEFINE, on times to @( … )",
+            },
+        ),
+        Engine(
+            name="funnels",
+            functions="match_funnel, match_funnel_rows",
+            takes=frozenset({Operator.THEN, Operator.OR, Operator.DEFINE, Operator.PARTITION}) | _WITHIN,
+            rules=(_steps_apart,),
+            instead={
+                Operator.NEXT: "write ';' with mode => 'strict' for events directly next to each other",
+                Operator.AND: "write the steps in the order in which they are counted",
+                Operator.NOT: "mode => 'strict_order' or 'steps_in_order' says what must not come between",
+                **dict.fromkeys(
+                    (Operator.PLUS, Operator.STAR), "write the name once: its events may recur in every mode but 'once'"
+                ),
+                **dict.fromkeys((Operator.COUNT, Operator.RANGE), "write each step out, as in A ; A ; B"),
+                Operator.OPTIONAL: "leave the step out, or ask twice: with it and without",
+                Operator.TIMES: "WITHIN counts from the first step; seconds_p50 and seconds_p90 tell the times",
+                Operator.WHERE: "conditions on one event go to DEFINE, as in DEFINE big AS price > 100",
             },
         ),
     )

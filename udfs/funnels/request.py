@@ -1,0 +1,134 @@
+"""The first step of `match_funnel` and `match_funnel_rows`: from arguments and a publication to a checked request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from patternlake.udfs.arguments import check_bounds, check_key, given
+from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.funnels.kernels.chains import MODES
+from patternlake.udfs.funnels.query import FunnelQuery, compile_query
+from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
+from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.published import NameCount, Published, published_stream
+from patternlake.udfs.requests import BatchRange, compile_once
+
+TASK_EVENTS = 200_000
+"""Events that one portion has, about; those of a partition are never divided."""
+MOST_PORTIONS = 1000
+DEFAULT_MODE = "any_order_between"
+DEFAULT_NEXT = 3
+
+
+@dataclass(frozen=True)
+class FunnelRequest:
+    """What the portions of an answer need to know.
+
+    Attributes
+    ----------
+    query
+        The compiled pattern.
+    types
+        Spark type of each of the stream's attributes.
+    mode
+        One of `MODES`.
+    by
+        The column whose value, of the first step's event, groups partitions; None: they are one group.
+    next_events
+        How many of the names that came next are told, of each step.
+    watermark
+        Of the publication, microseconds, or None.
+    until
+        The last moment known of the stream, or the bound of the question where that is earlier; None: none is.
+    """
+
+    query: FunnelQuery
+    types: Mapping[str, str]
+    mode: str = DEFAULT_MODE
+    by: str | None = None
+    next_events: int = DEFAULT_NEXT
+    watermark: int | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class FunnelReads:
+    """A checked call, and what is to be read for it.
+
+    Attributes
+    ----------
+    request
+        What the portions need to know.
+    events
+        Where the stream's events are. Those of all names are read: what came next is told, too.
+    portions
+        Into how many the work is dealt.
+    """
+
+    request: FunnelRequest
+    events: BatchRange
+    portions: int
+
+
+def check_request(
+    arguments: Mapping[str, Any], publication: Published, known: Sequence[str], counts: Sequence[NameCount]
+) -> FunnelReads:
+    """Check a call, and say what is to be read for it.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    publication
+        What `ingest` published of the stream.
+    known
+        Names of all streams.
+    counts
+        Of the stream's names.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    at, configuration = published_stream(arguments, publication, known)
+    check_bounds(arguments, ("from_time", "to_time"))
+    mode, most = given(arguments, "mode", DEFAULT_MODE), given(arguments, "next", DEFAULT_NEXT)
+    if mode not in MODES:
+        raise ArgumentError(f"mode must be one of {', '.join(MODES)}, not {shortened(mode)}")
+    if most < 0:
+        raise ArgumentError(f"next must be 0 or more, not {most}; it is how many of the names that came next are told")
+    parameters = dict(arguments.get("params") or {})
+    query = compile_once(_compiled, arguments["pattern"], configuration, parameters, arguments.get("within"))
+    check_key(arguments, configuration, partitioned=query.partition != ("key",))
+    ends = [end for end in (*(row.last for row in counts), at.watermark) if end is not None]
+    until = max(ends, default=None)
+    if until is not None and arguments.get("to_time") is not None:
+        until = min(until, arguments["to_time"])
+    request = FunnelRequest(
+        query=query,
+        types={name: entry["type"] for name, entry in configuration["attributes"].items()},
+        mode=mode,
+        by=_group_column(arguments.get("by"), configuration),
+        next_events=most,
+        watermark=at.watermark,
+        until=until,
+    )
+    events = sum(row.events for row in counts)
+    return FunnelReads(request, at.rows, max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))))
+
+
+def _compiled(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], within: str | None) -> FunnelQuery:
+    return compile_query(parse(text), Scope.of_stream(stream, parameters), within=within)
+
+
+def _group_column(by: str | None, stream: Mapping[str, Any]) -> str | None:
+    """The column of events that a call groups by; the stream's key is called ``key``."""
+    if by is None or by in stream["attributes"] or by in BUILT_IN:
+        return by
+    if by == stream["key"]:
+        return "key"
+    known = ", ".join([*stream["attributes"], *BUILT_IN])
+    raise ArgumentError(f"by => {shortened(by)} is no attribute of the stream; there are {known}")
