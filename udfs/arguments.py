@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.language.predicate.scopes import BUILT_IN
+from patternlake.udfs.language.query import extents
+from patternlake.udfs.language.query.tree import Extent
+
+_WINDOW = re.compile(r"\s*([0-9]{1,19})\s*([A-Za-z]+)\s*")
 
 
 def given(arguments: Mapping[str, Any], name: str, default: Any) -> Any:
@@ -32,8 +38,8 @@ def check_bounds(arguments: Mapping[str, Any], *pairs: tuple[str, str]) -> None:
             raise ArgumentError(f"{low} is after {high} ({values}); swap them")
 
 
-def check_given(arguments: Mapping[str, Any]) -> None:
-    """Refuse a call without a stream or a pattern.
+def check_given(arguments: Mapping[str, Any], *, pattern: bool = True) -> None:
+    """Refuse a call without a stream or, where the function takes one, a pattern.
 
     Raises
     ------
@@ -41,7 +47,7 @@ def check_given(arguments: Mapping[str, Any]) -> None:
         Naming what is NULL.
     """
     for name, what in (("stream", "the name of a stream"), ("pattern", "a pattern")):
-        if arguments.get(name) is None:
+        if arguments.get(name) is None and (pattern or name != "pattern"):
             raise ArgumentError(f"{name} is NULL; give {what}")
 
 
@@ -83,6 +89,40 @@ def check_key(arguments: Mapping[str, Any], configuration: Mapping[str, Any], *,
         raise ArgumentError(
             f"key => {shortened(arguments['key'])}: the stream {shortened(stream)} has no key; configure `key` for it"
         )
+
+
+def window(within: str) -> Extent:
+    """Read a window that is given as an argument: ``5 MIN``, ``100 EVENTS``.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the value and the units.
+    """
+    read = _WINDOW.fullmatch(within)
+    size = None if read is None or int(read[1]) == 0 else extents.extent(int(read[1]), read[2])
+    if size is None:
+        raise ArgumentError(
+            f"within => {shortened(within)} is no window; write a whole number greater than 0 and a unit, one of "
+            f"{extents.EXPECTED_UNIT}"
+        )
+    return size
+
+
+def group_column(by: str | None, stream: Mapping[str, Any]) -> str | None:
+    """Return the column of events that a call groups by; the stream's key is called ``key``.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the value and the attributes of the stream.
+    """
+    if by is None or by in stream["attributes"] or by in BUILT_IN:
+        return by
+    if by == stream["key"]:
+        return "key"
+    known = ", ".join([*stream["attributes"], *BUILT_IN])
+    raise ArgumentError(f"by => {shortened(by)} is no attribute of the stream; there are {known}")
 
 
 def moment(micros: int) -> str:

@@ -109,7 +109,7 @@ NOTHING = Published(None)
 
 
 def published_stream(
-    arguments: Mapping[str, Any], publication: Published, known: Sequence[str]
+    arguments: Mapping[str, Any], publication: Published, known: Sequence[str], *, pattern: bool = True
 ) -> tuple[PublishedBatch, dict[str, Any]]:
     """What was published of the stream that a function over events is asked for, and the stream's configuration.
 
@@ -121,13 +121,15 @@ def published_stream(
         What `ingest` published of the stream.
     known
         Names of all streams.
+    pattern
+        Whether the function takes a pattern.
 
     Raises
     ------
     ArgumentError
         The stream or the pattern is NULL, there is no such stream, or nothing of it at that moment.
     """
-    check_given(arguments)
+    check_given(arguments, pattern=pattern)
     stream = arguments["stream"]
     publication.check_moment(f"the stream {shortened(stream)}", arguments.get("as_of"))
     if publication.at is None:

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.events import Events, read_events
+from patternlake.udfs.events import Events, order_in_partitions, read_events
 from patternlake.udfs.funnels.kernels.chains import BitArray
 from patternlake.udfs.funnels.query import FunnelQuery
-from patternlake.udfs.partitions import PART, number_partitions, order_of, ranks
+from patternlake.udfs.partitions import PART, number_partitions, ranks
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,7 @@ def read_funnel_events(query: FunnelQuery, types: Mapping[str, str], rows: Mappi
     """
     partitions, shown = number_partitions(rows[PART])
     events = read_events(rows, query.columns, types)
-    # Rows that are in order already, as files of one batch have them, are not sorted again by time.
-    moments = () if _in_order(events) else (events.times, events.positions)
-    order = order_of(partitions, *moments)
+    order = order_in_partitions(partitions, events)
     partitions = partitions[order]
     times = events.times[order]
     counted = query.within is not None and query.within.counted
@@ -102,8 +100,3 @@ def steps_that_fit(query: FunnelQuery, events: Events) -> BitArray:
     for name, bits in of_condition.items():
         fits[events.truth(defined[name])] |= bits
     return fits
-
-
-def _in_order(events: Events) -> bool:
-    later, after = np.diff(events.times), np.diff(events.positions)
-    return bool(np.all((later > 0) | ((later == 0) & (after > 0))))

@@ -6,9 +6,9 @@ be DEFINE primitives as well.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
+from patternlake.udfs.arguments import window
 from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError, shortened
 from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bind, names_admitted, parse_predicate
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
@@ -18,8 +18,6 @@ from patternlake.udfs.language.query.tree import Event, Extent, Query, Sequence
 
 MOST_STEPS = 64
 """Which steps an event fits is a number of so many bits."""
-
-_WINDOW = re.compile(r"\s*([0-9]{1,19})\s*([A-Za-z]+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +155,7 @@ def _window(query: Query, within: str | None) -> Extent | None:
     """The window of the query or of the argument; both may give the same."""
     if within is None:
         return query.within
-    read = _WINDOW.fullmatch(within)
-    size = None if read is None or int(read[1]) == 0 else extents.extent(int(read[1]), read[2])
-    if size is None:
-        raise ArgumentError(
-            f"within => {shortened(within)} is no window; write a whole number greater than 0 and a unit, one of "
-            f"{extents.EXPECTED_UNIT}"
-        )
+    size = window(within)
     if query.within is not None and query.within != size:
         raise ArgumentError(
             f"within => {shortened(within)}, but the pattern says WITHIN {extents.to_text(query.within)}; leave one out"

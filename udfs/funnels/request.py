@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from patternlake.udfs.arguments import check_bounds, check_key, given
+from patternlake.udfs.arguments import check_bounds, check_key, given, group_column
 from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.funnels.kernels.chains import MODES
 from patternlake.udfs.funnels.query import FunnelQuery, compile_query
-from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope
+from patternlake.udfs.language.predicate.scopes import Scope
 from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.published import NameCount, Published, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
@@ -111,7 +111,7 @@ def check_request(
         query=query,
         types={name: entry["type"] for name, entry in configuration["attributes"].items()},
         mode=mode,
-        by=_group_column(arguments.get("by"), configuration),
+        by=group_column(arguments.get("by"), configuration),
         next_events=most,
         watermark=at.watermark,
         until=until,
@@ -122,13 +122,3 @@ def check_request(
 
 def _compiled(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], within: str | None) -> FunnelQuery:
     return compile_query(parse(text), Scope.of_stream(stream, parameters), within=within)
-
-
-def _group_column(by: str | None, stream: Mapping[str, Any]) -> str | None:
-    """The column of events that a call groups by; the stream's key is called ``key``."""
-    if by is None or by in stream["attributes"] or by in BUILT_IN:
-        return by
-    if by == stream["key"]:
-        return "key"
-    known = ", ".join([*stream["attributes"], *BUILT_IN])
-    raise ArgumentError(f"by => {shortened(by)} is no attribute of the stream; there are {known}")

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.funnels.events import FunnelEvents
 from patternlake.udfs.funnels.kernels.chains import Chains
 from patternlake.udfs.funnels.request import FunnelRequest
-from patternlake.udfs.partitions import number_values, order_of
+from patternlake.udfs.partitions import number_values
+from patternlake.udfs.slots import lists_by_slot, numbers_with_slots, percentiles
 
 _MOMENT = pa.timestamp("us", "UTC")
 _SECOND = 1_000_000
@@ -178,18 +178,13 @@ def parts_of(request: FunnelRequest, events: FunnelEvents, chains: Chains, group
         pa.array(shown, pa.string()).take(pa.array(np.repeat(np.arange(len(shown)), steps))),
         pa.array(np.tile(np.arange(1, steps + 1, dtype=np.int32), len(shown))),
         pa.array(reached.astype(np.int64)),
-        _lists(slot[later], slots, pa.array(gaps)),
-        _lists(pairs // words, slots, pa.array(events.vocabulary, pa.string()).take(pa.array(name, mask=name < 0))),
-        _lists(pairs // words, slots, pa.array(times.astype(np.int64))),
+        lists_by_slot(slot[later], slots, pa.array(gaps)),
+        lists_by_slot(
+            pairs // words, slots, pa.array(events.vocabulary, pa.string()).take(pa.array(name, mask=name < 0))
+        ),
+        lists_by_slot(pairs // words, slots, pa.array(times.astype(np.int64))),
     ]
     return pa.Table.from_arrays([column.take(kept) for column in columns], schema=PARTS)
-
-
-def _lists(slots: IntArray, count: int, values: pa.Array) -> pa.ListArray:
-    """Values as one list for each of `count` slots; inside one they stay in order."""
-    ends = np.cumsum(np.bincount(slots, minlength=count))
-    offsets = pa.array(np.append(0, ends).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, values.take(pa.array(order_of(slots))))
 
 
 def merge(request: FunnelRequest, parts: pa.Table) -> pa.Table:
@@ -222,9 +217,7 @@ def merge(request: FunnelRequest, parts: pa.Table) -> pa.Table:
     # Whoever reaches the last step has dropped out nowhere.
     dropped = by_step - behind
     dropped[:, -1] = 0
-    gaps, owner = _flat(parts["gaps"].combine_chunks(), slot)
-    order = np.lexsort((gaps, owner))
-    ends = np.cumsum(np.bincount(owner, minlength=count))
+    gaps, owner = numbers_with_slots(parts["gaps"].combine_chunks(), slot)
     columns = [
         pa.array(shown, pa.string()).take(pa.array(np.repeat(np.arange(len(shown)), steps))),
         pa.array(np.tile(np.arange(1, steps + 1, dtype=np.int32), len(shown))),
@@ -233,16 +226,10 @@ def merge(request: FunnelRequest, parts: pa.Table) -> pa.Table:
         _shares(reached, first),
         _shares(reached, before.ravel()),
         pa.array(dropped.ravel()),
-        *(_percentile(gaps[order], ends, tenths) for tenths in (5, 9)),
+        *percentiles(gaps, owner, count, 5, 9),
         _next_events(request, parts, slot, count),
     ]
     return pa.Table.from_arrays(columns, schema=FUNNEL)
-
-
-def _flat(lists: pa.ListArray, slots: IntArray) -> tuple[IntArray, IntArray]:
-    """The values of lists of numbers, and the slot of the list that each is of."""
-    owner = pc.list_parent_indices(lists)
-    return lists.flatten().to_numpy(zero_copy_only=False), slots[owner.to_numpy(zero_copy_only=False)]
 
 
 def _shares(part: IntArray, whole: IntArray) -> pa.Array:
@@ -250,21 +237,9 @@ def _shares(part: IntArray, whole: IntArray) -> pa.Array:
     return pa.array(part / np.maximum(whole, 1), mask=whole == 0)
 
 
-def _percentile(values: IntArray, ends: IntArray, tenths: int) -> pa.Array:
-    """A percentile of each run of sorted microseconds, in seconds; between two of them in proportion, NULL of none."""
-    count = np.diff(ends, prepend=0)
-    some = count > 0
-    low, left = np.divmod((count[some] - 1) * tenths, 10)
-    place = ends[some] - count[some] + low
-    above = np.minimum(place + 1, ends[some] - 1)
-    found: FloatArray = np.zeros(len(ends))
-    found[some] = (values[place] + (values[above] - values[place]) * left / 10) / _SECOND
-    return pa.array(found, mask=~some)
-
-
 def _next_events(request: FunnelRequest, parts: pa.Table, slot: IntArray, count: int) -> pa.ListArray:
     """The names that came next, the most frequent first, those of equal counts by name, NULL behind."""
-    counts, owner = _flat(parts["next_counts"].combine_chunks(), slot)
+    counts, owner = numbers_with_slots(parts["next_counts"].combine_chunks(), slot)
     code, words = number_values(parts["next_names"].combine_chunks().flatten())
     pairs, at = np.unique(owner * max(len(words), 1) + code, return_inverse=True)
     partitions = np.zeros(len(pairs), np.int64)
