@@ -25,6 +25,8 @@ from naive.kleene_random import Pattern
 from naive.kleene_random import random_events as random_kleene_events
 from naive.machine_random import random_events as random_machine_events
 from naive.machine_random import random_subscription
+from naive.path_cases import asked_paths
+from naive.path_cases import random_question as random_path_question
 from naive.sketch_cases import POLICIES, random_conditions, random_pattern
 from naive.sketch_cases import random_events as random_sketch_events
 from naive.trend_cases import ATTRIBUTES as TREND_TYPES
@@ -59,6 +61,8 @@ from patternlake.udfs.machines.forecasts.trials import Trials, told_by, trained_
 from patternlake.udfs.machines.from_config import groups_of
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA, INSTANCE
+from patternlake.udfs.paths.result import paths_of
+from patternlake.udfs.paths.task import parts_of_partitions as path_parts
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
@@ -271,6 +275,13 @@ def ask_funnels(rng: random.Random) -> None:
     funnel_of(request, [parts_of_partitions(request, rows)])
 
 
+def ask_paths(rng: random.Random) -> None:
+    """`match_paths`."""
+    partitions = random_partitions(rng, "abc")
+    request = asked_paths(partitions, **random_path_question(rng, "abc")[0]).request
+    paths_of(request, [path_parts(request, whole(funnel_rows(partitions, rng)))])
+
+
 def structs(rows: pa.Table) -> pa.StructArray:
     columns = whole(rows)
     return pa.StructArray.from_arrays(list(columns.values()), list(columns))
@@ -293,6 +304,7 @@ ASKED: dict[str, Callable[[random.Random], None]] = {
     "groups job": run_groups,
     "machines": run_machines,
     "funnels": ask_funnels,
+    "paths": ask_paths,
 }
 
 

@@ -23,6 +23,7 @@ WARMED: dict[str, Callable[[], None]] = {
     "match_groups and group_members": functions.warm_group_questions,
     "predict_match": functions.warm_live_questions,
     "match_funnel and match_funnel_rows": functions.warm_funnels,
+    "match_paths": functions.warm_paths,
 }
 """What compiles the kernels of which jobs and functions; the others call none of their own."""
 

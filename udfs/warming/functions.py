@@ -24,6 +24,9 @@ from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.passing_time import STANDING
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.state import BATCH_SCHEMA
+from patternlake.udfs.paths import request as paths
+from patternlake.udfs.paths.result import paths_of
+from patternlake.udfs.paths.task import parts_of_partitions
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
@@ -187,3 +190,15 @@ def warm_funnels() -> None:
     for mode, within in product(MODES, (None, "5 MIN")):
         given = {"stream": "s", "pattern": "a ; b ; c", "mode": mode, "within": within}
         rows_of_partitions(funnels.check_request(given, published, ["s"], []).request, events)
+
+
+def warm_paths() -> None:
+    """`match_paths`: around a name, and of whole partitions."""
+    events = columns_of(
+        pa.Table.from_pylist(some_events(1), pa.schema([("part", pa.list_(pa.string())), *EVENT_FIELDS]))
+    )
+    published = Published(PublishedBatch(object_id=1, base_batch=1, batch_id=1, configuration=json.dumps(STREAM)))
+    for around, within in product(("a", None), (None, "5 MIN")):
+        given = {"stream": "s", "around": around, "within": within}
+        request = paths.check_request(given, published, ["s"], []).request
+        paths_of(request, [parts_of_partitions(request, events)])

@@ -1,0 +1,66 @@
+"""Events as items of paths, from rows of the table `events`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.events import order_in_partitions, read_events
+from patternlake.udfs.partitions import PART, number_partitions, ranks
+from patternlake.udfs.paths.request import PathsRequest
+
+
+@dataclass(frozen=True)
+class Items:
+    """n items of p partitions, in the order of (partition, time, position).
+
+    Attributes
+    ----------
+    offsets
+        int64[p + 1]: partition i has the items ``offsets[i]:offsets[i + 1]``.
+    codes
+        int64[n]: place of each item's name in the alphabet; its length for any other name.
+    times
+        int64[n]: microseconds since the epoch.
+    spans
+        int64[n]: what the window measures, times or ranks of events.
+    source
+        int64[n]: the row that each was read from.
+    """
+
+    offsets: IntArray
+    codes: IntArray
+    times: IntArray
+    spans: IntArray
+    source: IntArray
+
+
+def read_items(request: PathsRequest, rows: Mapping[str, pa.Array]) -> Items:
+    """Read the events of some partitions.
+
+    Parameters
+    ----------
+    request
+        The request.
+    rows
+        ``part`` (list of the values that the stream is partitioned by) and `PathsRequest.event_columns`, in any order.
+    """
+    partitions, shown = number_partitions(rows[PART])
+    events = read_events(rows, (), {})
+    place = {name: number for number, name in enumerate(request.alphabet)}
+    other = len(place)
+    of_name = np.array([*(place.get(name, other) for name in events.vocabulary), other], np.int64)  # the last: NULL
+    order = order_in_partitions(partitions, events)
+    partitions, codes, times = partitions[order], of_name[events.names[order]], events.times[order]
+    counted = request.within is not None and request.within.counted
+    spans = ranks(partitions) if counted else times
+    if request.fold:
+        first = np.ones(len(codes), np.bool_)
+        first[1:] = (codes[1:] != codes[:-1]) | (partitions[1:] != partitions[:-1])
+        partitions, codes, times, spans, order = (each[first] for each in (partitions, codes, times, spans, order))
+    offsets = np.searchsorted(partitions, np.arange(len(shown) + 1)).astype(np.int64)
+    return Items(offsets, codes, times, spans, order)

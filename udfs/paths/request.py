@@ -1,0 +1,138 @@
+"""The first step of `match_paths`: from arguments and a publication to a checked request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from patternlake.udfs.arguments import check_bounds, check_key, given, group_column, window
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.language.query import extents
+from patternlake.udfs.language.query.tree import Extent
+from patternlake.udfs.partitions import columns_holding
+from patternlake.udfs.published import NameCount, Published, published_stream
+from patternlake.udfs.requests import BatchRange
+
+TASK_EVENTS = 200_000
+"""Events that one portion has, about; those of a partition are never divided."""
+MOST_PORTIONS = 1000
+DEFAULT_BEFORE, DEFAULT_AFTER = 2, 3
+DEFAULT_TOP = 20
+DEFAULT_PATHS = 100
+FARTHEST = 100
+"""Items before the middle of a path, and behind it, at most."""
+PARTITION = ("key",)
+
+
+@dataclass(frozen=True)
+class PathsRequest:
+    """What the portions of an answer need to know.
+
+    Attributes
+    ----------
+    around
+        The name that paths lead to and from; None: paths are whole partitions.
+    before, after
+        Items before and behind it, at most.
+    within
+        They are less than this away from it, or, in whole partitions, from the first; None: nothing limits it.
+    fold
+        Whether an event that is called as the one before it joins that one's item.
+    by
+        The column whose value groups occurrences, of the middle item or, without one, of the first; None: they are one
+        group.
+    alphabet
+        Names that are told apart, ascending; all others are called `result.OTHER`.
+    max_paths
+        Rows of a group, at most.
+    """
+
+    around: str | None
+    before: int
+    after: int
+    within: Extent | None
+    fold: bool
+    by: str | None
+    alphabet: tuple[str, ...]
+    max_paths: int
+
+    @property
+    def event_columns(self) -> tuple[str, ...]:
+        """Columns of the table of events that are read, those that partition it included."""
+        of = PARTITION if self.by is None else (*PARTITION, self.by)
+        return tuple(dict.fromkeys(("position", "time", "name", *columns_holding(of))))
+
+
+@dataclass(frozen=True)
+class PathReads:
+    """A checked call, and what is to be read for it.
+
+    Attributes
+    ----------
+    request
+        What the portions need to know.
+    events
+        Where the stream's events are. Those of all names are read.
+    portions
+        Into how many the work is dealt.
+    """
+
+    request: PathsRequest
+    events: BatchRange
+    portions: int
+
+
+def check_request(
+    arguments: Mapping[str, Any], publication: Published, known: Sequence[str], counts: Sequence[NameCount]
+) -> PathReads:
+    """Check a call, and say what is to be read for it.
+
+    Parameters
+    ----------
+    arguments
+        The SQL function's arguments by name; times in microseconds since the epoch.
+    publication
+        What `ingest` published of the stream.
+    known
+        Names of all streams.
+    counts
+        Of the stream's names: the most frequent `top` are told apart, by how often they occur in the whole stream.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
+    at, configuration = published_stream(arguments, publication, known, pattern=False)
+    check_bounds(arguments, ("from_time", "to_time"))
+    check_key(arguments, configuration, partitioned=False)
+    around, within = arguments.get("around"), arguments.get("within")
+    for name in ("before", "after"):
+        count = arguments.get(name)
+        if count is not None and around is None:
+            raise ArgumentError(
+                f"{name} => {count} without around; give the name that paths lead to and from, or {_OUT}"
+            )
+        if count is not None and not 0 <= count <= FARTHEST:
+            raise ArgumentError(f"{name} must be from 0 to {FARTHEST}, not {count}")
+    top, most = given(arguments, "top", DEFAULT_TOP), given(arguments, "max_paths", DEFAULT_PATHS)
+    for name, count in (("top", top), ("max_paths", most)):
+        if count < 1:
+            raise ArgumentError(f"{name} must be 1 or more, not {count}")
+    frequent = sorted(counts, key=lambda row: (-row.events, row.name))[:top]
+    request = PathsRequest(
+        around=around,
+        before=given(arguments, "before", DEFAULT_BEFORE),
+        after=given(arguments, "after", DEFAULT_AFTER),
+        within=None if within is None else extents.clip(window(within)),
+        fold=given(arguments, "fold", True),
+        by=group_column(arguments.get("by"), configuration),
+        alphabet=tuple(sorted({row.name for row in frequent} | ({around} if around is not None else set()))),
+        max_paths=most,
+    )
+    events = sum(row.events for row in counts)
+    return PathReads(request, at.rows, max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))))
+
+
+_OUT = "leave it out for whole partitions"
