@@ -18,3 +18,12 @@ def subkernel(function: _Function) -> _Function:
     """Compile a function that only compiled ones call; called from Python it would end the process."""
     jit: Any = njit  # its types leave the options out
     return cast(_Function, jit(**WITHOUT_ENTRY)(function))
+
+
+def inlined(function: _Function) -> _Function:
+    """Compile a function into each compiled one that calls it: for small ones, called at each step with many arrays.
+
+    A call counts references to all arrays of its arguments, which costs more than such a function does.
+    """
+    jit: Any = njit
+    return cast(_Function, jit(forceinline=True, **WITHOUT_ENTRY)(function))
