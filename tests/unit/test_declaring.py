@@ -106,4 +106,5 @@ def test_every_function_with_kernels_of_its_own_is_warmed() -> None:
     without = set(NAMES) - words
     assert without == {"sketch_error", "explain_pattern", "match_subscription"}, "they call no kernel of their own"
     jobs = {"sketch", "groups", "predict", "evaluate", "patterns"}
-    assert words - {"and"} - jobs <= set(NAMES), "no name of a function that is gone"
+    clauses = {"match_recognize"}
+    assert words - {"and"} - jobs - clauses <= set(NAMES), "no name of a function that is gone"

@@ -27,6 +27,7 @@ from naive.machine_random import random_events as random_machine_events
 from naive.machine_random import random_subscription
 from naive.path_cases import asked_paths
 from naive.path_cases import random_question as random_path_question
+from naive.row_pattern_random import found_by_kernel, random_case
 from naive.sketch_cases import POLICIES, random_conditions, random_pattern
 from naive.sketch_cases import random_events as random_sketch_events
 from naive.trend_cases import ATTRIBUTES as TREND_TYPES
@@ -282,6 +283,12 @@ def ask_paths(rng: random.Random) -> None:
     paths_of(request, [path_parts(request, whole(funnel_rows(partitions, rng)))])
 
 
+def ask_row_pattern(rng: random.Random) -> None:
+    """A clause of MATCH_RECOGNIZE, with conditions of either kind."""
+    if (case := random_case(rng, looks_back=rng.random() < 0.5)) is not None:
+        found_by_kernel(case)
+
+
 def structs(rows: pa.Table) -> pa.StructArray:
     columns = whole(rows)
     return pa.StructArray.from_arrays(list(columns.values()), list(columns))
@@ -305,6 +312,7 @@ ASKED: dict[str, Callable[[random.Random], None]] = {
     "machines": run_machines,
     "funnels": ask_funnels,
     "paths": ask_paths,
+    "row patterns": ask_row_pattern,
 }
 
 

@@ -24,6 +24,7 @@ WARMED: dict[str, Callable[[], None]] = {
     "predict_match": functions.warm_live_questions,
     "match_funnel and match_funnel_rows": functions.warm_funnels,
     "match_paths": functions.warm_paths,
+    "match_recognize": functions.warm_row_patterns,
 }
 """What compiles the kernels of which jobs and functions; the others call none of their own."""
 

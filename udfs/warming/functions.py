@@ -19,6 +19,7 @@ from patternlake.udfs.groups.members import members_in
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.kleene import request as patterns
 from patternlake.udfs.kleene.task import match_partitions
+from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.machines import request as machines
 from patternlake.udfs.machines.forecasts.passage import Waited
 from patternlake.udfs.machines.passing_time import STANDING
@@ -29,6 +30,8 @@ from patternlake.udfs.paths.result import paths_of
 from patternlake.udfs.paths.task import parts_of_partitions
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import columns_of
+from patternlake.udfs.rows.matches import match_rows
+from patternlake.udfs.rows.query import compile_pattern
 from patternlake.udfs.sketch.batch import TOP_BUCKET, SegmentPlan, segment_rows
 from patternlake.udfs.sketch.descent import node_hits, top_hits
 from patternlake.udfs.sketch.request import SketchRequest, SketchState, check_call
@@ -202,3 +205,8 @@ def warm_paths() -> None:
         given = {"stream": "s", "around": around, "within": within}
         request = paths.check_request(given, published, ["s"], []).request
         paths_of(request, [parts_of_partitions(request, events)])
+
+
+def warm_row_patterns() -> None:
+    """MATCH_RECOGNIZE: one kernel for all patterns and conditions."""
+    match_rows(compile_pattern(parse_clause("PATTERN (a)")), np.ones((1, 1), np.bool_), np.array([0, 1]))

@@ -221,7 +221,7 @@ WRONG: list[tuple[type[PatternError], str, str, str]] = [
     (PatternSyntaxError, "PATTERN ('A')", "'A'", "found 'A'"),
     (PatternSyntaxError, "PATTERN (`A)", "`", "never closed"),
     (PatternSyntaxError, "PATTERN (A /* B)", "/*", "never closed"),
-    (PatternSyntaxError, f"PATTERN ({'(' * 102}A{')' * 102})", "(", "deeper than 100"),
+    (PatternSyntaxError, f"PATTERN ({'(' * 52}A{')' * 52})", "(", "deeper than 50"),
     (PatternSyntaxError, "", " ", "expected PATTERN"),
     (PatternSyntaxError, "MEASURES a.x AS x", " ", "expected PATTERN"),
     (PatternSyntaxError, "DEFINE a AS x PATTERN (a)", "DEFINE", "cannot stand here"),

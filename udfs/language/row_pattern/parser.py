@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
 from patternlake.udfs.errors import PatternSyntaxError, UnsupportedOperatorError, shortened
-from patternlake.udfs.language.query.tree import Span
+from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.expressions import Scope, check_expression
 from patternlake.udfs.language.row_pattern.pattern import PatternParser
 from patternlake.udfs.language.row_pattern.tokens import Token
@@ -275,6 +275,7 @@ class _ClauseParser(PatternParser):
             message = "an exclusion cannot stand with ALL ROWS PER MATCH WITH UNMATCHED ROWS; leave one of them out"
             raise PatternSyntaxError(message, self.text, excluded.span.start, excluded.span.end)
         mode, target = skip or (PAST_LAST, None)
+        place = NOWHERE if target is None else Span(target.start, target.end)
         return Clause(
             text=self.text,
             partition_by=tuple(partition),
@@ -282,7 +283,7 @@ class _ClauseParser(PatternParser):
             measures=tuple(Measure(name.name, self.sql_text(tokens)) for name, tokens in measures),
             all_rows=all_rows is not None,
             rows=all_rows or SHOW_EMPTY,
-            skip=Skip(mode, None if target is None else self.known(target, names)),
+            skip=Skip(mode, None if target is None else self.known(target, names), place),
             pattern=pattern,
             variables=tuple(self.names.values()),
             subsets=tuple(made),

@@ -19,7 +19,7 @@ from patternlake.udfs.language.row_pattern.tree import (
     Variable,
 )
 
-MAX_NESTING = 100
+MAX_NESTING = 50
 """How many levels of parentheses, PERMUTE and exclusions may stand inside one another."""
 MAX_COUNT = 1_000_000
 """Greatest number in a quantifier."""

@@ -136,6 +136,7 @@ class Skip:
 
     mode: str = PAST_LAST
     variable: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

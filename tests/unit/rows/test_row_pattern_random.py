@@ -1,0 +1,34 @@
+"""The kernel finds what the oracle finds: matches, their variables and numbers, excluded rows and unmatched ones."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from naive.row_pattern_random import expected, found_by_kernel, random_case
+
+
+def check(seeds: range, *, looks_back: bool, most_rows: int) -> int:
+    """Compare; how many cases were not too large for the oracle."""
+    asked = 0
+    for seed in seeds:
+        case = random_case(random.Random(seed), looks_back=looks_back, most_rows=most_rows)
+        if case is not None:
+            asked += 1
+            assert found_by_kernel(case) == expected(case), f"seed {seed}: {case.text}, {case}"
+    return asked
+
+
+def test_conditions_of_the_row_alone() -> None:
+    assert check(range(600), looks_back=False, most_rows=6) > 500
+
+
+def test_conditions_of_the_match_so_far() -> None:
+    assert check(range(10_000, 10_500), looks_back=True, most_rows=5) > 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_thousands_of_clauses(part: int) -> None:
+    first = 100_000 * (part + 1)
+    assert check(range(first, first + 3000), looks_back=part % 2 == 1, most_rows=8) > 2000
