@@ -11,8 +11,8 @@ expression language.
 
 Readings chosen where the standard leaves room, or where its text is not at hand:
 
-- An iteration that takes no row counts towards the least number of a quantifier; beyond it, it is no iteration. So
-  ``(A?)*`` ends, and ``(A??)*`` takes all A.
+- An iteration that takes no row is the last one of its quantifier, unless the least number is not reached: Perl's rule
+  (ISO/IEC TR 19075-5, 7.2.8). So ``(A?)*`` ends, and ``(A??)*`` prefers the empty match.
 - After an empty match the search goes on with the next row, whatever AFTER MATCH SKIP says.
 - Empty matches have match numbers. The row where one begins is not unmatched, and a row of an earlier match is not
   unmatched either, though a later attempt failed there.
@@ -275,8 +275,10 @@ def _iterations(pattern: Quantified, done: int, at: int, end: int, excluded: boo
         yield ()
     if pattern.most is None or done < pattern.most:
         for way in ways(pattern.item, at, end, excluded):
-            if way or done < pattern.least:
-                for rest in _iterations(pattern, done + 1, at + len(way), end, excluded):
-                    yield way + rest
+            if not way and done + 1 >= pattern.least:
+                yield ()
+                continue
+            for rest in _iterations(pattern, done + 1, at + len(way), end, excluded):
+                yield way + rest
     if not pattern.reluctant and done >= pattern.least:
         yield ()

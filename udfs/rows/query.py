@@ -3,17 +3,17 @@
 An instruction names the ones that may follow it, so the program is a graph; those that do the same are one, so a place
 that several ways lead to is one place, and what failed from there need not be tried again.
 
-A quantifier without an upper bound is a circle. Past its least number of iterations an iteration takes at least one
-row; so all parts of a pattern are compiled with two continuations: where to go on if nothing was taken since the
-iteration began, and where if something was. No circle is without a row, hence the search ends. (Others keep where each
-iteration began, on which then depends what fails.)
+A quantifier without an upper bound is a circle. An iteration that takes no row is the last one, once the least number
+is reached (Perl's rule; ISO/IEC TR 19075-5, 7.2.8). So all parts of a pattern are compiled with two continuations:
+where to go on if nothing was taken since the iteration began, and where if something was. No circle is without a row,
+hence the search ends. (Others keep where each iteration began, on which then depends what fails.)
 
 PERMUTE of n variables has a place for each set of variables that are left, 2ⁿ of them and not n!.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +39,8 @@ from patternlake.udfs.rows.kernels.programs import ACCEPT, AT_END, AT_START, MAT
 MAX_INSTRUCTIONS = 50_000
 """Longest program: ``A{50000}``, a permutation of eleven variables, or a hundred copies of a hundred iterations."""
 
-_FAIL = -1
-"""A continuation that leads nowhere."""
+_NONE = -1
+"""Stands for no instruction."""
 _Instruction = tuple[int, int, int, int]
 """Operation, variable (negative: none; doubled, and one more if excluded), following instruction, the other of two."""
 
@@ -100,7 +100,7 @@ def compile_pattern(
     for variable in clause.variables:
         code.add((conditions or {}).get(variable))
     compiler = _Compiler(clause)
-    accept = compiler.make((ACCEPT, -1, _FAIL, _FAIL), clause.pattern)
+    accept = compiler.make((ACCEPT, -1, _NONE, _NONE), clause.pattern)
     entry = compiler.emit(clause.pattern, accept, accept, excluded=False)
     return RowPattern(clause, compiler.program(entry, code), code)
 
@@ -120,13 +120,8 @@ class _Compiler:
     def make(self, instruction: _Instruction, node: Node) -> int:
         """The number of an instruction, which is made unless there is one like it."""
         operation, _, following, other = instruction
-        if operation == SPLIT:
-            if following == other or other == _FAIL:
-                return following
-            if following == _FAIL:
-                return other
-        elif following == _FAIL and operation != ACCEPT:
-            return _FAIL
+        if operation == SPLIT and following == other:
+            return following
         if instruction not in self.known:
             self.known[instruction] = self.append(instruction, node)
         return self.known[instruction]
@@ -178,11 +173,11 @@ class _Compiler:
         """Compile a part that was not compiled with these continuations."""
         match node:
             case Variable():
-                return self.make((MATCH, 2 * self.number[node.name] + excluded, full, _FAIL), node)
+                return self.make((MATCH, 2 * self.number[node.name] + excluded, full, _NONE), node)
             case PartitionStart():
-                return self.make((AT_START, -1, empty, _FAIL), node)
+                return self.make((AT_START, -1, empty, _NONE), node)
             case PartitionEnd():
-                return self.make((AT_END, -1, empty, _FAIL), node)
+                return self.make((AT_END, -1, empty, _NONE), node)
             case Exclusion():
                 return self.emit(node.item, empty, full, excluded=True)
             case Concatenation():
@@ -244,55 +239,49 @@ class _Compiler:
         return self.permuted[key]
 
     def repeat(self, node: Quantified, empty: int, full: int, excluded: bool) -> int:
-        """A quantifier: as many iterations as there must be, then those that there may be, which take rows."""
+        """A quantifier: as many iterations as there must be, then those that there may be.
+
+        Of each iteration, the second continuation is the next one. The first one, where it takes nothing, is the end of
+        the quantifier, except before the least number is reached.
+        """
+
+        def iterate(nothing: int, following: int) -> int:
+            return self.emit(node.item, nothing, following, excluded=excluded)
 
         def choose(iteration: int, stop: int) -> int:
-            preferred = (stop, iteration) if node.reluctant else (iteration, stop)
-            return self.make((SPLIT, -1, *preferred), node)
+            return self.make((SPLIT, -1, *((stop, iteration) if node.reluctant else (iteration, stop))), node)
 
-        def iterate(following: int) -> int:
-            return self.emit(node.item, _FAIL, following, excluded=excluded)
-
-        behind = full
         if node.most is None:
-            empty, full = self.circle(node, empty, full, iterate, choose)
+            more = following = self.circle(node, full, excluded)
         else:
-            begins = empty
+            more = following = full
             for _ in range(node.most - node.least):
-                iteration = iterate(full)
-                # The last one made is the first to run: only there may nothing have been taken before.
-                begins, full = choose(iteration, empty), choose(iteration, behind)
-            empty = begins
-        for _ in range(node.least):
+                more, following = choose(iterate(full, more), full), more
+                if more == following:  # an iteration that takes nothing
+                    break
+        if node.least == 0:
+            return choose(iterate(empty, following), empty)
+        empty, full = iterate(empty, more), iterate(full, more)
+        for _ in range(node.least - 1):
             before = empty, full
             empty, full = self.emit_both(node.item, empty, full, excluded)
-            if (empty, full) == before:  # an iteration that takes nothing
+            if (empty, full) == before:
                 break
         return empty
 
-    def circle(
-        self,
-        node: Quantified,
-        empty: int,
-        full: int,
-        iterate: Callable[[int], int],
-        choose: Callable[[int, int], int],
-    ) -> tuple[int, int]:
-        """Iterations without end: where they begin if no row was taken so far, and if one was."""
+    def circle(self, node: Quantified, full: int, excluded: bool) -> int:
+        """Iterations without end, where rows were taken before."""
         key = (id(node), "circle", full)
         if key not in self.emitted:
-            self.emitted[key] = head = self.append((SPLIT, -1, _FAIL, _FAIL), node)
-            iteration = iterate(head)
+            head = self.append((SPLIT, -1, _NONE, _NONE), node)
+            iteration = self.emit(node.item, full, head, excluded=excluded)
             self.instructions[head] = (SPLIT, -1, *((full, iteration) if node.reluctant else (iteration, full)))
-        head = self.emitted[key]
-        iteration = iterate(head)
-        if iteration == _FAIL:
-            return empty, full
-        return (head if empty == full else choose(iteration, empty)), head
+            self.emitted[key] = full if iteration == full else head
+        return self.emitted[key]
 
     def program(self, entry: int, code: ConditionCode) -> Program:
         """The arrays, of those instructions that are reached, the first one first."""
-        order, numbers = [entry], {entry: 0, _FAIL: _FAIL}
+        order, numbers = [entry], {entry: 0, _NONE: _NONE}
         for at in order:
             for following in self.instructions[at][2:]:
                 if following not in numbers:
@@ -311,7 +300,7 @@ class _Compiler:
         return Program(
             operation=operation,
             variable=variable,
-            excluded=rows[:, 1] % 2 == 1,
+            excluded=(rows[:, 1] > 0) & (rows[:, 1] % 2 == 1),
             following=target[:, 0].copy(),
             other=target[:, 1].copy(),
             ahead=ahead,
@@ -329,7 +318,7 @@ def _looked_ahead(
     count = len(operation)
     sources: list[list[int]] = [[] for _ in range(count)]
     for at in range(count):
-        for following in set(target[at].tolist()) - {_FAIL}:
+        for following in set(target[at].tolist()) - {_NONE}:
             sources[following].append(at)
     ahead, back = [0] * count, [0] * count
     empty = (operation == ACCEPT).tolist()

@@ -248,13 +248,22 @@ def test_skipping_nowhere_shows_the_variable() -> None:
     assert error.value.row == 1
 
 
+def test_a_quantifier_stops_at_an_iteration_without_a_row() -> None:
+    # Perl's rule, ISO/IEC TR 19075-5, 7.2.8: nothing is preferred to A, and then the iterations end.
+    assert answer("(A??)* B", "AB B AB") == "1@1:B 2@2:B 3@3:B"
+    assert answer("(A??)*", "A A") == "1@1: 2@2:"
+    assert answer("(A??){3} B", "A AB AB B") == "1@1:AB 2@3:B 3@4:B"
+    assert answer("((A | B?) C?)* D", "C A D") == "1@1:CAD"
+    assert answer("(^ | A)* B", "A A B") == "1@1:AAB"
+
+
 def test_programs_share_what_goes_on_alike() -> None:
     # Places are the sets of arguments that are left: 2 ** 8 of 8, each with at most 8 ways, where 8! orders are 40,320.
     assert len(compiled("PERMUTE(A, B, C, D, E, F, G, H)").program.operation) < 2**8 * 8
     assert answer("PERMUTE(A, B, C, D, E, F, G, H)", "H G F E D C B A") == "1@1:HGFEDCBA"
     assert len(compiled("A | A").program.operation) == 2
-    assert len(compiled("(A?)*").program.operation) <= 4
-    assert len(compiled("(((A*)*)*)*").program.operation) <= 9
+    assert len(compiled("(A?)*").program.operation) <= 5
+    assert len(compiled("(((A*)*)*)*").program.operation) <= 13
 
 
 def test_all_ways_of_an_order_come_before_the_next_order() -> None:

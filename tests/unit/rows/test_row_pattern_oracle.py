@@ -110,13 +110,25 @@ def test_ways_come_in_the_order_of_preferment() -> None:
     assert written(Quantified(A, 1, 2), 3) == ["AA", "A"]
     assert written(Quantified(A, 2, None, True), 3) == ["AA", "AAA"]
     assert written(Quantified(A, 0, 2, True), 3) == ["", "A", "AA"]
-    # Iterations that take nothing: only as many as there must be.
-    assert written(star(EMPTY), 2) == [""]
-    assert written(star(maybe(A)), 2) == ["AA", "A", ""]
-    assert written(star(maybe(A, reluctant=True)), 2) == ["AA", "A", ""]
-    assert written(Quantified(maybe(A), 2, 2), 2) == ["AA", "A", "A", ""]
     assert written(then(Start(), A, End()), 1) == ["A"]
     assert written(then(A, Start()), 1) == []
+
+
+def test_an_iteration_without_a_row_is_the_last_one() -> None:
+    def written(pattern: Pattern, rows: int) -> list[str]:
+        return ["".join(name for name, _ in way) for way in ways(pattern, 0, rows)]
+
+    # One that takes nothing, or none: both give no row.
+    assert written(star(EMPTY), 2) == ["", ""]
+    # A A, then nothing or no more; A, then nothing or no more; nothing, or none.
+    assert written(star(maybe(A)), 2) == ["AA", "AA", "A", "A", "", ""]
+    assert written(star(maybe(A, reluctant=True)), 2) == ["", "A", "AA", "AA", "A", ""]
+    # Before the least number is reached, others may follow. The eight ways of (A?){2,3}, ISO/IEC TR 19075-5, 7.2.8,
+    # where - takes nothing: AAA, AA-, AA, A-, -AA, -A-, -A, --.
+    assert written(Quantified(maybe(A), 2, 3), 3) == ["AAA", "AA", "AA", "A", "AA", "A", "A", ""]
+    assert written(Quantified(maybe(A), 2, 2), 2) == ["AA", "A", "A", ""]
+    # AA-, AA of two rows; A-, A; -.
+    assert written(Quantified(maybe(A), 1, 3), 2) == ["AA", "AA", "A", "A", ""]
 
 
 def test_a_v_of_prices() -> None:
