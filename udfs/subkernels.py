@@ -20,10 +20,10 @@ def subkernel(function: _Function) -> _Function:
     return cast(_Function, jit(**WITHOUT_ENTRY)(function))
 
 
-def inlined(function: _Function) -> _Function:
-    """Compile a function into each compiled one that calls it: for small ones, called at each step with many arrays.
+def uncounted(function: _Function) -> _Function:
+    """Compile a subkernel that counts no references to arrays: it reads and writes those that it is given, makes none.
 
-    A call counts references to all arrays of its arguments, which costs more than such a function does.
+    Counting costs more than a small function does that is called at each step with many arrays.
     """
     jit: Any = njit
-    return cast(_Function, jit(forceinline=True, **WITHOUT_ENTRY)(function))
+    return cast(_Function, jit(_nrt=False, **WITHOUT_ENTRY)(function))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WITHOUT_ENTRY = {"subkernel", "inlined", "kernel", "routine"}
+WITHOUT_ENTRY = {"subkernel", "uncounted", "kernel", "routine"}
 COMPILED = WITHOUT_ENTRY | {"entry", "njit"}
 
 

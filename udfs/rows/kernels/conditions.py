@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
-from patternlake.udfs.subkernels import inlined, subkernel
+from patternlake.udfs.subkernels import subkernel, uncounted
 
 # Operations; those on integers come before those on doubles where there are both.
 (
@@ -129,7 +129,7 @@ def no_rows(conditions: Conditions, size: int) -> Taken:
     )
 
 
-@inlined
+@uncounted
 def compare_doubles(one: float, two: float) -> int:
     """-1, 0 or 1; NaN is equal to itself and greater than all else, as in Spark."""
     if one != one:
@@ -139,7 +139,7 @@ def compare_doubles(one: float, two: float) -> int:
     return 1 if one > two else 0
 
 
-@inlined
+@uncounted
 def take(conditions: Conditions, taken: Taken, variable: int, row: int, low: int) -> None:
     """Add a row to the sets of its variable; `low` is the first row of the partition among all."""
     for at in range(conditions.sets_begin[variable], conditions.sets_begin[variable + 1]):
@@ -179,14 +179,14 @@ def take(conditions: Conditions, taken: Taken, variable: int, row: int, low: int
             taken.double[each, count + 1] = double
 
 
-@inlined
+@uncounted
 def give_back(conditions: Conditions, taken: Taken, variable: int) -> None:
     """Take the last row from the sets of its variable."""
     for at in range(conditions.sets_begin[variable], conditions.sets_begin[variable + 1]):
         taken.sizes[conditions.sets[at]] -= 1
 
 
-@inlined
+@uncounted
 def row_seen(conditions: Conditions, taken: Taken, which: int, current: int, rows: int) -> int:
     """The row of the partition that a condition looks at, -1 where there is none."""
     kind, row = conditions.row[which, 0], current
@@ -200,7 +200,7 @@ def row_seen(conditions: Conditions, taken: Taken, which: int, current: int, row
     return row if 0 <= row < rows else -1
 
 
-@inlined
+@uncounted
 def holds(
     conditions: Conditions,
     taken: Taken,
@@ -298,7 +298,7 @@ def holds(
     return bool(known[0] and integers[0] != 0)
 
 
-@inlined
+@uncounted
 def _apply(operation: int, one: int, integers: IntArray, doubles: FloatArray, known: BoolArray, top: int) -> None:
     """An operation of two values, the last two of the stack; its value takes their place at `top`."""
     second = top + 1
@@ -361,7 +361,7 @@ def _apply(operation: int, one: int, integers: IntArray, doubles: FloatArray, kn
             doubles[top] = np.fmod(doubles[top], doubles[second])
 
 
-@inlined
+@uncounted
 def see(
     conditions: Conditions,
     taken: Taken,

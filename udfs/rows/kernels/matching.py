@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.rows.kernels.conditions import Conditions, Taken, give_back, holds, no_rows, see, take
 from patternlake.udfs.rows.kernels.programs import AT_END, AT_START, MATCH, SPLIT, Program
-from patternlake.udfs.subkernels import inlined, subkernel
+from patternlake.udfs.subkernels import subkernel, uncounted
 
 PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = range(4)
 """Where AFTER MATCH SKIP goes on."""
@@ -79,7 +79,7 @@ class Matches(NamedTuple):
 class _Room(NamedTuple):
     """Where the search writes; it stops as one of these is full, and goes on from the same row with twice as much.
 
-    They are not replaced within the search: numba would count references to them at each step.
+    The search itself makes no arrays, so that numba counts no references to them (`uncounted`).
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def _room(conditions: Conditions, size: int, matches: int, variables: int) -> _R
     )
 
 
-@inlined
+@uncounted
 def _may_go_on(
     empty: BoolArray, ahead: NDArray[np.uint64], bits: NDArray[np.uint64], at: int, row: int, rows: int
 ) -> bool:
@@ -147,7 +147,7 @@ def _pack(holding: BoolArray, low: int, rows: int, bits: NDArray[np.uint64]) -> 
                 bits[row, word] |= bit
 
 
-@inlined
+@uncounted
 def _entry_of(table: IntArray, at: int, place: int, seen: IntArray, size: int) -> int:
     """Where the table has a failure, if it does; entries of rows that follow one another do so as well."""
     total = np.uint64(at)
@@ -157,7 +157,7 @@ def _entry_of(table: IntArray, at: int, place: int, seen: IntArray, size: int) -
     return np.int64((total >> np.uint64(33)) + np.uint64(place)) & (len(table) - 1)
 
 
-@subkernel
+@uncounted
 def _search(
     program: Program,
     conditions: Conditions,
