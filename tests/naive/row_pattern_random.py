@@ -323,7 +323,7 @@ def expected(case: Case) -> list[Found] | tuple[str, int]:
     return answer
 
 
-def found_by_kernel(case: Case) -> list[Found] | tuple[str, int]:
+def found_by_kernel(case: Case, **bounds: int) -> list[Found] | tuple[str, int]:
     """The same by the parser, the program and the kernel."""
     clause = parse_clause(case.text)
     rows = [row for part in case.partitions for row in part]
@@ -339,7 +339,7 @@ def found_by_kernel(case: Case) -> list[Found] | tuple[str, int]:
     }
     partitions = np.cumsum([0, *map(len, case.partitions)])
     try:
-        found = match_rows(compile_pattern(clause, case.back, COLUMNS), holding, partitions, columns)
+        found = match_rows(compile_pattern(clause, case.back, COLUMNS), holding, partitions, columns, **bounds)
     except SkipTargetError as error:
         return ("absent" if "has no row" in error.message else "first row"), error.row
     answer = []

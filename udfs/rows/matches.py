@@ -19,6 +19,9 @@ MOST_STEPS = 1_000_000_000
 MOST_ROWS = 100_000_000
 """Rows of all matches together if nothing else is asked for; a row counts once for each match."""
 
+MOST_NOTES = 1 << 28
+"""Bytes of a search's notes of what failed, if nothing else is asked for."""
+
 _SKIPS = (PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST)
 
 
@@ -93,6 +96,7 @@ def match_rows(
     *,
     most_steps: int = MOST_STEPS,
     most_rows: int = MOST_ROWS,
+    most_notes: int = MOST_NOTES,
 ) -> Matches:
     """Find the matches of a clause in partitions whose rows are in order.
 
@@ -113,6 +117,9 @@ def match_rows(
         times instructions of the program, and the rows of its matches.
     most_rows
         Greatest number of rows of all matches.
+    most_notes
+        Bytes that exact notes of what failed may take: a bit for each row of the longest partition and each place of
+        the program that several lead to. Where they would take more, some of what failed may be tried again.
 
     Returns
     -------
@@ -166,7 +173,7 @@ def match_rows(
     # The kernel is compiled for arrays that can be written to, as these may not be.
     holding, partitions = np.require(holding, np.bool_, ["C", "W"]), np.require(partitions, np.int64, ["C", "W"])
     found = matching.find_matches(
-        pattern.program, holding, partitions, conditions, skip, targets, most_steps, most_rows
+        pattern.program, holding, partitions, conditions, skip, targets, most_steps, most_rows, most_notes
     )
     if found.status in (matching.ABSENT, matching.FIRST_ROW):
         name, place = shortened(clause.skip.variable), clause.skip.span
@@ -177,10 +184,16 @@ def match_rows(
         error.row = int(found.row)
         raise error
     if found.status == matching.TOO_MANY_STEPS:
+        steps = len(pattern.program.operation)
+        why = (
+            "as its conditions look at the match so far; make the pattern narrower (a reluctant quantifier, an upper "
+            "bound, a condition of the row alone)"
+            if any(pattern.code.looks_back)
+            else f"up to {steps:,} at each row, as its quantifiers are written out; count to less"
+        )
         message = (
-            f"the search takes more than {most_steps:,} steps in one partition, as its conditions look at the match so "
-            "far; make the pattern narrower (a reluctant quantifier, an upper bound, a condition of the row alone), "
-            "partition by more columns, or allow more steps"
+            f"the search takes more than {most_steps:,} steps in one partition, {why}, partition by more columns, or "
+            "allow more steps"
         )
         raise TooManyStepsError(message, int(found.row))
     if found.status == matching.TOO_MANY_ROWS:

@@ -224,6 +224,19 @@ def test_a_search_that_takes_too_long_ends_with_an_error() -> None:
     assert searched(compiled("A"), ["A"] * 3, partitions=[0, 1, 2, 3], most_steps=2).numbers.tolist() == [1, 1, 1]
 
 
+def test_a_long_program_over_many_rows_ends_with_an_error_too() -> None:
+    with pytest.raises(TooManyStepsError, match="up to 102 at each row, as its quantifiers are written out"):
+        searched(compiled("A{100} B"), ["A"] * 1000, most_steps=500)
+
+
+def test_where_notes_would_be_too_large_a_table_takes_their_place() -> None:
+    pattern = compiled("A+ A+ A+ B")
+    rows = ["A"] * 2000
+    noted, tabled, least = (searched(pattern, rows, most_notes=most).steps for most in (2001 * 8, 2001 * 8 - 1, 0))
+    # There is room for all failures of so few rows.
+    assert noted == tabled == least
+
+
 def test_matches_with_too_many_rows_end_with_an_error() -> None:
     text = "AFTER MATCH SKIP TO NEXT ROW PATTERN (A+)"
     assert len(searched(compiled(text), ["A"] * 10, most_rows=55).rows) == 55

@@ -5,7 +5,8 @@ is what a backtracking search finds. Alone it takes exponential time; so what fa
 noted, and is not tried again, neither in this attempt nor in one from a later row.
 
 - Where no condition that may follow looks at the rows taken, a failure depends on the instruction and the row alone:
-  one bit for each. So the search takes rows times instructions at most, over all attempts of a partition.
+  one bit for each. So the search takes rows times instructions at most, over all attempts of a partition. (Where that
+  would be too many bits, these failures go to the table, too.)
 - Where one may, a failure depends on what those conditions see as well (`conditions.see`). These are noted in a table
   of a fixed size, where a later one takes the place of an earlier one: what is forgotten is tried again. How often is
   bounded by `most_steps` alone.
@@ -179,7 +180,7 @@ def _search(
     operations, variable_of, following, other = program.operation, program.variable, program.following, program.other
     empty, ahead, slots, groups = program.empty, program.ahead, program.slot, program.group
     choices, trail, path, taken = room.choices, room.trail, room.path, room.taken
-    looks_back = len(conditions.code) > 0
+    looks_back, exact = len(conditions.code) > 0, failed.shape[1] > 0
     # A step writes one entry of each at most.
     capacity = len(path)
     start, covered, number = progress[_START], progress[_COVERED], progress[_NUMBER]
@@ -196,7 +197,7 @@ def _search(
             if alive:
                 steps += 1
                 slot = slots[at]
-                if slot >= 0:
+                if slot >= 0 and exact:
                     word, bit = slot >> 6, np.uint64(1) << np.uint64(slot & 63)
                     if failed[row, word] & bit:
                         alive = False
@@ -204,8 +205,10 @@ def _search(
                         failed[row, word] |= bit
                         trail[length, 0], trail[length, 1] = slot, row
                         length += 1
-                elif groups[at] >= 0:
-                    count = see(conditions, taken, groups[at], variable_of, path, start, number, seen)
+                elif slot >= 0 or groups[at] >= 0:
+                    count = 0
+                    if slot < 0:
+                        count = see(conditions, taken, groups[at], variable_of, path, start, number, seen)
                     # A place of its own in each partition, behind its last row too: no entry need be removed.
                     place = low + part + row
                     entry = _entry_of(table, at, place, seen, count)
@@ -334,6 +337,7 @@ def find_matches(
     targets: BoolArray,
     most_steps: int,
     most_rows: int,
+    most_notes: int,
 ) -> Matches:
     """Find the matches in each partition.
 
@@ -355,6 +359,9 @@ def find_matches(
         Greatest number of steps in a partition.
     most_rows
         Greatest number of rows of matches, over all of them.
+    most_notes
+        Bytes of notes of failures that depend on instruction and row alone; where they would be more, the table has
+        these failures.
 
     Returns
     -------
@@ -365,14 +372,18 @@ def find_matches(
     for part in range(len(partitions) - 1):
         longest = max(longest, partitions[part + 1] - partitions[part])
     bits = np.empty((longest, program.ahead.shape[1]), np.uint64)
-    failed = np.zeros((longest + 1, (program.slots + 63) >> 6), np.uint64)
+    words = (program.slots + 63) >> 6
+    exact = (longest + 1) * words * 8 <= most_notes
+    failed = np.zeros((longest + 1, words if exact else 0), np.uint64)
     width = 0
     for group in range(len(conditions.source_begin) - 1):
         # An aggregate is seen as three numbers.
         width = max(width, 3 * (conditions.source_begin[group + 1] - conditions.source_begin[group]))
-    entries = _LEAST_TABLE if len(conditions.code) else 1
-    while len(conditions.code) and entries < min(4 * longest, _GREATEST_TABLE):
-        entries *= 2
+    entries = 1
+    if len(conditions.code) or not exact:
+        entries = _LEAST_TABLE
+        while entries < min(4 * longest, _GREATEST_TABLE):
+            entries *= 2
     table = np.empty((entries, width + 2), np.int64)
     table[:, 0] = -1
     seen = np.empty(width + 1, np.int64)
