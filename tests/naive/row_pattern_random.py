@@ -49,7 +49,7 @@ from patternlake.udfs.rows.query import compile_pattern
 
 NAMES = "ABCD"
 SUBSET = ("S", ("A", "B"))
-COLUMNS = {"i": "int", "f": "float"}
+COLUMNS = {"i": "int", "f": "float", "t": "int"}
 MOST_WAYS = 3000
 """The oracle lists all ways; patterns with more are not asked."""
 
@@ -162,6 +162,12 @@ def random_case(rng: random.Random, *, looks_back: bool, most_rows: int = 6) -> 
         ]
         for _ in range(rng.randint(1, 3))
     ]
+    for rows in partitions:
+        time = 0
+        for row in rows:
+            # Mostly a time that never falls, as rows would be ordered by it.
+            time += rng.choice([0, 1, 1, 2]) if rng.random() < 0.98 else -1
+            row["t"] = time if rng.random() < 0.99 else None
     targets = [*names, *([SUBSET[0]] if {*names} & {*SUBSET[1]} else [])]
     mode = rng.choice(["past last row", "past last row", "to next row", "to first", "to last"])
     skip = Skip(mode, rng.choice(targets)) if mode in ("to first", "to last") and targets else Skip("past last row")
@@ -174,6 +180,8 @@ def random_case(rng: random.Random, *, looks_back: bool, most_rows: int = 6) -> 
 def random_truth(rng: random.Random, names: Sequence[str], depth: int) -> Expression:
     """A condition."""
     kind = rng.random()
+    if rng.random() < 0.2:
+        return random_deadline(rng, names)
     if depth and kind < 0.35:
         return Call(rng.choice(["and", "or", "or"]), (random_truth(rng, names, 0), random_truth(rng, names, depth - 1)))
     if depth and kind < 0.42:
@@ -187,6 +195,26 @@ def random_truth(rng: random.Random, names: Sequence[str], depth: int) -> Expres
         return Call(rng.choice(["=", "<>"]), (Classifier(seen), Label(rng.choice(names))))
     operator = rng.choice(["=", "<>", "<", "<=", ">", ">=", "<=>"])
     return Call(operator, (random_value(rng, names, depth), random_value(rng, names, depth)))
+
+
+def random_deadline(rng: random.Random, names: Sequence[str]) -> Expression:
+    """How far the row asked about may be from an earlier one, in one of the ways to write it."""
+    own = Value("t") if rng.random() < 0.7 else Value("t", Seen(LAST, random_names(rng, names)))
+    seen = Seen(rng.choice([FIRST, LAST]), random_names(rng, names), rng.choice([0, 0, 1]), rng.choice([0, 0, -1]))
+    other, most = Value("t", seen), Constant(rng.choice([0, 1, 2, 3]))
+    strict = rng.random() < 0.5
+    less, more = rng.choice(
+        [
+            (Call("-", (own, other)), most),
+            (own, Call("+", (other, most))),
+            (own, Call("+", (most, other))),
+            (Call("-", (own, most)), other),
+            (own, other),
+        ]
+    )
+    if rng.random() < 0.5:
+        return Call("<" if strict else "<=", (less, more))
+    return Call(">" if strict else ">=", (more, less))
 
 
 def random_names(rng: random.Random, names: Sequence[str]) -> tuple[str, ...]:

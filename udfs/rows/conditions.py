@@ -133,6 +133,7 @@ _AGGREGATES = {
 OPERATORS = frozenset({*_ARITHMETIC, *_SIGNS, *_LOGIC, *_COMPARISONS, "not", "is null", "coalesce", "if"})
 """What `Call` takes."""
 
+_TURNED = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
 _Source = tuple[int, int, int]
 
 
@@ -161,12 +162,18 @@ class ConditionCode:
     sees: list[set[_Source] | None] = field(default_factory=list)
     """Of each variable, what its condition sees of rows taken before; None: more than can be told."""
     groups: list[tuple[_Source, ...]] = field(default_factory=list)
+    deadlines: list[list[tuple[int, int, int]]] = field(default_factory=list)
+    """Of each variable: (column, row, most) where its condition says that the column is at most so much above its value
+    in that row. Where the column never falls, as a time by which rows are ordered, no later row can be the variable's
+    once one is too far."""
 
     def add(self, condition: Expression | None) -> None:
         """Compile the condition of the next variable; None: it has none."""
         self.sees.append(set())
+        self.deadlines.append([])
         if condition is not None:
             self.emit(condition)
+            self.add_deadlines(condition)
         self.begin.append(len(self.code))
 
     @property
@@ -186,6 +193,43 @@ class ConditionCode:
         if sources not in self.groups:
             self.groups.append(sources)
         return self.groups.index(sources)
+
+    def add_deadlines(self, part: Expression) -> None:
+        """Note what the next variable's condition says of how far its row may be from an earlier one."""
+        if not isinstance(part, Call):
+            return
+        if part.operator == "and":
+            for argument in part.arguments:
+                self.add_deadlines(argument)
+        if part.operator not in _TURNED:
+            return
+        less, more = part.arguments if part.operator in ("<", "<=") else part.arguments[::-1]
+        # less <= more + most
+        most = 0
+        match less, more:
+            case Call("-", (own, other)), Constant(int(most)):
+                less, more = own, other
+            case _, Call("+", (other, Constant(int(most)))) | Call("+", (Constant(int(most)), other)):
+                more = other
+            case Call("-", (own, Constant(int(most)))), _:
+                less = own
+        if not isinstance(less, Value) or not isinstance(more, Value) or less.column != more.column:
+            return
+        if self.types[less.column] == "int" and self.is_own(less.seen) and more.seen.kind != CURRENT:
+            whole = most - (_TURNED[part.operator] == "<")
+            self.deadlines[-1].append((self.columns[less.column], self.row(more.seen), whole))
+
+    def is_own(self, seen: Seen) -> bool:
+        """Whether a row that the next variable's condition looks at is the one asked about."""
+        if seen.offset or seen.shift or seen.kind == FIRST:
+            return False
+        return seen.kind == CURRENT or len(self.deadlines) - 1 in list(self.sets)[self.set_of(seen.variables)]
+
+    def fixed_deadlines(self, variables: frozenset[int], later: frozenset[int]) -> list[tuple[int, int, int]]:
+        """The deadlines of variables, from rows that do not change while those of `later` are taken."""
+        rows, sets = list(self.rows), list(self.sets)
+        every = dict.fromkeys(deadline for variable in sorted(variables) for deadline in self.deadlines[variable])
+        return [one for one in every if rows[one[1]][0] == FIRST or not sets[rows[one[1]][1]] & later]
 
     def emit(self, part: Expression) -> str:
         """Compile a part; its type."""

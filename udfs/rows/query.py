@@ -290,7 +290,12 @@ class _Compiler:
         rows = np.array([self.instructions[at] for at in order], np.int64).reshape(-1, 4)
         target = np.array([[numbers[int(at)] for at in row] for row in rows[:, 2:]], np.int64).reshape(-1, 2)
         operation, variable = rows[:, 0].copy(), rows[:, 1] >> 1
-        ahead, empty, back = _looked_ahead(operation, variable, target, code.looks_back)
+        ahead, empty, later = _looked_ahead(operation, variable, target, len(code.looks_back))
+        back = [frozenset(one for one in names if code.looks_back[one]) for names in later]
+        deadlines: list[list[tuple[int, int, int]]] = [[] for _ in order]
+        if any(code.deadlines):
+            for at, names in enumerate(_needed(operation, variable, target)):
+                deadlines[at] = code.fixed_deadlines(names, later[at])
         # A place that a single one leads to is entered no more often than that one.
         entered = np.bincount(target[target >= 0], minlength=len(order))
         entered[0] += 1
@@ -308,36 +313,69 @@ class _Compiler:
             slot=slot,
             slots=int(exact.sum()),
             group=np.array([code.group(one) if several[at] and one else -1 for at, one in enumerate(back)], np.int64),
+            deadline_begin=np.cumsum([0, *map(len, deadlines)]).astype(np.int64),
+            deadline=np.array([one for each in deadlines for one in each], np.int64).reshape(-1, 3),
         )
 
 
 def _looked_ahead(
-    operation: IntArray, variable: IntArray, target: IntArray, looks_back: Sequence[bool]
+    operation: IntArray, variable: IntArray, target: IntArray, variables: int
 ) -> tuple[NDArray[np.uint64], BoolArray, list[frozenset[int]]]:
-    """`Program.ahead`, `Program.empty`, and the variables with conditions that look back which may follow."""
-    count = len(operation)
-    sources: list[list[int]] = [[] for _ in range(count)]
-    for at in range(count):
-        for following in set(target[at].tolist()) - {_NONE}:
-            sources[following].append(at)
-    ahead, back = [0] * count, [0] * count
+    """`Program.ahead`, `Program.empty`, and the variables that may follow, next or later."""
+    sources = _sources(target)
+    ahead, later = [0] * len(operation), [0] * len(operation)
     empty = (operation == ACCEPT).tolist()
     for at in np.flatnonzero(operation == MATCH).tolist():
-        ahead[at] = 1 << int(variable[at])
-        back[at] = ahead[at] if looks_back[variable[at]] else 0
+        ahead[at] = later[at] = 1 << int(variable[at])
     # From each instruction to those that lead to it, until nothing changes; MATCH alone takes a row.
-    waiting = list(range(count))
+    waiting = list(range(len(operation)))
     while waiting:
         at = waiting.pop()
         for source in sources[at]:
-            before = ahead[source], empty[source], back[source]
-            back[source] |= back[at]
+            before = ahead[source], empty[source], later[source]
+            later[source] |= later[at]
             if operation[source] != MATCH:
                 ahead[source] |= ahead[at]
                 empty[source] |= empty[at]
-            if before != (ahead[source], empty[source], back[source]):
+            if before != (ahead[source], empty[source], later[source]):
                 waiting.append(source)
-    words = -(-max(len(looks_back), 1) // 64)
+    words = -(-max(variables, 1) // 64)
     bits = [[one >> (64 * word) & (1 << 64) - 1 for word in range(words)] for one in ahead]
-    sets = {one: frozenset(at for at in range(len(looks_back)) if one >> at & 1) for one in set(back)}
-    return np.array(bits, np.uint64).reshape(-1, words), np.array(empty, np.bool_), [sets[one] for one in back]
+    return np.array(bits, np.uint64).reshape(-1, words), np.array(empty, np.bool_), _members(later)
+
+
+def _needed(operation: IntArray, variable: IntArray, target: IntArray) -> list[frozenset[int]]:
+    """For each instruction, the variables that follow on every way to the end, itself included."""
+    sources = _sources(target)
+    own = [1 << int(one) if one >= 0 else 0 for one in variable]
+    every = 0
+    for one in own:
+        every |= one
+    # All, until a way without is known.
+    needed = [0 if one == ACCEPT else every for one in operation.tolist()]
+    waiting = list(range(len(operation)))
+    while waiting:
+        at = waiting.pop()
+        for source in sources[at]:
+            common = every
+            for following in target[source].tolist():
+                common &= needed[following] if following != _NONE else every
+            if (common | own[source]) != needed[source]:
+                needed[source] = common | own[source]
+                waiting.append(source)
+    return _members(needed)
+
+
+def _sources(target: IntArray) -> list[list[int]]:
+    """For each instruction, those that lead to it."""
+    sources: list[list[int]] = [[] for _ in range(len(target))]
+    for at, followings in enumerate(target.tolist()):
+        for following in set(followings) - {_NONE}:
+            sources[following].append(at)
+    return sources
+
+
+def _members(bits: Sequence[int]) -> list[frozenset[int]]:
+    """Sets of numbers that are given as bits."""
+    known = {one: frozenset(at for at in range(one.bit_length()) if one >> at & 1) for one in set(bits)}
+    return [known[one] for one in bits]

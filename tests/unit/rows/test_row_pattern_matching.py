@@ -28,6 +28,8 @@ from patternlake.udfs.rows.kernels.conditions import FIRST, LAST
 from patternlake.udfs.rows.matches import Matches, SkipTargetError, TooManyStepsError, match_rows
 from patternlake.udfs.rows.query import MAX_INSTRUCTIONS, RowPattern, compile_pattern
 
+NOW = Seen()
+
 
 def compiled(
     text: str, conditions: Mapping[str, Expression] | None = None, types: Mapping[str, str] | None = None
@@ -198,17 +200,61 @@ def test_the_steps_of_a_search_that_comes_back_from_each_row_are_in_proportion_t
     assert found.steps <= 3 * found.lengths.sum() + 40 * len(rows)
 
 
-def test_what_a_search_within_a_time_sees_bounds_its_steps() -> None:
-    within = Call("<=", (Call("-", (Value("x"), Value("x", Seen(LAST, ("R",))))), Constant(30)))
-    pattern = compiled("R Z* B Z* M", {"M": within}, {"x": "int"})
+def test_what_a_search_sees_bounds_its_steps() -> None:
+    near = Call("<", (Call("abs", (Call("-", (Value("x"), Value("x", Seen(LAST, ("R",))))),)), Constant(0)))
+    pattern = compiled("R Z* B Z* M", {"M": near}, {"x": "int"})
+
+    def steps(rows: int) -> int:
+        found = searched(pattern, ["RZBM"] * rows, [0] * rows)
+        assert not len(found.starts)
+        return found.steps
+
+    # From each R once to the end and back: the square of the rows, where plain backtracking takes the cube.
+    assert steps(200) <= 5 * steps(100)
+
+
+def within(most: int, *, own: Seen = NOW, operator: str = "<=") -> Expression:
+    """``x - LAST(R.x) <= most``."""
+    return Call(operator, (Call("-", (Value("x", own), Value("x", Seen(LAST, ("R",))))), Constant(most)))
+
+
+DEADLINES: list[tuple[Expression, list[int], str]] = [
+    (within(3), [0, 3, 3], "1@1:RZM"),
+    (within(3), [0, 3, 4], "1@1:RM"),
+    (within(3, operator="<"), [0, 2, 3], "1@1:RM"),
+    (within(3), [0, 4, 5], ""),
+    # A column that falls has no deadline: the last row is near again.
+    (within(3), [0, 9, 1], "1@1:RZM"),
+    # Nor has a condition with another way to hold,
+    (Call("or", (within(3), Call("=", (Value("x"), Constant(9))))), [0, 8, 9], "1@1:RZM"),
+    # or one that looks at the row before the one asked about, or at the M before it.
+    (within(3, own=Seen(shift=-1)), [0, 3, 9], "1@1:RZM"),
+    (Call("not", (within(3),)), [0, 1, 9], "1@1:RZM"),
+    (Call("and", (Call(">", (Value("x"), Constant(2))), within(3))), [0, 3, 9], "1@1:RM"),
+]
+
+
+@pytest.mark.parametrize(("condition", "column", "wanted"), DEADLINES)
+def test_the_search_stops_where_a_row_is_too_far(condition: Expression, column: list[int], wanted: str) -> None:
+    pattern = compiled("^ R Z* M", {"M": condition}, {"x": "int"})
+    assert words(pattern, searched(pattern, ["RZM"] * 3, column)) == wanted
+
+
+def test_a_deadline_moves_with_the_row_that_it_counts_from() -> None:
+    # The second R, of row 3, is near enough for the M of row 4, which is too far from the first R.
+    pattern = compiled("(R Z*)+ M", {"M": within(3)}, {"x": "int"})
+    assert words(pattern, searched(pattern, ["R", "Z", "R", "M"], [0, 5, 6, 9])) == "1@1:RZRM"
+
+
+def test_a_search_within_a_time_takes_steps_in_proportion_to_the_rows() -> None:
+    pattern = compiled("AFTER MATCH SKIP TO NEXT ROW PATTERN (R Z* B Z* M)", {"M": within(30)}, {"x": "int"})
 
     def steps(rows: int) -> int:
         found = searched(pattern, ["RZB"] * rows, list(range(rows)))
         assert not len(found.starts)
         return found.steps
 
-    # From each R once to the end and back: the square of the rows, where plain backtracking takes the cube.
-    assert steps(200) <= 5 * steps(100)
+    assert steps(4000) <= 4.5 * steps(1000)
 
 
 def test_a_search_that_takes_too_long_ends_with_an_error() -> None:

@@ -7,6 +7,9 @@ noted, and is not tried again, neither in this attempt nor in one from a later r
 - Where no condition that may follow looks at the rows taken, a failure depends on the instruction and the row alone:
   one bit for each. So the search takes rows times instructions at most, over all attempts of a partition. (Where that
   would be too many bits, these failures go to the table, too.)
+- A condition may say how far a row may be from an earlier one in a column that never falls, as in ``m.ts - r.ts <=
+  1800`` where rows are ordered by ``ts``. Then the search stops at the first row that is too far, and does not take
+  rows to the partition's end first.
 - Where one may, a failure depends on what those conditions see as well (`conditions.see`). These are noted in a table
   of a fixed size, where a later one takes the place of an earlier one: what is forgotten is tried again. How often is
   bounded by `most_steps` alone.
@@ -25,7 +28,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.rows.kernels.conditions import Conditions, Taken, give_back, holds, no_rows, see, take
+from patternlake.udfs.rows.kernels.conditions import Conditions, Taken, give_back, holds, no_rows, row_seen, see, take
 from patternlake.udfs.rows.kernels.programs import AT_END, AT_START, MATCH, SPLIT, Program
 from patternlake.udfs.subkernels import subkernel, uncounted
 
@@ -37,6 +40,8 @@ DONE, ABSENT, FIRST_ROW, TOO_MANY_STEPS, TOO_MANY_ROWS, _FULL = range(6)
 _START, _COVERED, _NUMBER, _LEFT, _MATCHES, _SIZE, _STEPS, _PROGRESS = range(8)
 """How far a search is: of the partition, the row of the next attempt, the row behind those of matches, the next number
 and the steps left; of all, matches, their rows and steps."""
+_FAR = 1 << 61
+"""Columns with greater values have no deadlines."""
 _LEAST_TABLE, _GREATEST_TABLE = 1 << 10, 1 << 20
 """Entries of the table of failures that depend on rows taken: a power of two, by the longest partition."""
 
@@ -148,6 +153,39 @@ def _pack(holding: BoolArray, low: int, rows: int, bits: NDArray[np.uint64]) -> 
                 bits[row, word] |= bit
 
 
+@subkernel
+def _never_fall(program: Program, conditions: Conditions, low: int, rows: int, rising: BoolArray) -> None:
+    """Write which columns with a deadline are known in all rows of a partition and fall in none."""
+    rising[:] = False
+    for each in range(len(program.deadline)):
+        rising[program.deadline[each, 0]] = True
+    for column in range(len(rising)):
+        row = low
+        while rising[column] and row < low + rows:
+            value = conditions.int_column[column, row]
+            # So that differences do not wrap.
+            rising[column] = conditions.int_known[column, row] and -_FAR < value < _FAR
+            if row > low and value < conditions.int_column[column, row - 1]:
+                rising[column] = False
+            row += 1
+
+
+@uncounted
+def _is_too_late(
+    program: Program, conditions: Conditions, taken: Taken, rising: BoolArray, at: int, row: int, low: int, rows: int
+) -> bool:
+    """Whether a variable that must follow can have no row from this one on, as they are too far from an earlier one."""
+    for each in range(program.deadline_begin[at], program.deadline_begin[at + 1]):
+        column = program.deadline[each, 0]
+        if rising[column] and row < rows:
+            other = row_seen(conditions, taken, program.deadline[each, 1], row, rows)
+            if other >= 0:
+                passed = conditions.int_column[column, low + row] - conditions.int_column[column, low + other]
+                if passed > program.deadline[each, 2]:
+                    return True
+    return False
+
+
 @uncounted
 def _entry_of(table: IntArray, at: int, place: int, seen: IntArray, size: int) -> int:
     """Where the table has a failure, if it does; entries of rows that follow one another do so as well."""
@@ -166,6 +204,7 @@ def _search(
     failed: NDArray[np.uint64],
     table: IntArray,
     seen: IntArray,
+    rising: BoolArray,
     unmatched: BoolArray,
     room: _Room,
     progress: IntArray,
@@ -196,6 +235,9 @@ def _search(
         while True:
             if alive:
                 steps += 1
+                if looks_back:
+                    alive = not _is_too_late(program, conditions, taken, rising, at, row, low, rows)
+            if alive:
                 slot = slots[at]
                 if slot >= 0 and exact:
                     word, bit = slot >> 6, np.uint64(1) << np.uint64(slot & 63)
@@ -387,6 +429,7 @@ def find_matches(
     table = np.empty((entries, width + 2), np.int64)
     table[:, 0] = -1
     seen = np.empty(width + 1, np.int64)
+    rising = np.zeros(len(conditions.int_column), np.bool_)
     unmatched = np.zeros(holding.shape[1], np.bool_)
     room = _room(conditions, 1024, 1024, 1024)
     progress = np.zeros(_PROGRESS, np.int64)
@@ -396,10 +439,11 @@ def find_matches(
         rows = partitions[part + 1] - low
         _pack(holding, low, rows, bits)
         failed[: rows + 1] = 0
+        _never_fall(program, conditions, low, rows, rising)
         progress[_START], progress[_COVERED], progress[_NUMBER], progress[_LEFT] = 0, 0, 1, most_steps
         while True:
             status = _search(
-                program, conditions, bits, failed, table, seen, unmatched, room, progress,
+                program, conditions, bits, failed, table, seen, rising, unmatched, room, progress,
                 low, part, rows, skip, targets, most_rows,
             )  # fmt: skip
             if status != _FULL:

@@ -40,6 +40,9 @@ class Program(NamedTuple):
     group
         int64[p]: of a place that several lead to and that a condition which looks back may follow: which conditions,
         as a number of `Conditions`; else -1.
+    deadline_begin, deadline
+        int64[p + 1], int64[d, 3]: for each place, columns that may not be too far above their value in a row taken
+        before, as a variable that must follow then has no row: integer column, row (`Conditions.row`), and the most.
     """
 
     operation: IntArray
@@ -52,3 +55,5 @@ class Program(NamedTuple):
     slot: IntArray
     slots: int
     group: IntArray
+    deadline_begin: IntArray
+    deadline: IntArray
