@@ -203,15 +203,14 @@ def random_deadline(rng: random.Random, names: Sequence[str]) -> Expression:
     seen = Seen(rng.choice([FIRST, LAST]), random_names(rng, names), rng.choice([0, 0, 1]), rng.choice([0, 0, -1]))
     other, most = Value("t", seen), Constant(rng.choice([0, 1, 2, 3]))
     strict = rng.random() < 0.5
-    less, more = rng.choice(
-        [
-            (Call("-", (own, other)), most),
-            (own, Call("+", (other, most))),
-            (own, Call("+", (most, other))),
-            (Call("-", (own, most)), other),
-            (own, other),
-        ]
-    )
+    sides: list[tuple[Expression, Expression]] = [
+        (Call("-", (own, other)), most),
+        (own, Call("+", (other, most))),
+        (own, Call("+", (most, other))),
+        (Call("-", (own, most)), other),
+        (own, other),
+    ]
+    less, more = rng.choice(sides)
     if rng.random() < 0.5:
         return Call("<" if strict else "<=", (less, more))
     return Call(">" if strict else ">=", (more, less))
