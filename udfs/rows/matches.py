@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,6 +132,8 @@ def match_rows(
         AFTER MATCH SKIP leads to no row, or to the first one of the match.
     TooManyStepsError
         There are more steps or rows than allowed.
+    ArgumentError
+        Arrays do not fit each other.
 
     Examples
     --------
@@ -168,10 +170,11 @@ def match_rows(
         *(s for one in clause.subsets if one.name == clause.skip.variable for s in one.variables),
     ]
     targets = np.array([name in names for name in clause.variables], np.bool_)
-    conditions = pattern.code.conditions(columns or {}, holding.shape[1])
     skip = _SKIPS.index(clause.skip.mode)
+    _check_sizes(clause.variables, holding, partitions, columns or {})
     # The kernel is compiled for arrays that can be written to, as these may not be.
     holding, partitions = np.require(holding, np.bool_, ["C", "W"]), np.require(partitions, np.int64, ["C", "W"])
+    conditions = pattern.code.conditions(columns or {}, holding.shape[1])
     found = matching.find_matches(
         pattern.program, holding, partitions, conditions, skip, targets, most_steps, most_rows, most_notes
     )
@@ -214,3 +217,21 @@ def match_rows(
         unmatched=np.flatnonzero(found.unmatched),
         steps=int(found.steps),
     )
+
+
+def _check_sizes(
+    variables: Sequence[str],
+    holding: BoolArray,
+    partitions: IntArray,
+    columns: Mapping[str, tuple[IntArray | FloatArray, BoolArray]],
+) -> None:
+    """Fail where arrays do not fit each other: the kernel reads without looking where they end."""
+    if holding.ndim != 2 or len(holding) != len(variables):
+        wanted = f"a row for each of {len(variables)} variables"
+        raise ArgumentError(f"holding has the shape {holding.shape}; it must have {wanted}")
+    count = holding.shape[1]
+    if not len(partitions) or partitions[0] != 0 or partitions[-1] != count or (np.diff(partitions) < 0).any():
+        raise ArgumentError(f"partitions must begin with 0, never fall, and end with the number of rows, {count}")
+    for name, parts in columns.items():
+        if any(part.shape != (count,) for part in parts):
+            raise ArgumentError(f"column {shortened(name)} has {[len(part) for part in parts]} values, not {count}")

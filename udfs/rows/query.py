@@ -33,7 +33,8 @@ from patternlake.udfs.language.row_pattern.tree import (
     Quantified,
     Variable,
 )
-from patternlake.udfs.rows.conditions import ConditionCode, Expression
+from patternlake.udfs.rows.condition_code import ConditionCode
+from patternlake.udfs.rows.conditions import Expression
 from patternlake.udfs.rows.kernels.programs import ACCEPT, AT_END, AT_START, MATCH, SPLIT, Program
 
 MAX_INSTRUCTIONS = 50_000
@@ -89,6 +90,8 @@ def compile_pattern(
     ------
     UnsupportedOperatorError
         The program has more than `MAX_INSTRUCTIONS` instructions, as for ``(A{1000}){1000}``.
+    ArgumentError
+        A condition names a variable, a column, an operator or an aggregate that is not known.
 
     Examples
     --------
@@ -99,6 +102,8 @@ def compile_pattern(
     code = ConditionCode(clause.variables, types or {})
     for variable in clause.variables:
         code.add((conditions or {}).get(variable))
+    for variable in conditions or {}:
+        code.number_of(variable)
     compiler = _Compiler(clause)
     accept = compiler.make((ACCEPT, -1, _NONE, _NONE), clause.pattern)
     entry = compiler.emit(clause.pattern, accept, accept, excluded=False)

@@ -6,12 +6,13 @@ variable that the row may be of; ``-`` is a row of none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 
-from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
 from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.rows.conditions import (
     Aggregate,
@@ -151,6 +152,24 @@ def test_a_failure_under_one_match_number_is_none_under_the_next() -> None:
     assert words(pattern, searched(pattern, ["ABD", "ABC", "ABC", "ABC"])) == "1@1:D 2@2:AAC"
 
 
+@pytest.mark.parametrize(
+    ("conditions", "says"),
+    [
+        ({"D": Constant(1)}, "'D' is no variable of the pattern; there are: A, B"),
+        ({"B": Call("=", (Classifier(Seen(LAST)), Label("D")))}, "'D' is no variable of the pattern; there are: A, B"),
+        ({"B": Value("x", Seen(LAST, ("A", "D")))}, "'D' is no variable of the pattern; there are: A, B"),
+        ({"B": Value("y")}, "no column of integers or doubles is called 'y'; there are: x"),
+        ({"B": Aggregate("sum", "y")}, "no column of integers or doubles is called 'y'; there are: x"),
+        ({"B": Aggregate("median", "x")}, "'median' is no aggregate of conditions; there are: count, sum"),
+        ({"B": Aggregate("sum")}, "'sum' is no aggregate of conditions"),
+        ({"B": Call("like", (Value("x"),))}, "'like' is no operator of conditions; there are: %, *"),
+    ],
+)
+def test_conditions_that_name_what_is_not_there(conditions: Mapping[str, Expression], says: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(says)):
+        compiled("A B", conditions, {"x": "int"})
+
+
 def test_conditions_of_the_row_alone_and_of_the_match_both_hold() -> None:
     above = Call(">", (Value("x"), Value("x", Seen(FIRST))))
     pattern = compiled("A B+", {"B": above}, {"x": "int"})
@@ -281,6 +300,22 @@ def test_where_notes_would_be_too_large_a_table_takes_their_place() -> None:
     noted, tabled, least = (searched(pattern, rows, most_notes=most).steps for most in (2001 * 8, 2001 * 8 - 1, 0))
     # There is room for all failures of so few rows.
     assert noted == tabled == least
+
+
+@pytest.mark.parametrize(
+    ("shape", "partitions", "size", "says"),
+    [
+        ((2, 3), [0, 3], 3, "holding has the shape (2, 3); it must have a row for each of 1 variables"),
+        ((1, 3), [0, 4], 3, "end with the number of rows, 3"),
+        ((1, 3), [1, 3], 3, "partitions must begin with 0"),
+        ((1, 3), [0, 2, 1, 3], 3, "never fall"),
+        ((1, 3), [0, 3], 2, "column 'x' has [2, 2] values, not 3"),
+    ],
+)
+def test_arrays_that_do_not_fit_each_other(shape: tuple[int, int], partitions: list[int], size: int, says: str) -> None:
+    columns = {"x": (np.zeros(size), np.full(size, True))}
+    with pytest.raises(ArgumentError, match=re.escape(says)):
+        match_rows(compiled("A"), np.full(shape, True), np.array(partitions), columns)
 
 
 def test_matches_with_too_many_rows_end_with_an_error() -> None:

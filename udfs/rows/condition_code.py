@@ -1,0 +1,341 @@
+"""From trees of conditions to their code, what they see of rows taken, and how far apart these may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.rows.conditions import (
+    Aggregate,
+    Call,
+    Classifier,
+    Constant,
+    Expression,
+    Label,
+    MatchNumber,
+    Seen,
+    Value,
+)
+from patternlake.udfs.rows.kernels import conditions as codes
+from patternlake.udfs.rows.kernels.conditions import CURRENT, FIRST, Conditions
+
+_ARITHMETIC = {
+    "+": (codes.ADD_I, codes.ADD_F),
+    "-": (codes.SUB_I, codes.SUB_F),
+    "*": (codes.MUL_I, codes.MUL_F),
+    "%": (codes.MOD_I, codes.MOD_F),
+    "/": (codes.DIV_F, codes.DIV_F),
+}
+_SIGNS = {"neg": (codes.NEG_I, codes.NEG_F), "abs": (codes.ABS_I, codes.ABS_F)}
+_LOGIC = {"and": codes.AND, "or": codes.OR}
+_COMPARISONS = {
+    "=": codes.EQUAL,
+    "<>": codes.UNEQUAL,
+    "<": codes.LESS,
+    "<=": codes.LESS_EQUAL,
+    ">": codes.GREATER,
+    ">=": codes.GREATER_EQUAL,
+    "<=>": codes.SAME,
+}
+_AGGREGATES = {
+    "count": (codes.COUNT_I, codes.COUNT_F),
+    "sum": (codes.SUM_I, codes.SUM_F),
+    "avg": (codes.AVG_I, codes.AVG_F),
+    "min": (codes.MIN_I, codes.MIN_F),
+    "max": (codes.MAX_I, codes.MAX_F),
+}
+_TURNED = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
+_OPERATORS = frozenset({*_ARITHMETIC, *_SIGNS, *_LOGIC, *_COMPARISONS, "not", "is null", "coalesce", "if"})
+_Source = tuple[int, int, int]
+
+
+@dataclass
+class ConditionCode:
+    """The code of all conditions of a clause, without the columns.
+
+    Attributes
+    ----------
+    variables
+        The pattern's variables.
+    types
+        The type of each column by its name: ``int`` or ``float``.
+    """
+
+    variables: Sequence[str]
+    types: Mapping[str, str]
+    begin: list[int] = field(default_factory=lambda: [0])
+    code: list[tuple[int, int, int]] = field(default_factory=list)
+    rows: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    integers: dict[int, int] = field(default_factory=dict)
+    doubles: dict[float, int] = field(default_factory=dict)
+    columns: dict[str, int] = field(default_factory=dict)
+    sets: dict[frozenset[int], int] = field(default_factory=dict)
+    aggregates: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    sees: list[set[_Source] | None] = field(default_factory=list)
+    """Of each variable, what its condition sees of rows taken before; None: more than can be told."""
+    groups: list[tuple[_Source, ...]] = field(default_factory=list)
+    deadlines: list[list[tuple[int, int, int]]] = field(default_factory=list)
+    """Of each variable: (column, row, most) where its condition says that the column is at most so much above its value
+    in that row. Where the column never falls, as a time by which rows are ordered, no later row can be the variable's
+    once one is too far."""
+
+    def add(self, condition: Expression | None) -> None:
+        """Compile the condition of the next variable; None: it has none."""
+        self.sees.append(set())
+        self.deadlines.append([])
+        if condition is not None:
+            self.emit(condition)
+            self.add_deadlines(condition)
+        self.begin.append(len(self.code))
+
+    @property
+    def looks_back(self) -> list[bool]:
+        """Which variables have a condition here."""
+        return [last > first for first, last in zip(self.begin, self.begin[1:], strict=False)]
+
+    def group(self, variables: frozenset[int]) -> int:
+        """A number for what some conditions see together; -1 where that cannot be told."""
+        seen: set[_Source] = set()
+        for variable in variables:
+            one = self.sees[variable]
+            if one is None:
+                return -1
+            seen |= one
+        sources = tuple(sorted(seen))
+        if sources not in self.groups:
+            self.groups.append(sources)
+        return self.groups.index(sources)
+
+    def add_deadlines(self, part: Expression) -> None:
+        """Note what the next variable's condition says of how far its row may be from an earlier one."""
+        if not isinstance(part, Call):
+            return
+        if part.operator == "and":
+            for argument in part.arguments:
+                self.add_deadlines(argument)
+        if part.operator not in _TURNED:
+            return
+        less, more = part.arguments if part.operator in ("<", "<=") else part.arguments[::-1]
+        # less <= more + most
+        most = 0
+        match less, more:
+            case Call("-", (own, other)), Constant(int(most)):
+                less, more = own, other
+            case _, Call("+", (other, Constant(int(most)))) | Call("+", (Constant(int(most)), other)):
+                more = other
+            case Call("-", (own, Constant(int(most)))), _:
+                less = own
+        if not isinstance(less, Value) or not isinstance(more, Value) or less.column != more.column:
+            return
+        if self.types[less.column] == "int" and self.is_own(less.seen) and more.seen.kind != CURRENT:
+            whole = most - (_TURNED[part.operator] == "<")
+            self.deadlines[-1].append((self.columns[less.column], self.row(more.seen), whole))
+
+    def is_own(self, seen: Seen) -> bool:
+        """Whether a row that the next variable's condition looks at is the one asked about."""
+        if seen.offset or seen.shift or seen.kind == FIRST:
+            return False
+        return seen.kind == CURRENT or len(self.deadlines) - 1 in list(self.sets)[self.set_of(seen.variables)]
+
+    def fixed_deadlines(self, variables: frozenset[int], later: frozenset[int]) -> list[tuple[int, int, int]]:
+        """The deadlines of variables, from rows that do not change while those of `later` are taken."""
+        rows, sets = list(self.rows), list(self.sets)
+        every = dict.fromkeys(deadline for variable in sorted(variables) for deadline in self.deadlines[variable])
+        return [one for one in every if rows[one[1]][0] == FIRST or not sets[rows[one[1]][1]] & later]
+
+    def emit(self, part: Expression) -> str:
+        """Compile a part; its type."""
+        match part:
+            case Value(column, seen):
+                kind = self.type_of_column(column)
+                operation = codes.LOAD_F if kind == "float" else codes.LOAD_I
+                # Each type has its own array of columns.
+                self.columns.setdefault(column, sum(self.types[other] == kind for other in self.columns))
+                self.code.append((operation, self.columns[column], self.row(seen)))
+                self.look(seen, codes.SEES_FIRST, codes.SEES_LAST)
+                return kind
+            case Classifier(seen):
+                self.code.append((codes.LABEL, 0, self.row(seen)))
+                if seen.shift:
+                    self.sees[-1] = None
+                else:
+                    self.look(seen, codes.SEES_FIRST_LABEL, codes.SEES_LABEL)
+                return "int"
+            case Label(variable):
+                return self.constant(self.number_of(variable))
+            case Constant(value):
+                return self.constant(value)
+            case MatchNumber():
+                self.code.append((codes.NUMBER, 0, 0))
+                self.see(codes.SEES_NUMBER, 0, 0)
+                return "int"
+            case Aggregate():
+                return self.aggregate(part)
+            case Call(operator, arguments):
+                return self.call(operator, arguments)
+        raise AssertionError(part)
+
+    def constant(self, value: float | None) -> str:
+        """Compile a constant; its type."""
+        if value is None:
+            self.code.append((codes.NULL, 0, 0))
+            return "int"
+        if isinstance(value, float):
+            self.code.append((codes.CONST_F, self.doubles.setdefault(value, len(self.doubles)), 0))
+            return "float"
+        self.code.append((codes.CONST_I, self.integers.setdefault(int(value), len(self.integers)), 0))
+        return "int"
+
+    def row(self, seen: Seen) -> int:
+        """The number of a row that is looked at."""
+        number = -1 if seen.kind == CURRENT else self.set_of(seen.variables)
+        return self.rows.setdefault((seen.kind, number, seen.offset, seen.shift), len(self.rows))
+
+    def set_of(self, variables: Sequence[str]) -> int:
+        """The number of a set of variables."""
+        numbers = frozenset(map(self.number_of, variables or self.variables))
+        return self.sets.setdefault(numbers, len(self.sets))
+
+    def number_of(self, variable: str) -> int:
+        """The number of a variable."""
+        if variable not in self.variables:
+            known = ", ".join(self.variables)
+            raise ArgumentError(f"{shortened(variable)} is no variable of the pattern; there are: {known}")
+        return list(self.variables).index(variable)
+
+    def look(self, seen: Seen, first: int, last: int) -> None:
+        """Note what a row that is looked at depends on."""
+        if seen.kind == CURRENT:
+            return
+        number = self.set_of(seen.variables)
+        if seen.kind == FIRST:
+            self.see(first, number, seen.offset)
+            return
+        own = len(self.sees) - 1 in list(self.sets)[number]
+        # The last one of a set that the row asked about is of is that row.
+        for offset in range(seen.offset + (0 if own else 1)):
+            self.see(last, number, offset)
+
+    def see(self, kind: int, number: int, offset: int) -> None:
+        """Note something that the condition depends on."""
+        seen = self.sees[-1]
+        if seen is not None:
+            seen.add((kind, number, offset))
+
+    def type_of_column(self, column: str) -> str:
+        """The type of a column."""
+        if self.types.get(column) not in ("int", "float"):
+            known = ", ".join(sorted(self.types)) or "none"
+            raise ArgumentError(f"no column of integers or doubles is called {shortened(column)}; there are: {known}")
+        return self.types[column]
+
+    def aggregate(self, part: Aggregate) -> str:
+        """Compile an aggregate; its type."""
+        if part.name not in _AGGREGATES or (part.column is None and part.name != "count"):
+            known = ", ".join(_AGGREGATES)
+            raise ArgumentError(f"{shortened(part.name)} is no aggregate of conditions; there are: {known}")
+        number = self.set_of(part.variables)
+        if part.column is None:
+            key, kind = (number, codes.COUNT_ROWS, 0), "int"
+        else:
+            kind = self.type_of_column(part.column)
+            self.columns.setdefault(part.column, sum(self.types[other] == kind for other in self.columns))
+            key = (number, _AGGREGATES[part.name][kind == "float"], self.columns[part.column])
+        each = self.aggregates.setdefault(key, len(self.aggregates))
+        kind = {"count": "int", "avg": "float"}.get(part.name, kind)
+        self.code.append((codes.AGGREGATE_F if kind == "float" else codes.AGGREGATE_I, each, number))
+        self.see(codes.SEES_AGGREGATE, each, number)
+        return kind
+
+    def call(self, operator: str, arguments: Sequence[Expression]) -> str:
+        """Compile an operator; the type of its value."""
+        if operator not in _OPERATORS:
+            known = ", ".join(sorted(_OPERATORS))
+            raise ArgumentError(f"{shortened(operator)} is no operator of conditions; there are: {known}")
+        if operator == "if":
+            self.emit(arguments[0])
+            arguments = arguments[1:]
+        as_floats = operator == "/" or "float" in [self.type_of(argument) for argument in arguments]
+        for argument in arguments:
+            if self.emit(argument) == "int" and as_floats:
+                self.code.append((codes.TO_FLOAT, 0, 0))
+        if operator in _ARITHMETIC or operator in _SIGNS:
+            pair = _ARITHMETIC.get(operator) or _SIGNS[operator]
+            self.code.append((pair[as_floats], 0, 0))
+        elif operator in _COMPARISONS:
+            operation = codes.COMPARE_F if as_floats else codes.COMPARE_I
+            self.code.append((operation, _COMPARISONS[operator], 0))
+            return "int"
+        elif operator in _LOGIC:
+            self.code += [(_LOGIC[operator], 0, 0)] * (len(arguments) - 1)
+        elif operator == "coalesce":
+            self.code += [(codes.COALESCE, 0, 0)] * (len(arguments) - 1)
+        elif operator == "if":
+            self.code.append((codes.CHOOSE, 0, 0))
+        else:
+            self.code.append(({"not": codes.NOT, "is null": codes.IS_NULL}[operator], 0, 0))
+            return "int"
+        return "float" if as_floats else "int"
+
+    def type_of(self, part: Expression) -> str:
+        """The type of a part's value."""
+        match part:
+            case Value(column, _):
+                return self.type_of_column(column)
+            case Constant(value):
+                return "float" if isinstance(value, float) else "int"
+            case Aggregate(name, column, _):
+                return {"count": "int", "avg": "float"}.get(name) or self.type_of_column(column or "")
+            case Call("/", _):
+                return "float"
+            case Call(operator, arguments) if operator not in _COMPARISONS and operator not in ("not", "is null"):
+                types = [self.type_of(argument) for argument in arguments[operator == "if" :]]
+                return "float" if "float" in types else "int"
+        return "int"
+
+    def conditions(self, columns: Mapping[str, tuple[IntArray | FloatArray, BoolArray]], count: int) -> Conditions:
+        """The arrays for kernels, with the columns' values and where they are known."""
+
+        def stacked(kind: str, part: int, dtype: type) -> np.ndarray:
+            named = [columns[name][part] for name in self.columns if self.types[name] == kind]
+            return np.ascontiguousarray(np.stack(named).astype(dtype)) if named else np.zeros((0, count), dtype)
+
+        def table(rows: Sequence[Sequence[int]], width: int) -> IntArray:
+            return np.array(rows, np.int64).reshape(-1, width)
+
+        def begins(counts: Sequence[int]) -> IntArray:
+            return np.cumsum([0, *counts]).astype(np.int64)
+
+        # Aggregates stand by their sets, so they are numbered anew.
+        order = sorted(range(len(self.aggregates)), key=lambda each: list(self.aggregates)[each][0])
+        renumbered = {each: at for at, each in enumerate(order)}
+        aggregates = [list(self.aggregates)[each] for each in order]
+        of_aggregate = (codes.AGGREGATE_I, codes.AGGREGATE_F)
+        code = [(one, renumbered[two] if one in of_aggregate else two, three) for one, two, three in self.code]
+        groups = [
+            [(kind, renumbered[one] if kind == codes.SEES_AGGREGATE else one, two) for kind, one, two in group]
+            for group in self.groups
+        ]
+        member = [[number for names, number in self.sets.items() if v in names] for v in range(len(self.variables))]
+        return Conditions(
+            begin=np.array(self.begin, np.int64),
+            code=table(code, 3),
+            row=table(list(self.rows), 4),
+            integers=np.array(list(self.integers), np.int64),
+            doubles=np.array(list(self.doubles), np.float64),
+            int_column=stacked("int", 0, np.int64),
+            int_known=stacked("int", 1, np.bool_),
+            float_column=stacked("float", 0, np.float64),
+            float_known=stacked("float", 1, np.bool_),
+            sets_begin=begins([len(numbers) for numbers in member]),
+            sets=np.array([number for numbers in member for number in numbers], np.int64),
+            aggregates_begin=begins([sum(one[0] == number for one in aggregates) for number in range(len(self.sets))]),
+            aggregate=table([one[1:] for one in aggregates], 2),
+            source_begin=begins([len(group) for group in groups]),
+            source=table([source for group in groups for source in group], 3),
+            depth=len(code),
+        )
