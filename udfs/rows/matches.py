@@ -172,6 +172,8 @@ def match_rows(
     targets = np.array([name in names for name in clause.variables], np.bool_)
     skip = _SKIPS.index(clause.skip.mode)
     _check_sizes(clause.variables, holding, partitions, columns or {})
+    if missing := sorted(set(pattern.code.columns) - set(columns or {})):
+        raise ArgumentError(f"the conditions look at columns that are not given: {', '.join(missing)}")
     # The kernel is compiled for arrays that can be written to, as these may not be.
     holding, partitions = np.require(holding, np.bool_, ["C", "W"]), np.require(partitions, np.int64, ["C", "W"])
     conditions = pattern.code.conditions(columns or {}, holding.shape[1])

@@ -318,6 +318,12 @@ def test_arrays_that_do_not_fit_each_other(shape: tuple[int, int], partitions: l
         match_rows(compiled("A"), np.full(shape, True), np.array(partitions), columns)
 
 
+def test_a_column_that_is_not_given() -> None:
+    pattern = compiled("A", {"A": Call("is null", (Value("x"),))}, {"x": "int"})
+    with pytest.raises(ArgumentError, match="the conditions look at columns that are not given: x"):
+        searched(pattern, ["A"])
+
+
 def test_matches_with_too_many_rows_end_with_an_error() -> None:
     text = "AFTER MATCH SKIP TO NEXT ROW PATTERN (A+)"
     assert len(searched(compiled(text), ["A"] * 10, most_rows=55).rows) == 55
