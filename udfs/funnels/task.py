@@ -10,7 +10,7 @@ from patternlake.udfs.funnels.events import FunnelEvents, read_funnel_events
 from patternlake.udfs.funnels.kernels.chains import MODES, NO_WINDOW, Chains, furthest_chains
 from patternlake.udfs.funnels.request import FunnelRequest
 from patternlake.udfs.funnels.result import answer_rows, parts_of
-from patternlake.udfs.partitions import partition_values
+from patternlake.udfs.partitions import columns_holding, partition_values
 
 
 def rows_of_partitions(request: FunnelRequest, rows: Mapping[str, pa.Array]) -> pa.Table:
@@ -44,7 +44,7 @@ def parts_of_partitions(request: FunnelRequest, rows: Mapping[str, pa.Array]) ->
         # Of each chain's first event; where there is no chain, of none.
         entered = chains.reached > 0
         first = events.source[chains.rows[chains.offsets[:-1][entered]]]
-        read = {name: column.take(pa.array(first)) for name, column in rows.items()}
+        read = {name: rows[name].take(pa.array(first)) for name in columns_holding((request.by,))}
         values = partition_values(pa.table(read), (request.by,)).flatten()
         groups = values.take(pa.array(entered.cumsum() - 1, mask=~entered))
     return parts_of(request, events, chains, groups)

@@ -108,13 +108,14 @@ def check_request(
     check_bounds(arguments, ("from_time", "to_time"))
     check_key(arguments, configuration, partitioned=False)
     around, within = arguments.get("around"), arguments.get("within")
-    for name in ("before", "after"):
-        count = arguments.get(name)
-        if count is not None and around is None:
+    before, after = given(arguments, "before", DEFAULT_BEFORE), given(arguments, "after", DEFAULT_AFTER)
+    for name, count, plain in (("before", before, DEFAULT_BEFORE), ("after", after, DEFAULT_AFTER)):
+        if around is None and count != plain:
             raise ArgumentError(
-                f"{name} => {count} without around; give the name that paths lead to and from, or {_OUT}"
+                f"{name} => {count} without around; give the name that paths lead to and from, or leave {name} out for "
+                "whole partitions"
             )
-        if count is not None and not 0 <= count <= FARTHEST:
+        if not 0 <= count <= FARTHEST:
             raise ArgumentError(f"{name} must be from 0 to {FARTHEST}, not {count}")
     top, most = given(arguments, "top", DEFAULT_TOP), given(arguments, "max_paths", DEFAULT_PATHS)
     for name, count in (("top", top), ("max_paths", most)):
@@ -123,8 +124,8 @@ def check_request(
     frequent = sorted(counts, key=lambda row: (-row.events, row.name))[:top]
     request = PathsRequest(
         around=around,
-        before=given(arguments, "before", DEFAULT_BEFORE),
-        after=given(arguments, "after", DEFAULT_AFTER),
+        before=before,
+        after=after,
         within=None if within is None else extents.clip(window(within)),
         fold=given(arguments, "fold", True),
         by=group_column(arguments.get("by"), configuration),
@@ -133,6 +134,3 @@ def check_request(
     )
     events = sum(row.events for row in counts)
     return PathReads(request, at.rows, max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))))
-
-
-_OUT = "leave it out for whole partitions"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from patternlake.udfs.partitions import number_values, partition_values
+from patternlake.udfs.partitions import columns_holding, number_values, partition_values
 from patternlake.udfs.paths.events import read_items
 from patternlake.udfs.paths.kernels.ways import (
     NO_WINDOW,
@@ -46,7 +46,8 @@ def parts_of_partitions(request: PathsRequest, rows: Mapping[str, pa.Array]) -> 
     shown: list[str | None] = [None]
     groups = np.zeros(len(middles), np.int64)
     if request.by is not None:
-        read = {name: column.take(pa.array(items.source[middles])) for name, column in rows.items()}
+        chosen = pa.array(items.source[middles])
+        read = {name: rows[name].take(chosen) for name in columns_holding((request.by,))}
         groups, shown = number_values(partition_values(pa.table(read), (request.by,)).flatten())
     numbers, firsts = equal_paths(items.codes, groups, begins, ends)
     return parts_of(

@@ -40,6 +40,16 @@ def test_rows_are_those_of_the_oracle(mode: str) -> None:
         assert {row["key"]: shown(row) for row in told} == expected, (seed, funnel.text)
 
 
+def test_no_choice_of_events_goes_further_than_the_earliest_ones() -> None:
+    for seed in range(200):
+        rng = random.Random(seed)
+        names = "abcd"[: rng.randint(2, 4)]
+        funnel = random_funnel(rng, names)
+        for events in random_partitions(rng, names, 9).values():
+            found = naive.row(events, funnel.steps, within=funnel.within).reached
+            assert found == naive.furthest_by_hand(events, funnel.steps, funnel.within), (seed, funnel.text)
+
+
 @pytest.mark.parametrize("mode", naive.MODES)
 def test_counts_are_those_of_the_oracle_however_partitions_are_dealt_out(mode: str) -> None:
     for seed in SEEDS:

@@ -109,7 +109,7 @@ def test_groups_are_values_of_the_middle() -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"before": 1}, "before => 1 without around; give the name that paths lead to and from, or leave it out"),
+    ({"before": 1}, "before => 1 without around; give the name that paths lead to and from, or leave before out"),
     ({"around": "a", "after": -1}, "after must be from 0 to 100, not -1"),
     ({"around": "a", "before": 101}, "before must be from 0 to 100, not 101"),
     ({"top": 0}, "top must be 1 or more, not 0"),

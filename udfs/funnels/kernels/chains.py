@@ -45,9 +45,8 @@ NO_WINDOW = -1
 
 _NONE, _ONE, _SHIFT = np.uint64(0), np.uint64(1), np.uint64(58)
 _FACTOR = np.uint64(0x03F79D71B4CB0A89)
-_PLACES = np.zeros(64, np.int64)
-for _place in range(64):
-    _PLACES[((1 << _place) * 0x03F79D71B4CB0A89 % (1 << 64)) >> 58] = _place
+_PLACES = np.empty(64, np.int64)
+_PLACES[[((int(_FACTOR) << place) % (1 << 64)) >> 58 for place in range(64)]] = range(64)
 """Which bit is set, by the upper six bits of its product with `_FACTOR`, in which no six bits in a row recur."""
 
 
