@@ -23,6 +23,7 @@ _WORDS = {
     "sketch": ("match_seq", "match_exists", "sketch", "planned_functions"),
     "kleene": ("match_pattern",),
     "groups": ("match_groups", "groups"),
+    "funnels": ("match_funnel", "match_paths"),
     "machines": ("machines", "evaluate"),
     "trends": ("cet", "trends"),
     "faults": (),

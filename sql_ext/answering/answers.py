@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
+from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.gathering import Deal, Gather, collect, deal, portions_of
 from patternlake.sql_ext.answering import tasks
 
@@ -74,6 +76,39 @@ def by_tasks(lake: Lake, sources: Sequence[Gather], dealt: Dealt, schema: str) -
     none = [source.none for source in sources]
     found = tasks.answered(blobs, lambda batches: portions_of(batches, none), dealt.work, schema)
     return found if dealt.finish is None else dealt.finish(found)
+
+
+def answer_in_parts(
+    lake: Lake,
+    source: Gather,
+    dealt: Dealt,
+    merge: Callable[[pa.Table], pa.Table],
+    parts: str,
+    schema: str,
+) -> pa.Table | DataFrame:
+    """Work out an answer that one task makes of what all portions add to it.
+
+    Parameters
+    ----------
+    lake, source, schema
+        As of `answer`.
+    dealt
+        How tasks work out what a portion adds.
+    merge
+        From rows of all portions to rows of the answer; is pickled.
+    parts
+        Columns of what a portion adds, as DDL.
+    """
+    none = arrow_schema(cast(StructType, StructType.fromDDL(parts))).empty_table()
+
+    def together(batches: Iterable[pa.RecordBatch]) -> list[tuple[int, pa.Table]]:
+        given = list(batches)
+        return [(0, pa.Table.from_batches(given) if given else none)]
+
+    if lake.small(source.table, source.where):
+        return merge(pa.concat_tables(dealt.work(0, [source.read(lake.reader)])))
+    added = by_tasks(lake, [source], dealt, parts)
+    return tasks.answered(added.repartition(1), together, lambda _, rows: [merge(rows)], schema)
 
 
 def collect_apart(lake: Lake, gather: Gather) -> pa.Table:

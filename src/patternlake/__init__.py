@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.functions.explain_pattern import explain_pattern
     from patternlake.sql_ext.functions.group_members import group_members
     from patternlake.sql_ext.functions.match_exists import match_exists
+    from patternlake.sql_ext.functions.match_funnel import match_funnel
+    from patternlake.sql_ext.functions.match_funnel_rows import match_funnel_rows
     from patternlake.sql_ext.functions.match_groups import match_groups
+    from patternlake.sql_ext.functions.match_paths import match_paths
     from patternlake.sql_ext.functions.match_pattern import match_pattern
     from patternlake.sql_ext.functions.match_seq import match_seq
     from patternlake.sql_ext.functions.match_subscription import match_subscription
@@ -51,7 +54,10 @@ __all__ = [
     "group_members",
     "init",
     "match_exists",
+    "match_funnel",
+    "match_funnel_rows",
     "match_groups",
+    "match_paths",
     "match_pattern",
     "match_seq",
     "match_subscription",

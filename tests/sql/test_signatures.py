@@ -82,6 +82,35 @@ MATCH_GROUPS = [
     ("to_step", "BIGINT", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
 ]
+MATCH_FUNNEL = [
+    ("stream", "STRING", REQUIRED),
+    ("pattern", "STRING", REQUIRED),
+    ("within", "STRING", "NULL"),
+    ("mode", "STRING", "'any_order_between'"),
+    ("by", "STRING", "NULL"),
+    ("key", "STRING", "NULL"),
+    ("from_time", "TIMESTAMP", "NULL"),
+    ("to_time", "TIMESTAMP", "NULL"),
+    ("params", "MAP<STRING, STRING>", "NULL"),
+    ("next", "INT", "3"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
+MATCH_FUNNEL_ROWS = [each for each in MATCH_FUNNEL if each[0] not in ("by", "next")]
+MATCH_PATHS = [
+    ("stream", "STRING", REQUIRED),
+    ("around", "STRING", "NULL"),
+    ("before", "INT", "2"),
+    ("after", "INT", "3"),
+    ("by", "STRING", "NULL"),
+    ("top", "INT", "20"),
+    ("within", "STRING", "NULL"),
+    ("key", "STRING", "NULL"),
+    ("fold", "BOOLEAN", "true"),
+    ("from_time", "TIMESTAMP", "NULL"),
+    ("to_time", "TIMESTAMP", "NULL"),
+    ("max_paths", "BIGINT", "100"),
+    ("as_of", "TIMESTAMP", "NULL"),
+]
 CET_COUNT = [
     ("query", "STRING", REQUIRED),
     ("key", "STRING", "NULL"),
@@ -128,6 +157,9 @@ PARAMETERS = {
     "group_members": GROUP_MEMBERS,
     "match_subscription": MATCH_SUBSCRIPTION,
     "predict_match": PREDICT_MATCH,
+    "match_funnel": MATCH_FUNNEL,
+    "match_funnel_rows": MATCH_FUNNEL_ROWS,
+    "match_paths": MATCH_PATHS,
 }
 
 
@@ -268,6 +300,37 @@ GROUP_MEMBERS_RETURNS = [
     ("probability", "double"),
     ("final", "boolean"),
 ]
+MATCH_FUNNEL_RETURNS = [
+    ("group", "string"),
+    ("step", "int"),
+    ("operand", "string"),
+    ("reached", "bigint"),
+    ("share_of_first", "double"),
+    ("share_of_previous", "double"),
+    ("dropped", "bigint"),
+    ("seconds_p50", "double"),
+    ("seconds_p90", "double"),
+    ("next_events", "array<struct<name:string,partitions:bigint>>"),
+]
+MATCH_FUNNEL_ROWS_RETURNS = [
+    ("key", "string"),
+    ("reached", "int"),
+    ("positions", "array<bigint>"),
+    ("first_time", "timestamp"),
+    ("last_time", "timestamp"),
+    ("waited_seconds", "double"),
+    ("next_position", "bigint"),
+    ("next_name", "string"),
+    ("final", "boolean"),
+]
+MATCH_PATHS_RETURNS = [
+    ("path", "array<string>"),
+    ("partitions", "bigint"),
+    ("occurrences", "bigint"),
+    ("share", "double"),
+    ("seconds_p50", "double"),
+    ("group", "string"),
+]
 
 
 @pytest.mark.parametrize(("call", "expected"), RETURNS.items())
@@ -285,6 +348,9 @@ PINNED = [
     ("group_members", GROUP_MEMBERS_RETURNS),
     ("match_subscription", MATCH_SUBSCRIPTION_RETURNS),
     ("predict_match", PREDICT_MATCH_RETURNS),
+    ("match_funnel", MATCH_FUNNEL_RETURNS),
+    ("match_funnel_rows", MATCH_FUNNEL_ROWS_RETURNS),
+    ("match_paths", MATCH_PATHS_RETURNS),
 ]
 
 

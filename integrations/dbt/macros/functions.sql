@@ -75,6 +75,35 @@
   }) -}}
 {%- endmacro %}
 
+{% macro match_funnel(
+    stream, pattern, within=none, mode=none, by=none, key=none, from_time=none, to_time=none, params=none, next=none,
+    as_of=none
+) -%}
+  {{- patternlake.call('match_funnel', {
+    'stream': stream, 'pattern': pattern, 'within': within, 'mode': mode, 'by': by, 'key': key, 'from_time': from_time,
+    'to_time': to_time, 'params': params, 'next': next, 'as_of': as_of
+  }) -}}
+{%- endmacro %}
+
+{% macro match_funnel_rows(
+    stream, pattern, within=none, mode=none, key=none, from_time=none, to_time=none, params=none, as_of=none
+) -%}
+  {{- patternlake.call('match_funnel_rows', {
+    'stream': stream, 'pattern': pattern, 'within': within, 'mode': mode, 'key': key, 'from_time': from_time,
+    'to_time': to_time, 'params': params, 'as_of': as_of
+  }) -}}
+{%- endmacro %}
+
+{% macro match_paths(
+    stream, around=none, before=none, after=none, by=none, top=none, within=none, key=none, fold=none, from_time=none,
+    to_time=none, max_paths=none, as_of=none
+) -%}
+  {{- patternlake.call('match_paths', {
+    'stream': stream, 'around': around, 'before': before, 'after': after, 'by': by, 'top': top, 'within': within,
+    'key': key, 'fold': fold, 'from_time': from_time, 'to_time': to_time, 'max_paths': max_paths, 'as_of': as_of
+  }) -}}
+{%- endmacro %}
+
 {% macro cet_count(
     query, key=none, from_time=none, to_time=none, as_of=none, stream=none, params=none
 ) -%}

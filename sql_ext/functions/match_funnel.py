@@ -1,0 +1,130 @@
+"""The function `match_funnel`: how many partitions reach each step of a pattern, and where the others stop.
+
+Events of all names are read: what came next is told, too. Each partition goes to one portion; what portions add comes
+together in one place, for percentiles are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from patternlake.delta_tables.gathering import Gather, by_partition
+from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
+from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.answering.declaring import Int32, table_function
+from patternlake.sql_ext.event_conditions import event_conditions
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.stream_facts import facts_of
+from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.udfs.funnels.request import DEFAULT_MODE, DEFAULT_NEXT, FunnelReads, FunnelRequest, check_request
+from patternlake.udfs.funnels.result import merge
+from patternlake.udfs.funnels.task import parts_of_partitions
+from patternlake.udfs.record_batches import columns_of
+
+Work = Callable[[FunnelRequest, Mapping[str, pa.Array]], pa.Table]
+"""From a request and the events of some partitions to rows."""
+_PARTS = (
+    "group STRING, step INT, reached BIGINT, gaps ARRAY<BIGINT>, next_names ARRAY<STRING>, next_counts ARRAY<BIGINT>"
+)
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
+    reads, told = reads_of(lake, arguments)
+    gathered, dealt = gather_partitions(reads, arguments, parts_of_partitions)
+    rows = answer_in_parts(lake, gathered, dealt, partial(merge, reads.request), _PARTS, schema_of(COLUMNS))
+    return Answer(rows, lasting=not told)
+
+
+def reads_of(lake: Lake, arguments: Mapping[str, Any]) -> tuple[FunnelReads, bool]:
+    """Check a call; what is to be read for it, and whether the analyst was told of names that never occurred."""
+    facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
+    reads = check_request(arguments, facts.published, facts.known, facts.counts)
+    return reads, tell_unseen(reads.request.query.asked_names, facts.counts)
+
+
+def gather_partitions(reads: FunnelReads, arguments: Mapping[str, Any], work: Work) -> tuple[Gather, Dealt]:
+    """The events of all partitions, and how tasks work on those of some."""
+    request, portions = reads.request, reads.portions
+    where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
+    columns = request.query.event_columns(request.by)
+    gathered = Gather("events", columns, tuple(where), request.query.partition, arguments["key"])
+    return gathered, Dealt(
+        [partial(by_partition, portions)], portions, lambda _, rows: [work(request, columns_of(rows[0]))]
+    )
+
+
+COLUMNS = {
+    "group": "STRING",
+    "step": "INT",
+    "operand": "STRING",
+    "reached": "BIGINT",
+    "share_of_first": "DOUBLE",
+    "share_of_previous": "DOUBLE",
+    "dropped": "BIGINT",
+    "seconds_p50": "DOUBLE",
+    "seconds_p90": "DOUBLE",
+    "next_events": "ARRAY<STRUCT<name: STRING, partitions: BIGINT>>",
+}
+
+
+@table_function(plan=_plan, columns=COLUMNS)
+def match_funnel(
+    spark: SparkSession,
+    stream: str,
+    pattern: str,
+    within: str | None = None,
+    mode: str = DEFAULT_MODE,
+    by: str | None = None,
+    key: str | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    params: Mapping[str, object] | None = None,
+    next: Int32 = DEFAULT_NEXT,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Count how many partitions reach each step of a pattern, and tell where the others stop.
+
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of the stream.
+    pattern
+        Steps with ``;`` between them, 64 at most: names, alternatives, DEFINE conditions.
+    within
+        Window from the first step's event, such as ``1 HOUR``; or WITHIN in the pattern.
+    mode
+        What may come between two steps: ``any_order_between``, ``strict_order``, ``steps_in_order``, ``once`` or
+        ``strict``.
+    by
+        Column of events whose value, of the first step's event, groups partitions.
+    key
+        Only this partition.
+    from_time, to_time
+        Bounds of the events, both included; moments without a zone are in the session's.
+    params
+        Values of the parameters that the pattern mentions.
+    next
+        How many of the most frequent next events are told for each step.
+    as_of
+        Moment whose state answers.
+
+    Returns
+    -------
+    DataFrame
+        ``group STRING, step INT, operand STRING, reached BIGINT, share_of_first DOUBLE, share_of_previous DOUBLE,
+        dropped BIGINT, seconds_p50 DOUBLE, seconds_p90 DOUBLE, next_events ARRAY<STRUCT<name STRING, partitions
+        BIGINT>>``.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """

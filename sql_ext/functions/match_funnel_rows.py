@@ -1,0 +1,92 @@
+"""The function `match_funnel_rows`: how far each partition gets in a funnel, and by which events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from patternlake.sql_ext.answering.answers import answer
+from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.answering.declaring import table_function
+from patternlake.sql_ext.functions.match_funnel import gather_partitions, reads_of
+from patternlake.sql_ext.lake import Lake
+from patternlake.udfs.funnels.request import DEFAULT_MODE
+from patternlake.udfs.funnels.task import rows_of_partitions
+from patternlake.udfs.record_batches import columns_of
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
+    reads, told = reads_of(lake, arguments)
+    gathered, dealt = gather_partitions(reads, arguments, rows_of_partitions)
+
+    def here(rows: list[pa.Table]) -> pa.Table:
+        return rows_of_partitions(reads.request, columns_of(rows[0]))
+
+    return Answer(answer(lake, [gathered], here, lambda: dealt, schema_of(COLUMNS)), lasting=not told)
+
+
+COLUMNS = {
+    "key": "STRING",
+    "reached": "INT",
+    "positions": "ARRAY<BIGINT>",
+    "first_time": "TIMESTAMP",
+    "last_time": "TIMESTAMP",
+    "waited_seconds": "DOUBLE",
+    "next_position": "BIGINT",
+    "next_name": "STRING",
+    "final": "BOOLEAN",
+}
+
+
+@table_function(plan=_plan, columns=COLUMNS)
+def match_funnel_rows(
+    spark: SparkSession,
+    stream: str,
+    pattern: str,
+    within: str | None = None,
+    mode: str = DEFAULT_MODE,
+    key: str | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    params: Mapping[str, object] | None = None,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Tell for each partition how far it gets in a funnel, by which events, and what came next.
+
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of the stream.
+    pattern
+        Steps with ``;`` between them, 64 at most: names, alternatives, DEFINE conditions.
+    within
+        Window from the first step's event, such as ``1 HOUR``; or WITHIN in the pattern.
+    mode
+        What may come between two steps: ``any_order_between``, ``strict_order``, ``steps_in_order``, ``once`` or
+        ``strict``.
+    key
+        Only this partition.
+    from_time, to_time
+        Bounds of the events, both included; moments without a zone are in the session's.
+    params
+        Values of the parameters that the pattern mentions.
+    as_of
+        Moment whose state answers.
+
+    Returns
+    -------
+    DataFrame
+        ``key STRING, reached INT, positions ARRAY<BIGINT>, first_time TIMESTAMP, last_time TIMESTAMP, waited_seconds
+        DOUBLE, next_position BIGINT, next_name STRING, final BOOLEAN``.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """

@@ -1,0 +1,116 @@
+"""The function `match_paths`: the most frequent ways of names before and after an event, or of whole partitions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from patternlake.delta_tables.gathering import Gather, by_partition
+from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
+from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.answering.declaring import Int32, table_function
+from patternlake.sql_ext.event_conditions import event_conditions
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.stream_facts import facts_of
+from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.udfs.paths.request import (
+    DEFAULT_AFTER,
+    DEFAULT_BEFORE,
+    DEFAULT_PATHS,
+    DEFAULT_TOP,
+    PARTITION,
+    check_request,
+)
+from patternlake.udfs.paths.result import merge
+from patternlake.udfs.paths.task import parts_of_partitions
+from patternlake.udfs.record_batches import columns_of
+
+_PARTS = "group STRING, path ARRAY<INT>, partitions BIGINT, micros ARRAY<BIGINT>"
+
+
+def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
+    facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
+    reads = check_request(arguments, facts.published, facts.known, facts.counts)
+    request = reads.request
+    told = request.around is not None and tell_unseen([request.around], facts.counts)
+    where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
+    gathered = Gather("events", request.event_columns, tuple(where), PARTITION, arguments["key"])
+
+    def parts(_: int, rows: list[pa.Table]) -> list[pa.Table]:
+        return [parts_of_partitions(request, columns_of(rows[0]))]
+
+    dealt = Dealt([partial(by_partition, reads.portions)], reads.portions, parts)
+    rows = answer_in_parts(lake, gathered, dealt, partial(merge, request), _PARTS, schema_of(COLUMNS))
+    return Answer(rows, lasting=not told)
+
+
+COLUMNS = {
+    "path": "ARRAY<STRING>",
+    "partitions": "BIGINT",
+    "occurrences": "BIGINT",
+    "share": "DOUBLE",
+    "seconds_p50": "DOUBLE",
+    "group": "STRING",
+}
+
+
+@table_function(plan=_plan, columns=COLUMNS)
+def match_paths(
+    spark: SparkSession,
+    stream: str,
+    around: str | None = None,
+    before: Int32 = DEFAULT_BEFORE,
+    after: Int32 = DEFAULT_AFTER,
+    by: str | None = None,
+    top: Int32 = DEFAULT_TOP,
+    within: str | None = None,
+    key: str | None = None,
+    fold: bool = True,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    max_paths: int = DEFAULT_PATHS,
+    as_of: datetime | str | None = None,
+) -> DataFrame:
+    """Find the most frequent ways of names before and after an event, or of whole partitions.
+
+    Parameters
+    ----------
+    spark
+        An enabled session.
+    stream
+        Name of the stream.
+    around
+        The name that paths lead to and from; without it each partition is one path.
+    before, after
+        Names before and behind it, at most, from 0 to 100.
+    by
+        Column of events whose value, of the event that the path is around, or of its first, groups paths.
+    top
+        So many names, the most frequent of the stream, are told apart; any other is ``…``.
+    within
+        Only names less than this away from the one that the path is around, or from the first, such as ``1 HOUR``.
+    key
+        Only this key.
+    fold
+        Whether equal names one behind another are one.
+    from_time, to_time
+        Bounds of the events, both included; moments without a zone are in the session's.
+    max_paths
+        Rows of a group, at most.
+    as_of
+        Moment whose state answers.
+
+    Returns
+    -------
+    DataFrame
+        ``path ARRAY<STRING>, partitions BIGINT, occurrences BIGINT, share DOUBLE, seconds_p50 DOUBLE, group STRING``.
+
+    Raises
+    ------
+    PatternLakeError
+        What is wrong with the call.
+    """
