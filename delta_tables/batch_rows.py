@@ -335,13 +335,13 @@ class BatchRows:
         self._check_open()
         if isinstance(rows, TaskRows):
             if self.database.lock(table) is not None and on_one_disk(self.database.spark):
-                return WrittenByTasks(rows, self._values(table), TABLES[table].packed)
+                return WrittenByTasks(rows, self._values(table), TABLES[table].layout)
             return self._reorder_columns(table, self._frame(table, rows))
         if isinstance(rows, pa.Table):
             return FewRows(rows, self.database)
         if self.database.lock(table) is None:
             return FewRows(pa.concat_tables([portion() for portion in rows]), self.database)
-        return RowPortions(rows, self.database.spark, TABLES[table].packed)
+        return RowPortions(rows, self.database.spark, TABLES[table].layout)
 
     def _reorder_columns(self, table: str, rows: DataFrame) -> DataFrame:
         self._check_open()

@@ -51,7 +51,7 @@ def closing(
         wanted = [[*before, *where] for where in any_of]
         values = {"to_batch": intent.batch_id}
         return direct_rewriting.update(
-            folder, wanted, values, only=still_open, most_bytes=FEW_BYTES, packed=table.packed
+            folder, wanted, values, only=still_open, most_bytes=FEW_BYTES, layout=table.layout
         )
 
     return close

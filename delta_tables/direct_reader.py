@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from patternlake.delta_tables import written_rows
 from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.file_choice import certain, chosen
-from patternlake.delta_tables.file_rows import OF_PARTITION, FileColumns, holding, in_columns, listed
+from patternlake.delta_tables.file_rows import OF_PARTITION, Buckets, FileColumns, holding, in_columns, listed
 from patternlake.delta_tables.known_answers import KnownAnswers
+from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of, lie_by_key, of_buckets, rows_in
 from patternlake.delta_tables.parquet_columns import columns_of_file, sizes_of_columns
 from patternlake.delta_tables.state_reader import Condition, Fold, ListedFiles, Made
 from patternlake.delta_tables.table_logs import TableLogs
@@ -92,7 +93,12 @@ class DirectReader:
     def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
         """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about."""
         files = self.files(table, where)
-        whole = int(pc.sum(files["size_bytes"]).as_py() or 0)
+        sizes = files["size_bytes"]
+        buckets = _buckets_asked(where)
+        if buckets is not None:
+            part = pc.divide(pc.multiply(sizes, len(buckets)), BUCKETS)
+            sizes = pc.if_else(lie_by_key(files["path"]), part, sizes)
+        whole = int(pc.sum(sizes).as_py() or 0)
         if not columns or not whole:
             return whole
         largest = int(pc.index(files["size_bytes"], pc.max(files["size_bytes"])).as_py())
@@ -134,7 +140,7 @@ class DirectReader:
             """What conditions leave of files."""
             if files.num_rows > _FEW_FILES:
                 files = log.chosen(where) if files is log.files else chosen(files, where)
-            return self._left(table, log.schema, files, columns, where)
+            return self._left(table, log.schema, files, columns, where, _buckets_asked(where))
 
         return self._answers.get(question, log, left, fold)
 
@@ -144,17 +150,29 @@ class DirectReader:
         return ListedFiles(self._location, tuple(sorted(self._options.items())), table, log.schema, log.chosen(where))
 
     def rows_of(self, listed: ListedFiles, columns: Sequence[str], where: Sequence[Condition] = ()) -> pa.Table:
-        """Return columns of the rows of some files that satisfy all conditions, without a look into the log."""
-        return self._left(listed.table, listed.schema, chosen(listed.files, where), columns, where)
+        """Return columns of the rows of some files that satisfy all conditions, without a look into the log.
+
+        Of files by key at least those of the buckets that are listed.
+        """
+        buckets, asked = listed.buckets, _buckets_asked(where)
+        if asked is not None:
+            buckets = asked if buckets is None else tuple({*asked} & {*buckets})
+        return self._left(listed.table, listed.schema, chosen(listed.files, where), columns, where, buckets)
 
     def once(self, table: str, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what is made of a table's rows, once for each version; nobody may change it."""
         return self._logs.current(table).once(key, make)
 
     def _left(
-        self, table: str, schema: pa.Schema, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
+        self,
+        table: str,
+        schema: pa.Schema,
+        files: pa.Table,
+        columns: Sequence[str],
+        where: Sequence[Condition],
+        buckets: Buckets,
     ) -> pa.Table:
-        """What conditions leave of files."""
+        """What conditions leave of files; of files by key, at least those of some buckets."""
         wanted = pa.schema([schema.field(name) for name in dict.fromkeys([*columns, *(c.column for c in where)])])
         whole = [self._at_hand(table, path) for path in files["path"].to_pylist()]
         missing = [place for place, rows in enumerate(whole) if rows is None]
@@ -165,7 +183,7 @@ class DirectReader:
             told = all(f"{OF_PARTITION}{name}" in files.column_names for name in wanted.names)
             small = pc.and_(pc.less_equal(others["size_bytes"], _WHOLE_BYTES), not told)
             whole += _each(partial(self._whole, table, schema), listed(others.filter(small)))
-            large = self._left_of_large(table, schema, others.filter(pc.invert(small)), columns, where)
+            large = self._left_of_large(table, schema, others.filter(pc.invert(small)), columns, where, buckets)
         rows = pa.concat_tables(
             [wanted.empty_table(), *(in_columns(each, wanted) for each in whole if each is not None)]
         )
@@ -173,7 +191,13 @@ class DirectReader:
         return pa.concat_tables([(rows if kept is None else rows.take(kept)).select(columns), *large])
 
     def _left_of_large(
-        self, table: str, stored: pa.Schema, files: pa.Table, columns: Sequence[str], where: Sequence[Condition]
+        self,
+        table: str,
+        stored: pa.Schema,
+        files: pa.Table,
+        columns: Sequence[str],
+        where: Sequence[Condition],
+        buckets: Buckets,
     ) -> list[pa.Table]:
         """What conditions leave of files that they have chosen, of which no column is read that nobody needs."""
         schema = pa.schema([stored.field(name) for name in columns])
@@ -181,7 +205,7 @@ class DirectReader:
 
         def read(numbered: tuple[int, Mapping[str, Any]]) -> pa.Table:
             place, file = numbered
-            reading = FileColumns(self, table, file, stored)
+            reading = FileColumns(self, table, file, stored, of_buckets(file["path"], buckets))
             kept = reading.holding([condition for condition, open_ in open_to if open_[place]])
             if kept is not None and not len(kept):
                 return schema.empty_table()
@@ -232,40 +256,44 @@ class DirectReader:
         rows = pc.sum(files["num_records"]).as_py() or 0
         return rows, pc.min(files[told[1]]).as_py(), pc.max(files[told[2]]).as_py()
 
-    def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
-        """Return whole columns of a file, texts as dictionaries where they are stored so."""
-        written = written_rows.many(f"{self._logs.folder(table)}/{path}")
+    def columns(
+        self, table: str, path: str, columns: Sequence[str], schema: pa.Schema, buckets: Buckets = None
+    ) -> dict[str, pa.ChunkedArray]:
+        """Return columns of a file, texts as dictionaries where they are stored so."""
+        written = written_rows.many(f"{self._logs.folder(table)}/{path}") if buckets is None else None
         if written is not None and {*columns} <= {*written.column_names}:
             return {name: written[name] for name in columns}
-        keys = {name: (self._location, table, path, name) for name in columns}
+        keys = {name: (self._location, table, path, name, buckets) for name in columns}
         found = {name: self._cache.peek(key) for name, key in keys.items()}
         missing = [name for name, column in found.items() if column is None]
         if missing:
-            for name, column in self._read(table, path, missing, schema).items():
+            for name, column in self._read(table, path, missing, schema, buckets).items():
                 found[name] = pa.Table.from_arrays([column], names=[name])
                 self._cache.put(keys[name], found[name])
         return {name: column.column(0) for name, column in found.items() if column is not None}
 
-    def _read(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
+    def _read(
+        self, table: str, path: str, columns: Sequence[str], schema: pa.Schema, buckets: Buckets
+    ) -> dict[str, pa.ChunkedArray]:
         logger.debug("reading %s of %s", columns, path)
         with self._open(table, path) as source:
-            found, size = columns_of_file(source, columns, schema)
+            found, size = columns_of_file(source, columns, schema, buckets)
         self._count(size)
         return found
 
-    def count(self, table: str, file: Mapping[str, Any]) -> int:
+    def count(self, table: str, file: Mapping[str, Any], buckets: Buckets = None) -> int:
         """Return how many rows a file has, of those that `files` gives."""
-        known = file.get("num_records")
-        if known is None:  # whoever wrote it kept no statistics
+        known = file.get("num_records") if buckets is None else None
+        if known is None:  # whoever wrote it kept no statistics, or only some rows count
             with self._open(table, file["path"]) as source:
-                return int(pq.read_metadata(source).num_rows)
+                return rows_in(pq.read_metadata(source), buckets)
         return int(known)
 
     def judged(
-        self, table: str, path: str, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
+        self, table: str, path: str, buckets: Buckets, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
     ) -> NDArray[np.bool_]:
         """Return which rows of a file satisfy a condition, judged where that is not known yet."""
-        key = (self._location, table, path, condition)
+        key = (self._location, table, path, buckets, condition)
         found: NDArray[np.bool_] = self._cache.get(key, lambda: pa.table({"holds": judge()}))["holds"].to_numpy()
         return found
 
@@ -290,6 +318,16 @@ class DirectReader:
         from deltalake.fs import DeltaStorageHandler
 
         return pa_fs.PyFileSystem(DeltaStorageHandler(self._logs.folder(table), self._options or None))
+
+
+def _buckets_asked(where: Sequence[Condition]) -> Buckets:
+    """The buckets of the keys that conditions ask for; None: of all."""
+    for condition in where:
+        if condition.column == KEY and condition.operator in ("=", "in"):
+            keys = condition.value if condition.operator == "in" else [condition.value]
+            found = np.unique(buckets_of(pa.array(keys, pa.string())))
+            return tuple(found.tolist()) if len(found) < BUCKETS else None
+    return None
 
 
 def _each(read: Callable[[_File], pa.Table], files: Sequence[_File]) -> list[pa.Table]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from patternlake.delta_tables.direct_writer import after_commit, retrying
 from patternlake.delta_tables.file_choice import chosen, truth
 from patternlake.delta_tables.file_rows import OF_PARTITION
+from patternlake.delta_tables.layout import Layout, should_lie_by_key
 from patternlake.delta_tables.parquet_columns import columns_of_file
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.unlisted_files import Place, parent_folder, partition_texts
@@ -34,7 +35,7 @@ def update(
     *,
     only: Callable[[pa.Table], NDArray[np.bool_]] | None,
     most_bytes: int,
-    packed: bool = False,
+    layout: Layout = Layout.PLAIN,
 ) -> bool:
     """Set columns of some rows, by writing the files that hold them anew.
 
@@ -53,7 +54,7 @@ def update(
         Of rows that satisfy the conditions, with all columns: which are meant; None: all of them.
     most_bytes
         Nothing is done where the files that may hold such rows take more.
-    packed
+    layout
         As for `merge`.
 
     Returns
@@ -73,7 +74,7 @@ def update(
             if not meant.any():
                 continue
             if rows.num_rows <= _FEW_ROWS:
-                actions += _in_place_of(folder, [file], _change(rows, meant, values), table, packed)
+                actions += _in_place_of(folder, [file], _change(rows, meant, values), table, layout)
                 continue
             parent = os.path.dirname(file["path"])
             gone = rows.filter(pa.array(meant))
@@ -83,19 +84,21 @@ def update(
             if others.num_rows <= _GATHERED_ROWS:
                 left.setdefault(parent, []).append((file, others))
             else:
-                actions += _in_place_of(folder, [file], others, table, packed)
+                actions += _in_place_of(folder, [file], others, table, layout)
         for pieces in left.values():
             former, kept = zip(*pieces, strict=True)
-            actions += _in_place_of(folder, former, _together(kept), table, packed)
+            actions += _in_place_of(folder, former, _together(kept), table, layout)
         for parent, pieces in apart.items():
             together = _together([rows for _, rows in pieces])
-            actions += _in_place_of(folder, [], together, table, packed, parent=parent, partition=pieces[0][0])
+            actions += _in_place_of(folder, [], together, table, layout, parent=parent, partition=pieces[0][0])
         return actions
 
     return _rewritten(folder, any_of, anew, most_bytes)
 
 
-def delete(folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: int, packed: bool = False) -> bool:
+def delete(
+    folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: int, layout: Layout = Layout.PLAIN
+) -> bool:
     """Delete some rows, by writing the files that hold them anew without them.
 
     Parameters are those of `update`.
@@ -107,7 +110,7 @@ def delete(folder: str, any_of: Sequence[Sequence[Condition]], *, most_bytes: in
     """
 
     def anew(table: DeltaTable, files: pa.Table) -> list[AddAction | RemoveAction]:
-        return _without(folder, files, any_of, None, table, packed)
+        return _without(folder, files, any_of, None, table, layout)
 
     return _rewritten(folder, any_of, anew, most_bytes)
 
@@ -119,7 +122,7 @@ def replace(
     *,
     only: Callable[[pa.Table], NDArray[np.bool_]] | None,
     most_bytes: int,
-    packed: bool = False,
+    layout: Layout = Layout.PLAIN,
 ) -> bool:
     """Put rows of one partition in the place of those that satisfy conditions.
 
@@ -134,14 +137,16 @@ def replace(
     def anew(table: DeltaTable, files: pa.Table) -> list[AddAction | RemoveAction]:
         partition = {name: rows[name][0].as_py() for name in table.metadata().partition_columns}
         values = {f"{OF_PARTITION}{name}": value for name, value in partition.items()}
-        actions = _in_place_of(folder, [], rows, table, packed, parent=parent_folder(partition), partition=values)
-        return actions + _without(folder, files, [where], only, table, packed)
+        actions = _in_place_of(folder, [], rows, table, layout, parent=parent_folder(partition), partition=values)
+        return actions + _without(folder, files, [where], only, table, layout)
 
     return _rewritten(folder, [where], anew, most_bytes)
 
 
-def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool, largest: int, most_bytes: int) -> bool:
-    """Merge the small files of some partitions, each partition's into one.
+def merge(
+    folder: str, partitions: Sequence[Mapping[str, Any]], *, layout: Layout, largest: int, most_bytes: int
+) -> bool:
+    """Merge the small files of some partitions, each partition's into one; a single one that is to lie by key, too.
 
     Parameters
     ----------
@@ -149,8 +154,8 @@ def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool,
         Of the Delta table.
     partitions
         By name of a partition column: its value.
-    packed
-        Whether whole numbers and moments are written as differences from their neighbours.
+    layout
+        How rows lie in files.
     largest
         Bytes of a file above which it is no small one.
     most_bytes
@@ -167,20 +172,23 @@ def merge(folder: str, partitions: Sequence[Mapping[str, Any]], *, packed: bool,
         nonlocal small
         files = pa.table(table.get_add_actions(flatten=True))
         files = files.filter(pc.less(files["size_bytes"], largest)).sort_by("modification_time")
+        unordered = should_lie_by_key(files, layout).to_pylist()
+        listed = files.to_pylist()
         schema = pa.schema(table.schema().to_arrow())
         actions: list[AddAction | RemoveAction] = []
         for values in partitions:
-            mine = [
-                file
-                for file in files.to_pylist()
+            places = [
+                place
+                for place, file in enumerate(listed)
                 if all(file[f"{OF_PARTITION}{name}"] == value for name, value in values.items())
             ]
+            mine = [listed[place] for place in places]
             small = small and sum(file["size_bytes"] for file in mine) <= most_bytes
             if not small:
                 return
-            if len(mine) > 1:
+            if len(mine) > 1 or any(unordered[place] for place in places):
                 rows = _together([_rows(folder, file, schema) for file in mine])
-                actions += _in_place_of(folder, mine, rows, table, packed, changing=False)
+                actions += _in_place_of(folder, mine, rows, table, layout, changing=False)
         _commit(table, actions)
 
     retrying(folder, commit)
@@ -253,7 +261,7 @@ def _without(
     any_of: Sequence[Sequence[Condition]],
     only: Callable[[pa.Table], NDArray[np.bool_]] | None,
     table: DeltaTable,
-    packed: bool,
+    layout: Layout,
 ) -> list[AddAction | RemoveAction]:
     """Write files anew without the rows that are meant, those that hold some of them."""
     schema = pa.schema(table.schema().to_arrow())
@@ -262,7 +270,7 @@ def _without(
         rows = _rows(folder, file, schema)
         gone = _meant(rows, any_of, only)
         if gone.any():
-            actions += _in_place_of(folder, [file], rows.filter(pa.array(~gone)), table, packed)
+            actions += _in_place_of(folder, [file], rows.filter(pa.array(~gone)), table, layout)
     return actions
 
 
@@ -296,7 +304,7 @@ def _in_place_of(
     files: Sequence[Mapping[str, Any]],
     rows: pa.Table,
     table: DeltaTable,
-    packed: bool,
+    layout: Layout,
     *,
     changing: bool = True,
     parent: str = "",
@@ -318,6 +326,6 @@ def _in_place_of(
         RemoveAction(file["path"], changing, now, size=file["size_bytes"], partition_values=texts) for file in files
     ]
     if rows.num_rows:
-        place = Place.of(table, packed=packed, folder=folder)
+        place = Place.of(table, layout=layout, folder=folder)
         actions.append(place.file(rows, parent, given, changing=changing))
     return actions

@@ -26,6 +26,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
+from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.open_tables import log_of, opened
 from patternlake.delta_tables.unlisted_files import Place, by_partition
 from patternlake.delta_tables.written_rows import hold
@@ -122,7 +123,7 @@ class _Written:
 
     def __call__(self, table: DeltaTable) -> list[AddAction]:
         if not self._actions:
-            place = Place.of(table, packed=False, folder=self._folder)
+            place = Place.of(table, layout=Layout.PLAIN, folder=self._folder)
             rows = self._rows.select(place.schema.names).cast(place.schema)
             self._actions = place.write(by_partition(rows, place.partitions))
         return self._actions

@@ -14,6 +14,7 @@ from patternlake.delta_tables.state_reader import Condition
 from patternlake.udfs.record_batches import in_schema
 
 _TOLD = ("path", "size_bytes", "num_records")
+Buckets = tuple[int, ...] | None
 OF_PARTITION = "partition."
 """What the names of partition columns begin with in what delta-rs tells of files."""
 _MOST_VALUES = 64
@@ -23,14 +24,16 @@ _MOST_VALUES = 64
 class ColumnReader(Protocol):
     """Reads columns of the files of tables."""
 
-    def columns(self, table: str, path: str, columns: Sequence[str], schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
-        """Return whole columns of a file."""
+    def columns(
+        self, table: str, path: str, columns: Sequence[str], schema: pa.Schema, buckets: Buckets
+    ) -> dict[str, pa.ChunkedArray]:
+        """Return columns of a file."""
 
-    def count(self, table: str, file: Mapping[str, Any]) -> int:
+    def count(self, table: str, file: Mapping[str, Any], buckets: Buckets) -> int:
         """Return how many rows a file has."""
 
     def judged(
-        self, table: str, path: str, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
+        self, table: str, path: str, buckets: Buckets, condition: Condition, judge: Callable[[], NDArray[np.bool_]]
     ) -> NDArray[np.bool_]:
         """Return which rows of a file satisfy a condition, judged where that is not known yet."""
 
@@ -44,10 +47,15 @@ class FileColumns:
         Reads the file, of those of a table, as `listed` tells of it.
     schema
         Of the table.
+    buckets
+        As of `columns_of_file`.
     """
 
-    def __init__(self, reader: ColumnReader, table: str, file: Mapping[str, Any], schema: pa.Schema) -> None:
+    def __init__(
+        self, reader: ColumnReader, table: str, file: Mapping[str, Any], schema: pa.Schema, buckets: Buckets = None
+    ) -> None:
         self._reader, self._table, self._file, self._schema = reader, table, file, schema
+        self._buckets = buckets
         self._columns: dict[str, pa.ChunkedArray] = {}
 
     def holding(self, where: Sequence[Condition]) -> pa.Array | None:
@@ -63,7 +71,7 @@ class FileColumns:
 
         # Bounds move with each batch, and are quickly judged; names stay, and each has to be looked at.
         if condition.operator == "in" and len(condition.value) <= _MOST_VALUES:
-            return self._reader.judged(self._table, self._file["path"], condition, judge)
+            return self._reader.judged(self._table, self._file["path"], self._buckets, condition, judge)
         return judge()
 
     def rows(self, numbers: pa.Array | None, schema: pa.Schema) -> pa.Table:
@@ -76,13 +84,14 @@ class FileColumns:
         if name not in self._columns:
             partition = f"{OF_PARTITION}{name}"
             if partition in self._file:
-                count = self._reader.count(self._table, self._file)
+                count = self._reader.count(self._table, self._file, self._buckets)
                 value = pa.scalar(self._file[partition], self._schema.field(name).type)
                 self._columns[name] = pa.chunked_array([pa.repeat(value, count)])
             else:
                 stored = [other for other in dict.fromkeys(together) if f"{OF_PARTITION}{other}" not in self._file]
                 wanted = [other for other in stored if other not in self._columns]
-                self._columns |= self._reader.columns(self._table, self._file["path"], wanted, self._schema)
+                place = self._table, self._file["path"]
+                self._columns |= self._reader.columns(*place, wanted, self._schema, self._buckets)
         return self._columns[name]
 
 

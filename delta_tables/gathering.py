@@ -2,7 +2,8 @@
 
 Tasks read files for themselves, and what one of them read for a portion goes through Spark's shuffle as one Arrow blob:
 to hand over the rows one by one takes Spark longer than to match them. Rows of a location that only Spark can read come
-from its own scan, and are dealt out in the same way.
+from its own scan, and are dealt out in the same way. Where rows are dealt out by the key by which files lie, whoever
+takes a portion reads its part of those files, and no row of them goes through the shuffle.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema, frame_of
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of_unit, lie_by_key
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateReader
 from patternlake.udfs.arrays import IntArray
-from patternlake.udfs.partitions import PART, order_of, partition_values, portions_by_partition, rows_of_key
+from patternlake.udfs.partitions import PART, ByPartition, order_of, partition_values, rows_of_key
 from patternlake.udfs.record_batches import tables
 
 if TYPE_CHECKING:
@@ -35,10 +39,15 @@ if TYPE_CHECKING:
 Deal = Callable[[pa.Table], tuple[pa.Table, IntArray]]
 """From rows to rows, of which some may come again and others be left out, and the portion of each."""
 
-SOURCE, PORTION, ROWS = "source", "portion", "rows"
-_BLOBS = f"{SOURCE} INT, {PORTION} INT, {ROWS} BINARY"
-_BLOB_SCHEMA = pa.schema([(SOURCE, pa.int32()), (PORTION, pa.int32()), (ROWS, pa.binary())])
+SOURCE, PORTION, ROWS, LISTED = "source", "portion", "rows", "listed"
+"""What goes through the shuffle: rows of a source for a portion; or, `LISTED`, the files that a unit reads itself."""
+_BLOBS = f"{SOURCE} INT, {PORTION} INT, {ROWS} BINARY, {LISTED} BOOLEAN"
+_BLOB_SCHEMA = pa.schema([(SOURCE, pa.int32()), (PORTION, pa.int32()), (ROWS, pa.binary()), (LISTED, pa.bool_())])
+KEYED = "events"
+"""The table whose files may lie by key."""
 _MOST_TASKS = 1000
+_UNIT_ROWS = 16_000_000
+"""Rows of files by key that a unit reads, at most, about."""
 _READ_AT_ONCE = 16 << 20
 """Bytes of files that a task reads before it deals out what it read: blobs are then some thousand rows each."""
 _READING_TASKS = 8
@@ -72,9 +81,15 @@ class Gather:
     key: str | None = None
     make: Callable[[pa.Table], pa.Table] | None = None
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All conditions on the rows, that on the key among them."""
+        of_key = self.key is not None and self.table == KEYED and self.partition in ((), (KEY,))
+        return (*self.where, Condition(KEY, "=", self.key)) if of_key else self.where
+
     def read(self, reader: StateReader) -> pa.Table:
         """The rows, in this process."""
-        return self.made(reader.rows(self.table, self.columns, self.where))
+        return self.made(reader.rows(self.table, self.columns, self.conditions))
 
     @property
     def none(self) -> pa.Table:
@@ -91,17 +106,14 @@ class Gather:
         return rows if self.make is None else self.make(rows)
 
 
-def by_partition(portions: int, rows: pa.Table) -> tuple[pa.Table, IntArray]:
-    """Deal rows out by their `PART`: each partition to one of so many portions."""
-    return rows, portions_by_partition(rows[PART].combine_chunks(), portions)
-
-
 def anyhow(portions: int, rows: pa.Table) -> tuple[pa.Table, IntArray]:
     """Deal rows out that belong to no portion, to so many alike."""
     return rows, np.arange(rows.num_rows) % portions
 
 
-def deal(database: Database, reader: StateReader, sources: Sequence[tuple[Gather, Deal]], portions: int) -> DataFrame:
+def deal(
+    database: Database, reader: StateReader, sources: Sequence[tuple[Gather, Deal]], portions: int
+) -> tuple[DataFrame, PortionReader]:
     """Let Spark's tasks read what is gathered, and bring together what they dealt to each of 0 to `portions` - 1.
 
     Parameters
@@ -113,53 +125,147 @@ def deal(database: Database, reader: StateReader, sources: Sequence[tuple[Gather
     sources
         What is gathered, and how it is dealt out.
     portions
-        How many there are; one task holds a portion as a whole.
+        How many there are.
 
     Returns
     -------
     DataFrame
-        For `portions_of`.
+        Each of its partitions is a unit: it holds some portions as a whole.
+    PortionReader
+        Finds the portions of a unit; for tasks that take the partitions.
     """
-    listed = [reader.list_files(gather.table, gather.where) for gather, _ in sources]
-    places = [place for place, files in enumerate(listed) if files is None]
-    frames = [_scanned(database, place, *sources[place]) for place in places]
-    read = {place: (files, *sources[place]) for place, files in enumerate(listed) if files is not None}
+    listed = [reader.list_files(gather.table, gather.conditions) for gather, _ in sources]
+    by_key = [
+        _files_by_key(files, gather, dealing, portions)
+        for files, (gather, dealing) in zip(listed, sources, strict=True)
+    ]
+    units = _count_units(database, by_key, portions)
+    frames = []
+    read = {}
+    for place, (files, mine, (gather, dealing)) in enumerate(zip(listed, by_key, sources, strict=True)):
+        if files is None:
+            frames.append(_scanned(database, place, gather, dealing))
+            continue
+        if mine is not None:
+            frames.append(_listed_for_units(database, place, mine, units))
+            files = replace(files, files=files.files.filter(pc.invert(lie_by_key(files.files["path"]))))
+        if mine is None or files.files.num_rows:
+            read[place] = files, gather, dealing
     if read:
         frames.append(_read_by_tasks(database, read))
-    # To coalesce instead, where there is one portion, would let one task read everything.
+    # To coalesce instead, where there is one unit, would let one task read everything.
     blobs = reduce(lambda one, other: one.unionAll(other), frames)
-    return blobs.repartitionById(min(portions, _MOST_TASKS), PORTION)
+    known = tuple(Known.of(files, *source) for files, source in zip(listed, sources, strict=True))
+    return blobs.repartitionById(units, F.col(PORTION) % units), PortionReader(known, units)
 
 
 def collect(database: Database, reader: StateReader, gather: Gather) -> pa.Table:
     """Bring into this process what tasks make of the rows that they read; parameters as of `deal`."""
-    blobs = deal(database, reader, [(gather, partial(anyhow, 1))], 1).toArrow()
-    none = gather.none
-    return pa.concat_tables([none, *(rows for _, (rows,) in portions_of(blobs.to_batches(), [none]))])
+    blobs, portions = deal(database, reader, [(gather, partial(anyhow, 1))], 1)
+    found = portions.read(blobs.toArrow().to_batches())
+    return pa.concat_tables([gather.none, *(rows for _, (rows,) in found)])
 
 
-def portions_of(batches: Iterable[pa.RecordBatch], none: Sequence[pa.Table]) -> Iterator[tuple[int, list[pa.Table]]]:
-    """Find the portions that a task holds, of what `deal` gave.
+@dataclass(frozen=True)
+class Known:
+    """What tasks know of a source: where its files are, without the files, what is gathered, and how it is dealt.
 
-    Parameters
-    ----------
-    batches
-        What the task is given.
-    none
-        For each source, what it is where a portion has no rows of it.
-
-    Yields
-    ------
-    (portion, rows of each of the sources)
+    `none` is what is gathered where there are no rows; only the driver can ask Spark for its types.
     """
-    held: dict[int, list[list[pa.Table]]] = {}
-    for batch in batches:
-        places, numbers = (batch.column(name).to_pylist() for name in (SOURCE, PORTION))
-        for place, number, blob in zip(places, numbers, batch.column(ROWS), strict=True):
-            mine = held.setdefault(number, [[] for _ in none])
-            mine[place].append(_rows_in(blob))
-    for number in sorted(held):
-        yield number, [pa.concat_tables(rows) if rows else none[place] for place, rows in enumerate(held.pop(number))]
+
+    listed: ListedFiles | None
+    gather: Gather
+    dealing: Deal
+    none: pa.Table
+
+    @classmethod
+    def of(cls, listed: ListedFiles | None, gather: Gather, dealing: Deal) -> Known:
+        """In the driver."""
+        without = None if listed is None else replace(listed, files=listed.files.slice(0, 0))
+        return cls(without, gather, dealing, gather.none)
+
+    def read(self, files: pa.Table, buckets: tuple[int, ...] | None = None) -> pa.Table:
+        """What is gathered of some files, of those by key at least what lies in some buckets."""
+        assert self.listed is not None
+        # Nothing is kept: what a task reads of a table that is too large for the driver, none reads again soon.
+        reader = DirectReader(self.listed.location, TableCache(0), dict(self.listed.storage_options))
+        listed = replace(self.listed, files=files, buckets=buckets)
+        return self.gather.made(reader.rows_of(listed, self.gather.columns, self.gather.conditions))
+
+
+@dataclass(frozen=True)
+class PortionReader:
+    """Finds the portions of a unit in what `deal` brought there.
+
+    Attributes
+    ----------
+    sources
+        What tasks know of each.
+    units
+        How many there are.
+    """
+
+    sources: tuple[Known, ...]
+    units: int
+
+    def read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.Table]]]:
+        """Read the portions.
+
+        Parameters
+        ----------
+        batches
+            What the task is given.
+
+        Yields
+        ------
+        (portion, rows of each of the sources)
+        """
+        held: dict[int, list[list[pa.Table]]] = {}
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in (SOURCE, PORTION, LISTED))
+            for place, number, listed, blob in zip(*columns, batch.column(ROWS), strict=True):
+                found = self._dealt(place, number, _rows_in(blob)) if listed else [(number, _rows_in(blob))]
+                for portion, rows in found:
+                    held.setdefault(portion, [[] for _ in self.sources])[place].append(rows)
+        for number in sorted(held):
+            pieces = zip(held.pop(number), self.sources, strict=True)
+            yield number, [pa.concat_tables(rows) if rows else source.none for rows, source in pieces]
+
+    def _dealt(self, place: int, unit: int, files: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """What a unit reads of files by key, by portion."""
+        source = self.sources[place]
+        buckets = tuple(buckets_of_unit(unit, self.units))
+        for some in _in_groups(files, _READ_AT_ONCE * BUCKETS // len(buckets)):
+            rows, portions = source.dealing(source.read(some, buckets))
+            for portion, mine in _by_portion(rows, portions):
+                # Of more units than buckets, several read one bucket.
+                if portion % self.units == unit:
+                    yield portion, mine
+
+
+def _files_by_key(listed: ListedFiles | None, gather: Gather, dealing: Deal, portions: int) -> pa.Table | None:
+    """The files of a source of which each unit can read its own portions; None: it has none."""
+    if listed is None or gather.partition != (KEY,) or gather.table != KEYED or not isinstance(dealing, ByPartition):
+        return None
+    files = listed.files.filter(lie_by_key(listed.files["path"]))
+    return files if files.num_rows and portions & (portions - 1) == 0 else None
+
+
+def _count_units(database: Database, by_key: Sequence[pa.Table | None], portions: int) -> int:
+    """How many units there are; where some take what lies by key, a power of two."""
+    found = [files for files in by_key if files is not None]
+    if not found:
+        return min(portions, _MOST_TASKS)
+    rows = sum(pc.sum(files["num_records"]).as_py() or 0 for files in found)
+    wanted = max(BUCKETS, database.spark.sparkContext.defaultParallelism, -(-rows // _UNIT_ROWS))
+    return min(portions, 1 << (int(wanted) - 1).bit_length())
+
+
+def _listed_for_units(database: Database, place: int, files: pa.Table, units: int) -> DataFrame:
+    """The files by key of a source, for each unit."""
+    blob = _written(files)
+    columns = {SOURCE: [place] * units, PORTION: range(units), ROWS: [blob] * units, LISTED: [True] * units}
+    return frame_of(database.spark, pa.table(columns, schema=_BLOB_SCHEMA), _BLOBS)
 
 
 def _scanned(database: Database, place: int, gather: Gather, deal: Deal) -> DataFrame:
@@ -169,59 +275,64 @@ def _scanned(database: Database, place: int, gather: Gather, deal: Deal) -> Data
         for rows in tables(batches):
             yield _blobs(place, *deal(gather.made(rows)))
 
-    rows = chosen(database.table(gather.table), gather.where).select(*gather.columns)
+    rows = chosen(database.table(gather.table), gather.conditions).select(*gather.columns)
     return rows.mapInArrow(run, _BLOBS)
 
 
 def _read_by_tasks(database: Database, read: Mapping[int, tuple[ListedFiles, Gather, Deal]]) -> DataFrame:
     """Blobs of rows that tasks read for themselves."""
-    groups = [(place, some) for place, (listed, _, _) in read.items() for some in _in_groups(listed)]
+    groups = [
+        (place, some) for place, (listed, _, _) in read.items() for some in _in_groups(listed.files, _READ_AT_ONCE)
+    ]
     tasks = max(1, min(len(groups), _READING_TASKS * database.spark.sparkContext.defaultParallelism))
     shares = {
         SOURCE: [place for place, _ in groups],
         PORTION: [number % tasks for number in range(len(groups))],
         ROWS: [_written(some) for _, some in groups],
+        LISTED: [True] * len(groups),
     }
     # The files go with the groups.
-    known = {
-        place: (replace(listed, files=listed.files.slice(0, 0)), gather, dealt)
-        for place, (listed, gather, dealt) in read.items()
-    }
+    known = {place: Known.of(*source) for place, source in read.items()}
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place, blob in zip(batch.column(SOURCE).to_pylist(), batch.column(ROWS), strict=True):
-                listed, gather, dealt = known[place]
-                # Nothing is kept: what a task reads of a table that is too large for the driver, none reads again soon.
-                reader = DirectReader(listed.location, TableCache(0), dict(listed.storage_options))
-                listed = replace(listed, files=_rows_in(blob))
-                rows = gather.made(reader.rows_of(listed, gather.columns, gather.where))
+                rows = known[place].read(_rows_in(blob))
                 if rows.num_rows:
-                    yield _blobs(place, *dealt(rows))
+                    yield _blobs(place, *known[place].dealing(rows))
 
     frame = frame_of(database.spark, pa.table(shares, schema=_BLOB_SCHEMA), _BLOBS)
     return frame.repartitionById(tasks, PORTION).mapInArrow(run, _BLOBS)
 
 
-def _in_groups(listed: ListedFiles) -> list[pa.Table]:
-    """The files, as many together as are read at once."""
-    before = np.cumsum(np.append(0, listed.files["size_bytes"].to_numpy()))[:-1]
-    groups = before // _READ_AT_ONCE
+def _in_groups(files: pa.Table, size: int) -> list[pa.Table]:
+    """Files, as many together as have so many bytes."""
+    before = np.cumsum(np.append(0, files["size_bytes"].to_numpy()))[:-1]
+    groups = before // size
     begins = np.flatnonzero(np.diff(groups, prepend=-1))
     ends = np.append(begins, len(groups))[1:]
-    return [listed.files.slice(begin, end - begin) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+    return [files.slice(begin, end - begin) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
-def _blobs(place: int, rows: pa.Table, portions: IntArray) -> pa.RecordBatch:
-    """Rows as one blob for each portion."""
+def _by_portion(rows: pa.Table, portions: IntArray) -> list[tuple[int, pa.Table]]:
+    """The rows of each portion."""
     found, counts = np.unique(portions, return_counts=True)
     if len(found) > 1:
         rows = rows.combine_chunks().take(pa.array(order_of(portions)))
     ends = np.cumsum(counts)
-    blobs = [
-        _written(rows.slice(end - count, count)) for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
-    ]
-    columns = {SOURCE: np.full(len(found), place), PORTION: found, ROWS: blobs}
+    mine = zip(found.tolist(), ends.tolist(), counts.tolist(), strict=True)
+    return [(portion, rows.slice(end - count, count)) for portion, end, count in mine]
+
+
+def _blobs(place: int, rows: pa.Table, portions: IntArray) -> pa.RecordBatch:
+    """Rows as one blob for each portion."""
+    found = _by_portion(rows, portions)
+    columns = {
+        SOURCE: [place] * len(found),
+        PORTION: [portion for portion, _ in found],
+        ROWS: [_written(mine) for _, mine in found],
+        LISTED: [False] * len(found),
+    }
     return pa.RecordBatch.from_pydict(columns, schema=_BLOB_SCHEMA)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.transaction import AddAction
 
+from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.unlisted_files import Place, by_partition, write_portions
 from patternlake.udfs.record_batches import tables
 
@@ -46,17 +47,17 @@ class RowPortions:
         partition of the table are neighbours.
     spark
         The session that commits the files where Spark has to.
-    packed
-        Whether whole numbers and moments are written as differences from their neighbours.
+    layout
+        How rows lie in the files.
     """
 
     portions: Sequence[Callable[[], pa.Table]]
     spark: SparkSession
-    packed: bool
+    layout: Layout
 
     def files(self, folder: str) -> list[AddAction]:
         """Write the files, and give what the log has to say of them."""
-        return write_portions(folder, self.portions, packed=self.packed)
+        return write_portions(folder, self.portions, self.layout)
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,13 @@ class WrittenByTasks:
         The rows.
     marks
         By name of a column that the tasks don't make: its value; NULL where there is none.
-    packed
+    layout
         As `RowPortions` has it.
     """
 
     rows: TaskRows
     marks: Mapping[str, Any]
-    packed: bool
+    layout: Layout
 
     @property
     def spark(self) -> SparkSession:
@@ -113,7 +114,7 @@ class WrittenByTasks:
 
     def files(self, folder: str) -> list[AddAction]:
         """Write the files, and give what the log has to say of them."""
-        place = Place.at(folder, packed=self.packed, held=False)
+        place = Place.at(folder, layout=self.layout, held=False)
         made, marks = self.rows.made, dict(self.marks)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -54,6 +54,8 @@ class ListedFiles:
     table: str
     schema: pa.Schema
     files: pa.Table
+    buckets: tuple[int, ...] | None = None
+    """Of files by key, those of which rows are read, see `layout`; None: all."""
 
 
 class StateReader(Protocol):

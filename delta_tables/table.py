@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.quoting import identifier, literal
 
 CHECKPOINT_INTERVAL = 50
@@ -57,8 +58,8 @@ class Table:
         Partition columns.
     properties
         Delta table properties beyond the common ones.
-    writing
-        Settings of Spark under which its files are written.
+    layout
+        How rows lie in its files; those that Spark writes are packed at most.
     momentary
         Whether the rows of a batch tell how things stood at it, and nobody needs them for a later moment.
     counted_from
@@ -78,7 +79,7 @@ class Table:
     object_column: str = ""
     partitions: tuple[str, ...] = ()
     properties: dict[str, str] = field(default_factory=dict)
-    writing: dict[str, str] = field(default_factory=dict)
+    layout: Layout = Layout.PLAIN
     momentary: bool = False
     counted_from: str = ""
     direct: bool = False
@@ -94,9 +95,9 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     @property
-    def packed(self) -> bool:
-        """Whether whole numbers and moments lie in its files as differences from their neighbours."""
-        return self.writing.get("parquet.writer.version") == "v2"
+    def writing(self) -> dict[str, str]:
+        """Settings of Spark under which its files are written."""
+        return {} if self.layout is Layout.PLAIN else {"parquet.writer.version": "v2"}
 
     @property
     def moments(self) -> frozenset[str]:

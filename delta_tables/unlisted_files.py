@@ -19,6 +19,7 @@ from deltalake.transaction import AddAction
 
 from patternlake.delta_tables import written_rows
 from patternlake.delta_tables.file_statistics import statistics_of
+from patternlake.delta_tables.layout import Layout, by_key, file_name, is_by_key
 from patternlake.delta_tables.open_tables import opened
 from patternlake.delta_tables.parquet_columns import write_file
 
@@ -41,8 +42,8 @@ class Place:
         Names of the partition columns.
     counted
         Names of the columns whose bounds the log tells; None: the first ones.
-    packed
-        Whether whole numbers and moments are written as differences from their neighbours.
+    layout
+        How rows lie in them.
     held
         Whether the rows stay at hand for those who read them in the process that writes them, see `written_rows`.
     """
@@ -51,11 +52,11 @@ class Place:
     schema: pa.Schema
     partitions: tuple[str, ...]
     counted: tuple[str, ...] | None
-    packed: bool
+    layout: Layout
     held: bool
 
     @classmethod
-    def of(cls, table: DeltaTable, *, packed: bool, folder: str, held: bool = True) -> Place:
+    def of(cls, table: DeltaTable, *, layout: Layout, folder: str, held: bool = True) -> Place:
         """Of an open table."""
         metadata = table.metadata()
         told = metadata.configuration.get(_COUNTED_COLUMNS)
@@ -64,15 +65,15 @@ class Place:
             pa.schema(table.schema().to_arrow()),
             tuple(metadata.partition_columns),
             None if told is None else tuple(told.split(",")),
-            packed,
+            layout,
             held,
         )
 
     @classmethod
-    def at(cls, folder: str, *, packed: bool, held: bool = True) -> Place:
+    def at(cls, folder: str, *, layout: Layout, held: bool = True) -> Place:
         """Of the table in a folder."""
         with opened(folder) as table:
-            return cls.of(table, packed=packed, folder=folder, held=held)
+            return cls.of(table, layout=layout, folder=folder, held=held)
 
     def write(self, rows: pa.Table) -> list[AddAction]:
         """Write rows, those of one partition neighbours: a file for each partition."""
@@ -84,17 +85,21 @@ class Place:
 
     def file(self, rows: pa.Table, parent: str, partition: Mapping[str, Any], *, changing: bool = True) -> AddAction:
         """Write a file of rows of one partition, and give what the log has to say of it."""
+        lies_by_key = is_by_key(rows, self.layout)
+        if lies_by_key:
+            rows = by_key(rows)
         stored = rows.select([name for name in rows.column_names if name not in partition])
-        path = f"{parent}/{uuid.uuid4().hex}.parquet" if parent else f"{uuid.uuid4().hex}.parquet"
+        name = file_name(uuid.uuid4().hex, by_key=lies_by_key)
+        path = f"{parent}/{name}" if parent else name
         os.makedirs(f"{self.folder}/{parent}", exist_ok=True)
-        write_file(stored, f"{self.folder}/{path}", packed=self.packed)
+        write_file(stored, f"{self.folder}/{path}", self.layout)
         if self.held:
             written_rows.hold(f"{self.folder}/{path}", rows)
         size, now = os.path.getsize(f"{self.folder}/{path}"), int(time.time() * 1000)
         return AddAction(path, size, partition_texts(partition), now, changing, statistics_of(stored, self.counted))
 
 
-def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], *, packed: bool) -> list[AddAction]:
+def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], layout: Layout) -> list[AddAction]:
     """Write files of rows, several at a time, that nobody sees yet.
 
     Parameters
@@ -103,15 +108,15 @@ def write_portions(folder: str, portions: Sequence[Callable[[], pa.Table]], *, p
         Of the Delta table.
     portions
         Each makes some of the rows: all columns of the table, in its types; rows of one partition are neighbours.
-    packed
-        Whether whole numbers and moments are written as differences from their neighbours.
+    layout
+        How rows lie in them.
 
     Returns
     -------
     list
         What the log has to say of the files, in the order of the portions; one for each partition of a portion.
     """
-    place = Place.at(folder, packed=packed)
+    place = Place.at(folder, layout=layout)
     with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as threads:
         found = threads.map(lambda portion: place.write(portion()), portions)
         return [action for actions in found for action in actions]

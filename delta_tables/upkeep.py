@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from patternlake.delta_tables import direct_rewriting, phases, timestamps, writes
 from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.layout import Layout, should_lie_by_key
 from patternlake.delta_tables.quoting import identifier, literal
 from patternlake.delta_tables.state_reader import among
 
@@ -35,6 +36,9 @@ _SMALL = 512 << 20
 
 _FEW_BYTES = 64 << 20
 """Small files of a partition that take no more are merged in the driver's process."""
+
+_AT_ONCE = 64
+"""Partitions whose files are merged in one commit; other writers wait meanwhile."""
 
 RETENTION = timedelta(days=7)
 """Delta's own: how long a file that is no longer needed stays."""
@@ -60,20 +64,22 @@ def tidy(database: Database, streams: Collection[int]) -> None:
             _through_spark(database, table, streams)
             continue
         where = [among("stream_id", sorted(streams))] if "stream_id" in table.partitions else []
-        crowded = _find_crowded(table, database.direct.files(table.name, where))
+        lock = database.lock(table.name)
+        crowded = _find_crowded(table, database.direct.files(table.name, where), directly=lock is not None)
         old = database.direct.created(table.name) < timestamps.now() - RETENTION
         unneeded = old and database.direct.unneeded(table.name)
         if crowded or unneeded:
             logger.info("table %s: crowded partitions %s, files to remove: %s", table.log, crowded, unneeded)
-        folder, lock = database.direct_folder(table), database.lock(table.name)
+        folder = database.direct_folder(table)
         if folder is not None:
             writes.tidy_directly(folder, merging=bool(crowded), removing=unneeded)
             continue
         if crowded:
-            conditions = " OR ".join(map(_condition, crowded)) if table.partitions else None
             phases.at(f"merging files of {table.name}")
+        for some in (crowded[first : first + _AT_ONCE] for first in range(0, len(crowded), _AT_ONCE)):
+            conditions = " OR ".join(map(_condition, some)) if table.partitions else None
             merge = partial(
-                direct_rewriting.merge, partitions=crowded, packed=table.packed, largest=_SMALL, most_bytes=_FEW_BYTES
+                direct_rewriting.merge, partitions=some, layout=table.layout, largest=_SMALL, most_bytes=_FEW_BYTES
             )
             writes.compact(
                 database.spark, database.log(table.name), conditions, table.writing, lock=lock, directly=merge
@@ -98,14 +104,25 @@ def _through_spark(database: Database, table: Table, streams: Collection[int]) -
         writes.vacuum(database.spark, name, lock=database.lock(table.name))
 
 
-def _find_crowded(table: Table, files: pa.Table) -> list[dict[str, Any]]:
-    """The partitions that have enough small files, by their values."""
+def _find_crowded(table: Table, files: pa.Table, *, directly: bool) -> list[dict[str, Any]]:
+    """The partitions, by their values, that have enough small files.
+
+    Where they may be merged without Spark also those with a file that is to lie by key, and does not.
+    """
     columns = [f"partition.{name}" for name in table.partitions]
     small = files.filter(pc.less(files["size_bytes"], _SMALL))
     if not columns:
         return [{}] if small.num_rows >= MERGED_FILES else []
-    counted = small.select([*columns, "path"]).group_by(columns).aggregate([("path", "count")])
-    rows = counted.filter(pc.greater_equal(counted["path_count"], MERGED_FILES)).to_pylist()
+    unordered = should_lie_by_key(small, table.layout if directly else Layout.PACKED)
+    counted = (
+        small.select([*columns, "path", "size_bytes"])
+        .append_column("unordered", unordered)
+        .group_by(columns)
+        .aggregate([("path", "count"), ("size_bytes", "sum"), ("unordered", "any")])
+    )
+    many = pc.greater_equal(counted["path_count"], MERGED_FILES)
+    few_bytes = pc.less_equal(counted["size_bytes_sum"], _FEW_BYTES)
+    rows = counted.filter(pc.or_kleene(many, pc.and_kleene(counted["unordered_any"], few_bytes))).to_pylist()
     return [{name: row[f"partition.{name}"] for name in table.partitions} for row in rows]
 
 

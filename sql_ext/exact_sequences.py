@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patternlake.delta_tables.gathering import Gather, by_partition
+from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition, StateReader, among
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks
 from patternlake.sql_ext.answering.declaration import explicit
@@ -24,6 +24,7 @@ from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.limits import WHOLE_EVENTS
+from patternlake.udfs.partitions import ByPartition, count_portions
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.reads import SketchReads
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 TASK_EVENTS = 100_000
 """Events of one portion of an exact answer of every key, about; the events of a key are never divided."""
-MOST_PORTIONS = 1000
 _ALWAYS = ("position", "time", "name")
 COLUMNS = {
     "match_no": "BIGINT",
@@ -102,14 +102,12 @@ def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Seque
             return answer
     if is_undivided(request) and about > WHOLE_EVENTS:
         raise too_many_events(about)
-    portions = max(1, min(MOST_PORTIONS, -(-about // TASK_EVENTS))) if request.every_key else 1
+    portions = count_portions(about, TASK_EVENTS) if request.every_key else 1
     partition = ("key",) if request.every_key else ()
     gathered = Gather(
         "events", columns_read(request), tuple(where), partition, make=partial(_that_matter, request, wanted)
     )
-    work = Dealt(
-        [partial(by_partition, portions)], portions, lambda _, rows: match_exactly(request, columns_of(rows[0]))
-    )
+    work = Dealt([ByPartition(portions)], portions, lambda _, rows: match_exactly(request, columns_of(rows[0])))
     return by_tasks(lake, [gathered], work, _SCHEMA)
 
 

@@ -19,7 +19,7 @@ from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
 from patternlake.delta_tables.event_ranks import dealing_of
-from patternlake.delta_tables.gathering import Deal, Gather, anyhow, by_partition
+from patternlake.delta_tables.gathering import Deal, Gather, anyhow
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between
@@ -38,7 +38,7 @@ from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_re
 from patternlake.udfs.kleene.result import MATCHES, ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, too_many
-from patternlake.udfs.partitions import PART
+from patternlake.udfs.partitions import PART, ByPartition
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of, in_schema
 
@@ -117,8 +117,8 @@ class KeptPattern:
             known, events, *more = rows
             yield from _known_and_open(request, portion + portions.low, [known, dealing.ranked(events), *more])
 
-        others = partial(by_partition if request.pattern.partition else anyhow, portions.count)
-        deals: list[Deal] = [others, dealing, *[others] * (len(self._sources) - 2)]
+        others = ByPartition(portions.count) if request.pattern.partition else partial(anyhow, portions.count)
+        deals: list[Deal] = [others, dealing.deal, *[others] * (len(self._sources) - 2)]
         return Dealt(deals, portions.count, work, partial(_numbered, request))
 
     @cached_property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pandas.util import hash_array
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.language.predicate.texts import write_double, write_timestamp
@@ -22,6 +23,7 @@ CAST = ("time", "position", "step", "probability")
 """Columns of events that are written as texts."""
 _FIRST_MICRO, _LAST_MICRO = -62_135_596_800_000_000, 253_402_300_799_999_999
 """Of the years 1 to 9999, which Arrow writes as Spark does, but for zeros at the end."""
+MOST_PORTIONS = 1024
 _FACTOR, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
 
 
@@ -65,14 +67,37 @@ def _each_written(values: pa.Array, write: Callable[[Any], str]) -> pa.Array:
 
 
 def portions_by_partition(values: pa.Array, count: int) -> IntArray:
-    """int64[n]: for each of n lists of texts, all of one length, one of `count` portions; in every process the same."""
+    """int64[n]: for each of n lists of texts, all of one length, one of `count` portions; the same for ever.
+
+    Of lists of one text it is the text's CRC-32, modulo `count`: files lie by it.
+    """
     hashes = np.zeros(len(values), np.uint64)
     for column in columns_of_lists(values, len(values[0]) if len(values) else 0):
         words = column.dictionary_encode()
-        distinct = hash_array(words.dictionary.to_numpy(zero_copy_only=False), categorize=False)
+        texts = words.dictionary.cast(pa.binary()).to_numpy(zero_copy_only=False)
+        distinct = np.fromiter(map(crc32, texts), np.uint64, len(texts))
         mine = np.append(distinct, _NULL)[words.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
         hashes = hashes * _FACTOR + mine
     return (hashes % np.uint64(count)).astype(np.int64)
+
+
+def count_portions(size: int, each: int) -> int:
+    """How many portions work of some size makes, where each is of a size: a power of two, as `ByPartition` of files by
+    key wants it.
+    """
+    wanted = max(1, min(MOST_PORTIONS, -(-size // each)))
+    return 1 << (wanted - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class ByPartition:
+    """Deals rows out by their `PART`: each partition to one of so many portions."""
+
+    portions: int
+
+    def __call__(self, rows: pa.Table) -> tuple[pa.Table, IntArray]:
+        """The rows, and the portion of each."""
+        return rows, portions_by_partition(rows[PART].combine_chunks(), self.portions)
 
 
 def lists_of(columns: Sequence[pa.Array], count: int) -> pa.ListArray:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.table import Column, LogName, Table
 from patternlake.delta_tables.tables.publications import current
@@ -65,7 +66,7 @@ TABLE = Table(
     object_column="trend_id",
     partitions=("trend_id", "kind"),
     properties={"delta.dataSkippingStatsColumns": "pane,from_batch,to_batch,position,time,key"},
-    writing={"parquet.writer.version": "v2"},
+    layout=Layout.PACKED,
 )
 
 

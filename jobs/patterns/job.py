@@ -19,7 +19,7 @@ from patternlake.delta_tables import documents, phases, timestamps
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.event_ranks import dealing_of
-from patternlake.delta_tables.gathering import Deal, by_partition, collect, deal, portions_of
+from patternlake.delta_tables.gathering import Deal, collect, deal
 from patternlake.delta_tables.snapshots import Snapshot, earliest_event
 from patternlake.delta_tables.tables.pattern_state import PatternStateReader, keeps_anew
 from patternlake.delta_tables.tables.publications import Publication
@@ -34,6 +34,7 @@ from patternlake.udfs.kleene.batch import ADVANCED, BATCH_SCHEMA, EVENT, EVENT_C
 from patternlake.udfs.kleene.from_config import arguments_of, pattern_of, unfit
 from patternlake.udfs.kleene.request import KleeneReads, check_request
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
+from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 from patternlake.udfs.record_batches import BATCH_ROWS, columns_of, in_schema
 from patternlake.udfs.requests import BatchRange
@@ -234,17 +235,16 @@ class _Builder:
         kept_events = self.reach if self.by_rows else None
         events, *others = sources = self._few.sources
         dealing = dealing_of(events, request, partial(collect, self.db, self.db.state))
-        deals: list[Deal] = [dealing, *[partial(by_partition, portions.count)] * len(others)]
-        none = [source.none for source in sources]
+        deals: list[Deal] = [dealing.deal, *[ByPartition(portions.count)] * len(others)]
+        blobs, dealt = deal(self.db, self.db.state, list(zip(sources, deals, strict=True)), portions.count)
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, (given, *more) in portions_of(batches, none):
+            for number, (given, *more) in dealt.read(batches):
                 ranked = dealing.ranked(given)
                 rows = pa.concat_tables([ranked, *(in_schema(each, ranked.schema) for each in more)])
                 for made in batch_rows(request, number + portions.low, columns_of(rows), kept_events=kept_events):
                     yield from made.to_batches(max_chunksize=BATCH_ROWS)
 
-        blobs = deal(self.db, self.db.state, list(zip(sources, deals, strict=True)), portions.count)
         return blobs.mapInArrow(found, from_arrow_schema(BATCH_SCHEMA))
 
     def _matches(self, found: DataFrame) -> DataFrame:

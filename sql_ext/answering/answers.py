@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
-from patternlake.delta_tables.gathering import Deal, Gather, collect, deal, portions_of
+from patternlake.delta_tables.gathering import Deal, Gather, collect, deal
 from patternlake.sql_ext.answering import tasks
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def answer(
     schema
         Columns of the answer, as DDL.
     """
-    if all(lake.small(source.table, source.where) for source in sources):
+    if all(lake.small(source.table, source.conditions) for source in sources):
         found = here([source.read(lake.reader) for source in sources])
         if found is not None:
             return found
@@ -72,9 +72,8 @@ def answer(
 
 def by_tasks(lake: Lake, sources: Sequence[Gather], dealt: Dealt, schema: str) -> DataFrame:
     """Work out an answer by Spark's tasks; parameters as of `answer`."""
-    blobs = deal(lake.database, lake.reader, list(zip(sources, dealt.deals, strict=True)), dealt.portions)
-    none = [source.none for source in sources]
-    found = tasks.answered(blobs, lambda batches: portions_of(batches, none), dealt.work, schema)
+    blobs, portions = deal(lake.database, lake.reader, list(zip(sources, dealt.deals, strict=True)), dealt.portions)
+    found = tasks.answered(blobs, portions.read, dealt.work, schema)
     return found if dealt.finish is None else dealt.finish(found)
 
 

@@ -109,7 +109,7 @@ def _matched(
         def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
             yield from observe_partitions(dealt, portion + dealt.portions.low, columns_of(dealer.ranked(rows[0])))
 
-        return Dealt([dealer], dealt.portions.count, work)
+        return Dealt([dealer.deal], dealt.portions.count, work)
 
     found = answer(apart, [gathered], here, by_portions, _WORK)
     return work_of(iter([found if isinstance(found, pa.Table) else found.toArrow()])), pattern

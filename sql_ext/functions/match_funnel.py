@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.gathering import Gather, by_partition
+from patternlake.delta_tables.gathering import Gather
 from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import Int32, table_function
@@ -25,6 +25,7 @@ from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.funnels.request import DEFAULT_MODE, DEFAULT_NEXT, FunnelReads, FunnelRequest, check_request
 from patternlake.udfs.funnels.result import merge
 from patternlake.udfs.funnels.task import parts_of_partitions
+from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.record_batches import columns_of
 
 Work = Callable[[FunnelRequest, Mapping[str, pa.Array]], pa.Table]
@@ -54,9 +55,7 @@ def gather_partitions(reads: FunnelReads, arguments: Mapping[str, Any], work: Wo
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
     columns = request.query.event_columns(request.by)
     gathered = Gather("events", columns, tuple(where), request.query.partition, arguments["key"])
-    return gathered, Dealt(
-        [partial(by_partition, portions)], portions, lambda _, rows: [work(request, columns_of(rows[0]))]
-    )
+    return gathered, Dealt([ByPartition(portions)], portions, lambda _, rows: [work(request, columns_of(rows[0]))])
 
 
 COLUMNS = {

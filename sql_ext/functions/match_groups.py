@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.gathering import Gather, by_partition
+from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.state_reader import between
 from patternlake.delta_tables.visibility import visible_rows
@@ -29,6 +28,7 @@ from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.udfs.groups.request import GroupsReads, GroupsRequest, KeptGroups, check_request
 from patternlake.udfs.groups.task import groups_of_partitions
 from patternlake.udfs.language.predicate.scopes import BUILT_IN
+from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
@@ -79,7 +79,7 @@ def answer_from_events(
         return work(request, columns_of(rows[0]))
 
     def by_portions() -> Dealt:
-        return Dealt([partial(by_partition, portions)], portions, lambda _, rows: [found(rows)])
+        return Dealt([ByPartition(portions)], portions, lambda _, rows: [found(rows)])
 
     return answer(lake, [gathered], found, by_portions, schema)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from patternlake.delta_tables.gathering import Gather, by_partition
+from patternlake.delta_tables.gathering import Gather
 from patternlake.sql_ext.answering.answers import Dealt, answer_in_parts
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import Int32, table_function
@@ -17,6 +17,7 @@ from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.stream_facts import facts_of
 from patternlake.sql_ext.unseen import tell_unseen
+from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.paths.request import (
     DEFAULT_AFTER,
     DEFAULT_BEFORE,
@@ -43,7 +44,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     def parts(_: int, rows: list[pa.Table]) -> list[pa.Table]:
         return [parts_of_partitions(request, columns_of(rows[0]))]
 
-    dealt = Dealt([partial(by_partition, reads.portions)], reads.portions, parts)
+    dealt = Dealt([ByPartition(reads.portions)], reads.portions, parts)
     rows = answer_in_parts(lake, gathered, dealt, partial(merge, request), _PARTS, schema_of(COLUMNS))
     return Answer(rows, lasting=not told)
 

@@ -142,7 +142,7 @@ def _dealt(request: KleeneRequest, dealt: Dealing, observer: FromTasks | None) -
             observer.tell(observed_in(request.pattern, work))
 
     finish = None if portions.width is None else partial(in_one_order, request)
-    return Dealt([dealt], portions.count, work, finish)
+    return Dealt([dealt.deal], portions.count, work, finish)
 
 
 def in_one_order(request: KleeneRequest, found: DataFrame) -> DataFrame:

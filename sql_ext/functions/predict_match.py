@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.gathering import Gather, by_partition
+from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition, among
 from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.answering.answers import Dealt, answer
@@ -23,12 +22,12 @@ from patternlake.udfs.machines.passing_time import rows_read, standing_rows
 from patternlake.udfs.machines.request import MOVE_NAMES, check_request, forecast
 from patternlake.udfs.machines.result import INSTANCE_COLUMNS, live_rows
 from patternlake.udfs.machines.wanted_precision import EVALUATION_COLUMNS, WantedPrecision, threshold_for
+from patternlake.udfs.partitions import ByPartition, count_portions
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of
 
 TASK_BYTES = 16 << 20
 """Bytes of instances' files for one portion, about; the instances of a partition are never divided."""
-MOST_PORTIONS = 1000
 
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
@@ -53,8 +52,8 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         return live_rows(standing_rows(question, columns_of(rows[0]), now), told, operands, threshold)
 
     def by_portions() -> Dealt:
-        portions = max(1, min(MOST_PORTIONS, -(-lake.reader.size("machine_instances", where) // TASK_BYTES)))
-        return Dealt([partial(by_partition, portions)], portions, lambda _, rows: [live(rows)])
+        portions = count_portions(lake.reader.size("machine_instances", where), TASK_BYTES)
+        return Dealt([ByPartition(portions)], portions, lambda _, rows: [live(rows)])
 
     return Answer(answer(lake, [gathered], live, by_portions, schema_of(COLUMNS)))
 

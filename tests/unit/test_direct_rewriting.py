@@ -20,6 +20,7 @@ from patternlake.delta_tables import direct_rewriting, direct_writer
 from patternlake.delta_tables.commit_lock import CommitLock, lock_of
 from patternlake.delta_tables.file_choice import chosen
 from patternlake.delta_tables.file_statistics import statistics_of
+from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.state_reader import Condition, among
 
 SCHEMA = pa.schema(
@@ -233,10 +234,10 @@ def _hold(lock: CommitLock, taken: Event) -> None:
         time.sleep(600)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_small_files_of_a_partition_become_one_with_the_same_rows(folder: str, packed: bool) -> None:
+@pytest.mark.parametrize("layout", [Layout.PLAIN, Layout.PACKED])
+def test_small_files_of_a_partition_become_one_with_the_same_rows(folder: str, layout: Layout) -> None:
     before = rows(folder)
-    merged = direct_rewriting.merge(folder, [{"stream_id": 1}], packed=packed, largest=MIB, most_bytes=MIB)
+    merged = direct_rewriting.merge(folder, [{"stream_id": 1}], layout=layout, largest=MIB, most_bytes=MIB)
     assert merged
     assert rows(folder) == before
     told = pa.table(DeltaTable(folder).get_add_actions(flatten=True)).to_pylist()
@@ -248,7 +249,7 @@ def test_small_files_of_a_partition_become_one_with_the_same_rows(folder: str, p
 
 def test_partitions_with_more_bytes_are_left_to_spark(folder: str) -> None:
     version = DeltaTable(folder).version()
-    assert not direct_rewriting.merge(folder, [{"stream_id": 1}], packed=False, largest=MIB, most_bytes=10)
+    assert not direct_rewriting.merge(folder, [{"stream_id": 1}], layout=Layout.PLAIN, largest=MIB, most_bytes=10)
     assert DeltaTable(folder).version() == version
 
 
@@ -322,10 +323,10 @@ def _files(folder: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("layout", [Layout.PLAIN, Layout.PACKED])
 @pytest.mark.parametrize("told", [True, False], ids=["told", "never told"])
 def test_files_with_a_text_and_without_it_are_changed_and_merged_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, told: bool
 ) -> None:
     """Files leave out columns of NULLs, and have texts as numbers of a dictionary, or not."""
     place = str(tmp_path / "table")
@@ -343,10 +344,10 @@ def test_files_with_a_text_and_without_it_are_changed_and_merged_together(
     touched = [MINE, among("to_batch", (100, 200))]
     for batch, few in ((1, 100), (2, 2)):
         monkeypatch.setattr(direct_rewriting, "_FEW_ROWS", few)
-        assert direct_rewriting.update(place, [touched], {"to_batch": batch}, only=None, most_bytes=MIB, packed=packed)
+        assert direct_rewriting.update(place, [touched], {"to_batch": batch}, only=None, most_bytes=MIB, layout=layout)
         touched = [MINE, among("to_batch", (101, 201))]
     write_deltalake(place, given(300, "y"), mode="append", partition_by=["stream_id"])
-    assert direct_rewriting.merge(place, [{"stream_id": 1}], packed=packed, largest=MIB, most_bytes=MIB)
+    assert direct_rewriting.merge(place, [{"stream_id": 1}], layout=layout, largest=MIB, most_bytes=MIB)
     found = pa.table(DeltaTable(place).to_pyarrow_table())
     assert found.num_rows == 120
     counts = {each["values"]: each["counts"] for each in found["key"].value_counts().to_pylist()}

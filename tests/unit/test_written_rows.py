@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from patternlake.delta_tables import direct_writer, written_rows
 from patternlake.delta_tables.direct_reader import DirectReader
 from patternlake.delta_tables.file_cache import TableCache
+from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.parquet_columns import write_file
 from patternlake.delta_tables.state_reader import Condition
 
@@ -122,7 +123,7 @@ def test_a_file_has_dictionaries_where_values_come_often(tmp_path: Path) -> None
     }
     # A slice, whose lists lie behind others.
     given = pa.table(columns).slice(100)
-    write_file(given, str(tmp_path / "file"), packed=False)
+    write_file(given, str(tmp_path / "file"), Layout.PLAIN)
     file = pq.ParquetFile(tmp_path / "file")
     group = file.metadata.row_group(0)
     chunks = [group.column(place) for place in range(group.num_columns)]
@@ -137,8 +138,8 @@ def test_a_file_has_dictionaries_where_values_come_often(tmp_path: Path) -> None
 
 def test_a_file_goes_without_columns_of_nulls_and_keeps_one_where_all_are(tmp_path: Path) -> None:
     nulls = pa.nulls(3, pa.int64())
-    for packed in (False, True):
-        write_file(pa.table({"a": nulls, "b": [None, 2, None], "c": nulls}), str(tmp_path / "some"), packed=packed)
-        write_file(pa.table({"a": nulls, "c": nulls}), str(tmp_path / "none"), packed=packed)
+    for layout in (Layout.PLAIN, Layout.PACKED):
+        write_file(pa.table({"a": nulls, "b": [None, 2, None], "c": nulls}), str(tmp_path / "some"), layout)
+        write_file(pa.table({"a": nulls, "c": nulls}), str(tmp_path / "none"), layout)
         assert pq.read_table(tmp_path / "some").to_pydict() == {"b": [None, 2, None]}
         assert pq.read_table(tmp_path / "none").to_pydict() == {"a": [None, None, None]}

@@ -14,12 +14,12 @@ from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.groups.from_config import query_of, same_query, types_of, unfit
 from patternlake.udfs.groups.kernels.groups import Groups
+from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
 
 TASK_EVENTS = 50_000
 """Events that one portion has, about; the events of a key are never divided."""
-MOST_PORTIONS = 1000
 DEFAULT_BEST = 3
 """Matches of a group that `group_members` gives, unless told."""
 
@@ -144,7 +144,7 @@ def check_request(
         request,
         at.rows,
         tuple(query.partition) or ("key",),
-        max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))),
+        count_portions(events, TASK_EVENTS),
     )
 
 

@@ -6,6 +6,7 @@ that each match lies whole in the block that it begins in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from patternlake.udfs.arrays import IntArray, repeat_between
 from patternlake.udfs.events import integers, micros
 from patternlake.udfs.kleene.request import KleeneRequest, Portions
-from patternlake.udfs.partitions import PART, order_of, portions_by_partition
+from patternlake.udfs.partitions import ByPartition, order_of
 
 RANK = "rank"
 """The place of an event among all of the stream, by time and position."""
@@ -65,12 +66,14 @@ class Dealing:
     request: KleeneRequest
     ranks: Ranks | None = None
 
-    def __call__(self, rows: pa.Table) -> tuple[pa.Table, IntArray]:
-        """Rows, those that several blocks need more than once, and the portion of each."""
-        portions = self.request.portions
-        if self.request.pattern.partition:
-            return rows, portions_by_partition(rows[PART].combine_chunks(), portions.count)
-        if portions.width is None:
+    @property
+    def deal(self) -> Callable[[pa.Table], tuple[pa.Table, IntArray]]:
+        """Makes of rows those that portions need, and the portion of each."""
+        return ByPartition(self.request.portions.count) if self.request.pattern.partition else self._to_blocks
+
+    def _to_blocks(self, rows: pa.Table) -> tuple[pa.Table, IntArray]:
+        """Rows, those that several blocks need more than once, and the block of each."""
+        if self.request.portions.width is None:
             return rows, np.zeros(rows.num_rows, np.int64)
         row, block = repeat_between(*self._reach(rows["time"]))
         return rows.take(pa.array(row)), block

@@ -22,6 +22,7 @@ from patternlake.udfs.kleene.state import Carried
 from patternlake.udfs.kleene.work import Work
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
+from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.policies import check_arguments, resumes
 from patternlake.udfs.published import NameCount, Published, PublishedBatch, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
@@ -29,7 +30,6 @@ from patternlake.udfs.unseen_names import unseen_names, unseen_text
 
 TASK_EVENTS = 100_000
 """Events that one portion has, about; a partition, or a window, is never divided."""
-MOST_PORTIONS = 1000
 MARGINS = 8
 """Widths of a window in one block of a stream without partitions, at least: a block reads one more on either side."""
 
@@ -300,7 +300,7 @@ def _portions(
     pattern = check.pattern
     if pattern.partition and _ranked(check):
         taking = statistics.total
-    tasks = int(max(1, min(MOST_PORTIONS, -(-taking // TASK_EVENTS))))
+    tasks = count_portions(int(taking), TASK_EVENTS)
     if pattern.partition:
         return None, 0, tasks - 1
     one_key = arguments.get("key") is not None
