@@ -7,7 +7,7 @@ kept rows, and events as far back as WITHIN reaches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 
 from patternlake.delta_tables import documents
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
 from patternlake.delta_tables.event_ranks import dealing_of
 from patternlake.delta_tables.gathering import Deal, Gather, anyhow
 from patternlake.delta_tables.partition_values import shown_text
+from patternlake.delta_tables.pattern_sources import ends_of, events_of
 from patternlake.delta_tables.snapshots import earliest_event
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import first_batch, visible_rows
@@ -37,10 +37,10 @@ from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_request
 from patternlake.udfs.kleene.result import MATCHES, ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
-from patternlake.udfs.limits import WHOLE_EVENTS, too_many
+from patternlake.udfs.limits import WHOLE_EVENTS
 from patternlake.udfs.partitions import PART, ByPartition
 from patternlake.udfs.published import PublishedBatch
-from patternlake.udfs.record_batches import columns_of, in_schema
+from patternlake.udfs.record_batches import columns_of, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -158,11 +158,6 @@ class KeptPattern:
     def _resumes(self) -> bool:
         return self._whole.request.resumes and not kept_as_rows(self.pattern)
 
-    @property
-    def _attributes(self) -> list[str]:
-        """The attributes that kept events have."""
-        return self.pattern.attributes(self._whole.request.types)
-
     @cached_property
     def _sources(self) -> list[Gather]:
         """The rows that the job wrote, the events, and what is known of others."""
@@ -170,24 +165,12 @@ class KeptPattern:
         if kept_as_rows(self.pattern):
             found.append(self._gather("pattern_state", self.pattern.matched_columns, self._state_shown))
         if self._resumes:
-            # A row without a name says where a match of its partition ends.
-            late = [*self._matches_shown, *between("last_time", self._carried.from_time, None)]
-            ends = self._gather("pattern_matches", ("last_time", "last_position"), late)
-            names = [PART, "time", "position"]
-            found.append(replace(ends, make=lambda rows: rows.rename_columns(names)))
+            found.append(ends_of(self.pattern, self._matches_shown, self._carried.from_time, self.arguments["key"]))
         return found
 
     @cached_property
     def _events(self) -> Gather:
-        kept, attributes = (PART, *self.pattern.matched_columns), self._attributes
-        by_rows = kept_as_rows(self.pattern)
-
-        def make(rows: pa.Table) -> pa.Table:
-            rows = rows.select(kept)
-            return with_chosen_attributes(rows, attributes) if by_rows else rows
-
-        where, pattern = tuple(self._events_read), self.pattern
-        return Gather("events", pattern.event_columns, where, pattern.partition, self.arguments["key"], make)
+        return events_of(self.pattern, self._events_read, self._whole.request.types, self.arguments["key"])
 
     def _gather(self, table: str, columns: Sequence[str], where: Sequence[Condition]) -> Gather:
         """Rows of the partition that is asked for."""
@@ -198,8 +181,7 @@ def _known_and_open(request: KleeneRequest, portion: int, rows: Sequence[pa.Tabl
     """The known matches of a portion, and those among the events that are given with them; rows of `MATCHES`."""
     known, *given = rows
     yield known.append_column("final", pa.repeat(pa.scalar(True), known.num_rows)).select(MATCHES.names).cast(MATCHES)
-    schema = given[0].schema
-    yield from open_rows(request, portion, columns_of(pa.concat_tables([in_schema(each, schema) for each in given])))
+    yield from open_rows(request, portion, columns_of(together(given)))
 
 
 def _numbered(request: KleeneRequest, rows: DataFrame) -> DataFrame:
@@ -210,8 +192,5 @@ def _numbered(request: KleeneRequest, rows: DataFrame) -> DataFrame:
     key = F.lit(request.key) if not request.pattern.partition else F.expr(shown_text(PART))
     numbered = rows.withColumns(
         {"match_no": F.row_number().over(order).cast("bigint"), "truncated": more, "key": key.cast("string")}
-    ).where(F.col("match_no") <= request.max_matches)
-    if not request.truncate:
-        message = str(too_many(request.max_matches + 1, request.max_matches, complete=False))
-        numbered = tasks.checked(numbered.withColumn(tasks.ERROR, F.when(F.col("truncated"), F.lit(message))))
-    return numbered.select(*ROWS.names)
+    )
+    return tasks.limited(numbered, request.max_matches, truncate=request.truncate).select(*ROWS.names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +30,12 @@ def in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of several tables with the columns of the first, NULL where another one has none."""
+    first, *others = tables
+    return pa.concat_tables([first, *(in_schema(each, first.schema) for each in others)])
 
 
 def in_micros(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.catalogue import TABLES
-from patternlake.delta_tables.chosen_attributes import with_chosen_attributes
 from patternlake.delta_tables.gathering import Gather
+from patternlake.delta_tables.pattern_sources import ends_of, events_of
 from patternlake.delta_tables.state_reader import Condition, among, between
 from patternlake.delta_tables.tables.pattern_state import keeps_anew
 from patternlake.delta_tables.visibility import published_rows
@@ -26,7 +26,7 @@ from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.request import KleeneReads
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.partitions import partition_codes
-from patternlake.udfs.record_batches import columns_of, in_schema
+from patternlake.udfs.record_batches import columns_of, together
 
 if TYPE_CHECKING:
     from patternlake.delta_tables.batches import Batch
@@ -101,8 +101,7 @@ class FewEvents:
         waiting = codes = None
         if self._by_rows:
             given, waiting, codes = self._that_matter(given[0], given[1] if others else None)
-        schema = given[0].schema
-        made = self._made(pa.concat_tables([in_schema(rows, schema) for rows in given]), codes)
+        made = self._made(together(given), codes)
         if made is None:
             return None
         replaced = given[1] if self._by_rows and len(given) > 1 else None
@@ -111,26 +110,15 @@ class FewEvents:
     @cached_property
     def sources(self) -> list[Gather]:
         """New events and those that may still matter, then what is known besides: kept events, or where matches end."""
-        pattern, by_rows = self.pattern, self._by_rows
-        columns = (_PART, *pattern.matched_columns)
-        read = pattern.attributes(self.batch.configuration["stream"]["attributes"])
-
-        def make(rows: pa.Table) -> pa.Table:
-            rows = rows.select(columns)
-            return with_chosen_attributes(rows, read) if by_rows else rows
-
-        found = [Gather("events", pattern.event_columns, tuple(self._events_read), pattern.partition, make=make)]
+        pattern = self.pattern
+        found = [events_of(pattern, self._events_read, self.reads.request.types)]
         if self.carried is None or self.last is None:
             return found
-        if by_rows:
+        if self._by_rows:
+            columns = (_PART, *pattern.matched_columns)
             found.append(Gather(STATE, columns, tuple(published_rows(TABLES[STATE], self.last))))
         elif self.reads.request.resumes:
-            where = published_rows(TABLES[MATCHES], self.last)
-            where += between("last_time", self.carried.from_time, None)
-            # A row without a name says where a match of its partition ends.
-            names = [_PART, "time", "position"]
-            ends = (_PART, "last_time", "last_position")
-            found.append(Gather(MATCHES, ends, tuple(where), make=lambda rows: rows.rename_columns(names)))
+            found.append(ends_of(pattern, published_rows(TABLES[MATCHES], self.last), self.carried.from_time))
         return found
 
     def _that_matter(
@@ -190,7 +178,7 @@ class FewEvents:
             others = 0 if waiting is None else waiting.num_rows
             carried = Carried(before, None, kept.num_rows + others)
             if waiting is not None and keeps_anew(self.batch):
-                kept, replaced = pa.concat_tables([kept, in_schema(waiting, kept.schema)]), None
+                kept, replaced = together([kept, waiting]), None
         else:
             since = None if self.carried is None else self.carried.from_time
             carried = Carried(before, *carried_here(before, self.pattern, self.reach, events, since))

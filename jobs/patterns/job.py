@@ -36,7 +36,7 @@ from patternlake.udfs.kleene.request import KleeneReads, check_request
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.partitions import ByPartition
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
-from patternlake.udfs.record_batches import BATCH_ROWS, columns_of, in_schema
+from patternlake.udfs.record_batches import BATCH_ROWS, columns_of, together
 from patternlake.udfs.requests import BatchRange
 from patternlake.udfs.unseen_names import MOST_NAMES
 
@@ -240,8 +240,7 @@ class _Builder:
 
         def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, (given, *more) in dealt.read(batches):
-                ranked = dealing.ranked(given)
-                rows = pa.concat_tables([ranked, *(in_schema(each, ranked.schema) for each in more)])
+                rows = together([dealing.ranked(given), *more])
                 for made in batch_rows(request, number + portions.low, columns_of(rows), kept_events=kept_events):
                     yield from made.to_batches(max_chunksize=BATCH_ROWS)
 

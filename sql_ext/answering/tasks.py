@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.limits import too_many
 from patternlake.udfs.record_batches import BATCH_ROWS
 
 if TYPE_CHECKING:
@@ -66,6 +67,15 @@ def checked(frame: DataFrame) -> DataFrame:
     raised = F.when(F.col(ERROR).isNotNull(), F.raise_error(F.col(ERROR)).cast("boolean"))
     good: Column = raised.when(F.rand() < 0, F.lit(False)).otherwise(F.lit(True))
     return frame.where(good).drop(ERROR)
+
+
+def limited(matches: DataFrame, max_matches: int, *, truncate: bool) -> DataFrame:
+    """The first of numbered matches; that they are `truncated` is an error, unless it is meant."""
+    found = matches.where(F.col("match_no") <= max_matches)
+    if truncate:
+        return found
+    message = str(too_many(max_matches + 1, max_matches, complete=False))
+    return checked(found.withColumn(ERROR, F.when(F.col("truncated"), F.lit(message))))
 
 
 def _batches(answer: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> list[pa.RecordBatch]:

@@ -36,7 +36,7 @@ from patternlake.udfs.kleene.plans.observations import Seen
 from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_request
 from patternlake.udfs.kleene.task import match_partitions
 from patternlake.udfs.kleene.work import Work
-from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS, too_many
+from patternlake.udfs.limits import MAX_MATCHES, WHOLE_EVENTS
 from patternlake.udfs.partitions import PART
 from patternlake.udfs.record_batches import columns_of
 
@@ -152,11 +152,7 @@ def in_one_order(request: KleeneRequest, found: DataFrame) -> DataFrame:
     total = F.count(F.lit(1)).over(everything)
     more = (total > request.max_matches) | F.max("truncated").over(everything)
     rows = found.withColumns({"match_no": F.row_number().over(order).cast("bigint"), "truncated": more})
-    limited = rows.where(F.col("match_no") <= request.max_matches)
-    if not request.truncate:
-        message = str(too_many(request.max_matches + 1, request.max_matches, complete=False))
-        limited = tasks.checked(limited.withColumn(tasks.ERROR, F.when(F.col("truncated"), F.lit(message))))
-    return limited.select(*COLUMNS)
+    return tasks.limited(rows, request.max_matches, truncate=request.truncate).select(*COLUMNS)
 
 
 COLUMNS = {
