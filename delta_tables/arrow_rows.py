@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from patternlake.delta_tables.layout import Layout
 from patternlake.delta_tables.quoting import identifier
 
 if TYPE_CHECKING:
@@ -35,10 +36,13 @@ class FewRows:
         All columns of the table, in its types.
     database
         Whose session writes them where Spark has to.
+    layout
+        How they lie in files, where these are written without Spark.
     """
 
     rows: pa.Table
     database: Database
+    layout: Layout = Layout.PLAIN
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""

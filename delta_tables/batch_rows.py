@@ -338,9 +338,9 @@ class BatchRows:
                 return WrittenByTasks(rows, self._values(table), TABLES[table].layout)
             return self._reorder_columns(table, self._frame(table, rows))
         if isinstance(rows, pa.Table):
-            return FewRows(rows, self.database)
+            return FewRows(rows, self.database, TABLES[table].layout)
         if self.database.lock(table) is None:
-            return FewRows(pa.concat_tables([portion() for portion in rows]), self.database)
+            return FewRows(pa.concat_tables([portion() for portion in rows]), self.database, TABLES[table].layout)
         return RowPortions(rows, self.database.spark, TABLES[table].layout)
 
     def _reorder_columns(self, table: str, rows: DataFrame) -> DataFrame:

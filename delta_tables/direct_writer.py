@@ -59,7 +59,7 @@ def possible(folder: str) -> bool:
     return True
 
 
-def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bool:
+def append(folder: str, rows: pa.Table, *, application: str, version: int, layout: Layout = Layout.PLAIN) -> bool:
     """Append rows once, however often it is called with this application and version.
 
     Parameters
@@ -70,6 +70,8 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bo
         All columns of the table.
     application, version
         As Delta's ``txnAppId`` and ``txnVersion``.
+    layout
+        How more than a few rows lie in their files.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def append(folder: str, rows: pa.Table, *, application: str, version: int) -> bo
     """
     transaction = Transaction(application, version)
     if rows.num_rows > _FEW_ROWS:
-        return _add(folder, _Written(folder, rows), transaction)
+        return _add(folder, _Written(folder, rows, layout), transaction)
 
     def commit(table: DeltaTable) -> None:
         properties = CommitProperties(app_transactions=[transaction])
@@ -117,13 +119,13 @@ def add(folder: str, actions: Sequence[AddAction], *, application: str, version:
 class _Written:
     """Writes rows as files of a table, and gives what its log has to say of them, the same ones each time."""
 
-    def __init__(self, folder: str, rows: pa.Table) -> None:
-        self._folder, self._rows = folder, rows
+    def __init__(self, folder: str, rows: pa.Table, layout: Layout) -> None:
+        self._folder, self._rows, self._layout = folder, rows, layout
         self._actions: list[AddAction] = []
 
     def __call__(self, table: DeltaTable) -> list[AddAction]:
         if not self._actions:
-            place = Place.of(table, layout=Layout.PLAIN, folder=self._folder)
+            place = Place.of(table, layout=self._layout, folder=self._folder)
             rows = self._rows.select(place.schema.names).cast(place.schema)
             self._actions = place.write(by_partition(rows, place.partitions))
         return self._actions

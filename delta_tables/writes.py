@@ -113,7 +113,9 @@ def append(
         if lock is not None:
             with lock.alone() as held:
                 if held:
-                    return direct_writer.append(lock.folder, rows.rows, application=application, version=version)
+                    return direct_writer.append(
+                        lock.folder, rows.rows, application=application, version=version, layout=rows.layout
+                    )
         if only_directly:
             return None
         rows = rows.frame()
