@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from patternlake.delta_tables.state_reader import Condition
+from patternlake.udfs.record_batches import in_micros
 
 
 def chosen(files: pa.Table, where: Sequence[Condition]) -> pa.Table:
@@ -40,10 +41,12 @@ def possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     if condition.operator == "null or >":
         return _may_be_open(files, condition)
     least, greatest = files[low], _greatest(files[high])
-    values = condition.value if condition.operator == "in" else (condition.value,)
+    values = condition.value if condition.operator in ("in", "in ranges") else (condition.value,)
     if not values:
         return np.zeros(files.num_rows, np.bool_)
     found = pa.chunked_array([pa.array(np.ones(files.num_rows, np.bool_))])
+    if condition.operator == "in ranges":
+        found = _meet(least, greatest, condition.value)
     if condition.operator in ("=", "in", "<="):
         found = pc.and_kleene(found, pc.less_equal(least, _scalar(max(values), least.type)))
     if condition.operator in ("=", "in", ">="):
@@ -55,6 +58,15 @@ def possible(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
         return open_to
     empty = pc.fill_null(pc.equal(files[nulls], files["num_records"]), False)
     return open_to & ~np.asarray(empty.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _meet(least: pa.ChunkedArray, greatest: pa.ChunkedArray, ranges: Sequence[tuple[int, int]]) -> pa.ChunkedArray:
+    """Whether bounds meet one of some ranges, NULL where there are none."""
+    first, last = (np.array(ends, np.int64) for ends in zip(*ranges, strict=True))
+    low, high = (np.asarray(pc.fill_null(in_micros(each), 0).to_numpy(), np.int64) for each in (least, greatest))
+    place = np.minimum(np.searchsorted(last, low), len(last) - 1)
+    meets = (last[place] >= low) & (first[place] <= high)
+    return pa.chunked_array([pa.array(meets, mask=pc.or_(pc.is_null(least), pc.is_null(greatest)).to_numpy())])
 
 
 def _may_be_open(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
@@ -72,7 +84,7 @@ def certain(files: pa.Table, condition: Condition) -> NDArray[np.bool_]:
     if f"partition.{condition.column}" in files.column_names:
         return np.ones(files.num_rows, np.bool_)  # it has chosen the files
     low, high, nulls = (f"{said}.{condition.column}" for said in ("min", "max", "null_count"))
-    if not {low, high, nulls, "num_records"} <= set(files.column_names) or condition.operator == "in":
+    if not {low, high, nulls, "num_records"} <= set(files.column_names) or condition.operator in ("in", "in ranges"):
         return np.zeros(files.num_rows, np.bool_)
     least, greatest = files[low], _greatest(files[high])
     if not (pa.types.is_integer(least.type) or pa.types.is_timestamp(least.type)):
@@ -103,6 +115,8 @@ def truth(column: pa.ChunkedArray, condition: Condition) -> NDArray[np.bool_]:
     value = condition.value
     if condition.operator == "in":
         holds = pc.is_in(column, value_set=pa.array(value, column.type))
+    elif condition.operator == "in ranges":
+        holds = _meet(column, column, value) if value else pa.nulls(len(column), pa.bool_())
     elif condition.operator == "=":
         holds = pc.equal(column, _scalar(value, column.type))
     elif condition.operator == ">=":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from delta.tables import DeltaTable
@@ -87,7 +87,10 @@ def all_of(where: Sequence[Condition], moments: Collection[str], rows: str = "")
 def _column(column: Column, condition: Condition, moment: bool) -> Column:
     if condition.operator == "in":
         return column.isin(*condition.value) if condition.value else F.lit(False)
-    value = F.timestamp_micros(F.lit(condition.value)) if moment else F.lit(condition.value)
+    if condition.operator == "in ranges":
+        bounds = [[_literal(bound, moment) for bound in pair] for pair in condition.value]
+        return reduce(Column.__or__, [column.between(low, high) for low, high in bounds], F.lit(False))
+    value = _literal(condition.value, moment)
     if condition.operator == "=":
         return column == value
     if condition.operator == ">=":
@@ -95,3 +98,7 @@ def _column(column: Column, condition: Condition, moment: bool) -> Column:
     if condition.operator == "<=":
         return column <= value
     return column.isNull() | (column > value)
+
+
+def _literal(value: Any, moment: bool) -> Column:
+    return F.timestamp_micros(F.lit(value)) if moment else F.lit(value)

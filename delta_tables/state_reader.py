@@ -11,7 +11,7 @@ import pyarrow as pa
 Fold = Callable[[pa.Table], pa.Table]
 """Makes fewer rows of rows that say the same to whoever asks; what it made may be folded again, with others."""
 Made = TypeVar("Made")
-Operator = Literal["=", "in", ">=", "<=", "null or >"]
+Operator = Literal["=", "in", "in ranges", ">=", "<=", "null or >"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Condition:
     operator
         ``null or >`` holds where the column is NULL or greater than the value.
     value
-        A number, a text or a moment in microseconds; of ``in``, a tuple of them.
+        A number, a text or a moment in microseconds; of ``in``, a tuple of them; of ``in ranges``, of pairs of them,
+        bounds that are both included, ascending and apart from each other.
     """
 
     column: str

@@ -22,6 +22,7 @@ from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.declaration import Answer, schema_of
 from patternlake.sql_ext.answering.declaring import table_function
+from patternlake.sql_ext.around_anchors import around_anchors
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
@@ -57,7 +58,7 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     reads = reads_of(arguments, facts, whole=True, factor=lake.replan_factor, seen=seen)
     where, request = conditions(reads, arguments), reads.request
     told = tell_unseen(request.pattern.asked_names, facts.counts)
-    gathered = events_of(request, where)
+    gathered = around_anchors(lake, request.pattern, events_of(request, where), facts.counts)
 
     def here(rows: list[pa.Table]) -> pa.Table | None:
         if not request.pattern.partition and rows[0].num_rows > WHOLE_EVENTS:
