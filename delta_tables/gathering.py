@@ -26,7 +26,7 @@ from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of_unit, lie_by_key
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.spark_reader import chosen
-from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateReader
+from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateReader, columns_touched
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.partitions import PART, ByPartition, order_of, partition_values, rows_of_key
 from patternlake.udfs.record_batches import tables
@@ -86,6 +86,11 @@ class Gather:
         """All conditions on the rows, that on the key among them."""
         of_key = self.key is not None and self.table == KEYED and self.partition in ((), (KEY,))
         return (*self.where, Condition(KEY, "=", self.key)) if of_key else self.where
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return columns_touched(self.columns, self.conditions)
 
     def read(self, reader: StateReader) -> pa.Table:
         """The rows, in this process."""

@@ -99,3 +99,8 @@ def between(column: str, low: Any | None, high: Any | None) -> list[Condition]:
     """The conditions that a column lies within bounds, both included; None: there is no such bound."""
     lower = [] if low is None else [Condition(column, ">=", low)]
     return lower if high is None else [*lower, Condition(column, "<=", high)]
+
+
+def columns_touched(columns: Sequence[str], where: Sequence[Condition]) -> tuple[str, ...]:
+    """The columns that are read of rows which satisfy conditions, those of the conditions among them."""
+    return tuple(dict.fromkeys([*columns, *(condition.column for condition in where)]))

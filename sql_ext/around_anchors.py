@@ -47,7 +47,7 @@ def around_anchors(lake: Lake, pattern: KleenePattern, gathered: Gather, counts:
     rare = replace(gathered, where=(*gathered.where, among("name", sorted(anchors.names))), make=None)
     if gathered.key is None:
         rare = replace(rare, columns=("time",), partition=())
-    small = lake.small(rare.table, rare.conditions, (*rare.columns, "name"))
+    small = lake.small(rare.table, rare.conditions, rare.touched)
     found = rare.read(lake.reader) if small else collect_apart(lake, rare)
     ranges = anchors.ranges(micros(found["time"].combine_chunks()), _MOST_RANGES)
     return replace(gathered, where=(*gathered.where, Condition("time", "in ranges", ranges)))

@@ -63,7 +63,7 @@ def answer(
     schema
         Columns of the answer, as DDL.
     """
-    if all(lake.small(source.table, source.conditions) for source in sources):
+    if all(lake.small(source.table, source.conditions, source.touched) for source in sources):
         found = here([source.read(lake.reader) for source in sources])
         if found is not None:
             return found
