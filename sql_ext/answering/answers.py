@@ -104,7 +104,7 @@ def answer_in_parts(
         given = list(batches)
         return [(0, pa.Table.from_batches(given) if given else none)]
 
-    if lake.small(source.table, source.where):
+    if lake.small(source.table, source.conditions, source.touched):
         return merge(pa.concat_tables(dealt.work(0, [source.read(lake.reader)])))
     added = by_tasks(lake, [source], dealt, parts)
     return tasks.answered(added.repartition(1), together, lambda _, rows: [merge(rows)], schema)

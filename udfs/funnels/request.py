@@ -12,12 +12,12 @@ from patternlake.udfs.funnels.kernels.chains import MODES
 from patternlake.udfs.funnels.query import FunnelQuery, compile_query
 from patternlake.udfs.language.predicate.scopes import Scope
 from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.partitions import count_portions
 from patternlake.udfs.published import NameCount, Published, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
 
 TASK_EVENTS = 200_000
 """Events that one portion has, about; those of a partition are never divided."""
-MOST_PORTIONS = 1000
 DEFAULT_MODE = "any_order_between"
 DEFAULT_NEXT = 3
 
@@ -117,7 +117,7 @@ def check_request(
         until=until,
     )
     events = sum(row.events for row in counts)
-    return FunnelReads(request, at.rows, max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))))
+    return FunnelReads(request, at.rows, count_portions(events, TASK_EVENTS))
 
 
 def _compiled(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], within: str | None) -> FunnelQuery:

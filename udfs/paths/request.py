@@ -10,13 +10,12 @@ from patternlake.udfs.arguments import check_bounds, check_key, given, group_col
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.query import extents
 from patternlake.udfs.language.query.tree import Extent
-from patternlake.udfs.partitions import columns_holding
+from patternlake.udfs.partitions import columns_holding, count_portions
 from patternlake.udfs.published import NameCount, Published, published_stream
 from patternlake.udfs.requests import BatchRange
 
 TASK_EVENTS = 200_000
 """Events that one portion has, about; those of a partition are never divided."""
-MOST_PORTIONS = 1000
 DEFAULT_BEFORE, DEFAULT_AFTER = 2, 3
 DEFAULT_TOP = 20
 DEFAULT_PATHS = 100
@@ -133,4 +132,4 @@ def check_request(
         max_paths=most,
     )
     events = sum(row.events for row in counts)
-    return PathReads(request, at.rows, max(1, min(MOST_PORTIONS, -(-events // TASK_EVENTS))))
+    return PathReads(request, at.rows, count_portions(events, TASK_EVENTS))

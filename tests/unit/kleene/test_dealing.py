@@ -46,7 +46,7 @@ def test_an_event_is_in_each_block_that_a_window_around_it_reaches() -> None:
     edges += [rng.randint(0, 10**9) * width for _ in range(200)]
     times = sorted({min(LAST, edge + sign * off) for edge in edges for sign in (-within, 0, within) for off in (0, 1)})
     low, high = min(times) // width, max(times) // width
-    rows, portions = _dealing(Portions(low=low, high=high, width=width, within=within))(_events(times))
+    rows, portions = _dealing(Portions(low=low, high=high, width=width, within=within)).deal(_events(times))
     micros = rows["time"].cast(pa.int64()).to_pylist()
     assert sorted(zip(micros, (portions + low).tolist(), strict=True)) == sorted(
         (at, block)
@@ -57,7 +57,7 @@ def test_an_event_is_in_each_block_that_a_window_around_it_reaches() -> None:
 
 
 def test_the_first_and_the_last_block_have_no_outer_end() -> None:
-    rows, portions = _dealing(Portions(low=2, high=3, width=10, within=1))(_events([-5, 29, 31, 99]))
+    rows, portions = _dealing(Portions(low=2, high=3, width=10, within=1)).deal(_events([-5, 29, 31, 99]))
     placed = zip(rows["time"].cast(pa.int64()).to_pylist(), portions.tolist(), strict=True)
     assert sorted(placed) == [(-5, 0), (29, 0), (29, 1), (31, 1), (99, 1)]
 
@@ -77,7 +77,7 @@ def test_ranks_are_those_among_all_events_in_every_block_that_a_window_of_events
         counted = [count_buckets(asked, part["time"]) for part in (events[:half], events[half:])]
         buckets, counts = (np.concatenate(each) for each in zip(*counted, strict=True))
         dealing = Dealing(cast(KleeneRequest, _Request(asked)), ranks_of(buckets, counts))
-        rows, portions = dealing(events)
+        rows, portions = dealing.deal(events)
         for block in range(high + 1):
             mine = dealing.ranked(rows.filter(pa.array(portions == block)))
             found = dict(zip(mine["position"].to_pylist(), mine[RANK].to_pylist(), strict=True))
