@@ -268,6 +268,8 @@ WRONG: list[tuple[type[PatternError], str, str, str]] = [
     (PredicateError, "MEASURES sum(1 + count(a.x)) AS s PATTERN (a)", "count", "COUNT stands in SUM"),
     (PredicateError, "PATTERN (a) DEFINE a AS max((min(x))) > 1", "min", "cannot be nested"),
     (PredicateError, "MEASURES LAST(sum(a.x)) AS s PATTERN (a)", "sum", "which looks at one row"),
+    (PredicateError, "MEASURES sum(LAST(a.x)) AS s PATTERN (a)", "LAST", "LAST cannot stand in SUM"),
+    (PredicateError, "PATTERN (a) DEFINE a AS max(PREV(x)) > 1", "PREV", "PREV cannot stand in MAX"),
     (PredicateError, "MEASURES FIRST(PREV(a.x)) AS s PATTERN (a)", "PREV", "write PREV(LAST(v.x, 1), 2)"),
     (PredicateError, "MEASURES PREV(PREV(a.x)) AS s PATTERN (a)", "PREV", "PREV(x, 2)"),
     (PredicateError, "MEASURES LAST(FIRST(a.x)) AS s PATTERN (a)", "FIRST", "LAST(v.x, 1)"),

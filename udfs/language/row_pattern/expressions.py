@@ -19,10 +19,10 @@ LOGICAL = frozenset({"FIRST", "LAST"})
 """Functions that go from row to row of a variable."""
 _AGGREGATES = (
     "ANY ANY_VALUE APPROX_COUNT_DISTINCT APPROX_PERCENTILE ARRAY_AGG AVG BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR "
-    "COLLECT_LIST COLLECT_SET CORR COUNT COUNT_IF COVAR_POP COVAR_SAMP EVERY KURTOSIS LISTAGG MAX MAX_BY MEAN MEDIAN "
-    "MIN MIN_BY MODE PERCENTILE PERCENTILE_APPROX REGR_AVGX REGR_AVGY REGR_COUNT REGR_INTERCEPT REGR_R2 REGR_SLOPE "
-    "REGR_SXX REGR_SXY REGR_SYY SKEWNESS SOME STD STDDEV STDDEV_POP STDDEV_SAMP STRING_AGG SUM TRY_AVG TRY_SUM "
-    "VAR_POP VAR_SAMP VARIANCE"
+    "COLLECT_LIST COLLECT_SET CORR COUNT COUNT_IF COVAR_POP COVAR_SAMP EVERY HISTOGRAM_NUMERIC HLL_SKETCH_AGG KURTOSIS "
+    "LISTAGG MAX MAX_BY MEAN MEDIAN MIN MIN_BY MODE PERCENTILE PERCENTILE_APPROX PERCENTILE_CONT PERCENTILE_DISC "
+    "REGR_AVGX REGR_AVGY REGR_COUNT REGR_INTERCEPT REGR_R2 REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY SKEWNESS "
+    "SOME STD STDDEV STDDEV_POP STDDEV_SAMP STRING_AGG SUM TRY_AVG TRY_SUM VAR_POP VAR_SAMP VARIANCE"
 )
 AGGREGATES = frozenset(_AGGREGATES.split())
 """Spark's aggregates of one value each; others are known to Spark alone."""
@@ -120,6 +120,8 @@ class _Checker:
             self.fail(f"aggregates cannot be nested: {call.name} stands in {aggregates[-1]}", call.token)
         if call.name in AGGREGATES and navigation:
             self.fail(f"{call.name} cannot stand in {navigation[-1]}, which looks at one row", call.token)
+        if call.name in PHYSICAL | LOGICAL and aggregates:
+            self.fail(f"{call.name} cannot stand in {aggregates[-1]}, which looks at many rows", call.token)
         if call.name in PHYSICAL and navigation:
             hint = "; write PREV(LAST(v.x, 1), 2)" if navigation[-1] in LOGICAL else "; give it an offset: PREV(x, 2)"
             self.fail(f"{call.name} cannot stand in {navigation[-1]}{hint}", call.token)

@@ -1,0 +1,483 @@
+"""Expressions of DEFINE and MEASURES, read: which rows and columns they name, and the Spark SQL between these names.
+
+The text between the names stays as it is written, so all of Spark's functions may stand there. sqlglot says which words
+are columns, the tokens say where navigation, aggregates, MATCH_NUMBER and CLASSIFIER begin and end.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from patternlake.udfs.errors import PredicateError, shortened
+from patternlake.udfs.language.query.tree import Span
+from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, LOGICAL, PHYSICAL
+from patternlake.udfs.language.row_pattern.tokens import Token, tokens_of
+from patternlake.udfs.language.row_pattern.tree import Clause, SqlText
+
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_SEMANTICS = ("RUNNING", "FINAL")
+_MASK = "_x"
+"""A name in the place of a call. Its place says which; no call is shorter."""
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class ColumnTerm:
+    """``v.column`` or ``column``; `sql` is the text without the variable, fields of structs included."""
+
+    span: Span
+    name: str
+    variable: str | None
+    sql: str
+
+
+@dataclass(frozen=True)
+class NavigationTerm:
+    """FIRST or LAST, PREV or NEXT of the one variable that its argument names.
+
+    Attributes
+    ----------
+    function
+        FIRST or LAST: PREV and NEXT alone go from the last row.
+    offset, shift
+        So many rows of the variable on, or back from the last; then so many of the partition, less than 0 for PREV.
+    semantics
+        RUNNING, FINAL, or nothing.
+    """
+
+    span: Span
+    function: str
+    offset: int
+    shift: int
+    semantics: str
+    argument: Formula
+    variable: str | None
+
+
+@dataclass(frozen=True)
+class AggregateTerm:
+    """An aggregate over the rows of one variable, or of all.
+
+    Attributes
+    ----------
+    call
+        Where it stands without RUNNING or FINAL.
+    name
+        In upper case.
+    arguments
+        None of ``count(*)`` and ``count(v.*)``.
+    condition
+        Of FILTER (WHERE …).
+    ordering
+        Of WITHIN GROUP (ORDER BY …).
+    """
+
+    span: Span
+    call: Span
+    name: str
+    distinct: bool
+    arguments: tuple[Formula, ...]
+    condition: Formula | None
+    ordering: Formula | None
+    semantics: str
+    variable: str | None
+
+    @property
+    def formulas(self) -> tuple[Formula, ...]:
+        """All expressions in it, in text order."""
+        behind = (part for part in (self.ordering, self.condition) if part is not None)
+        return (*self.arguments, *behind)
+
+
+@dataclass(frozen=True)
+class ClassifierTerm:
+    """``CLASSIFIER()`` or ``CLASSIFIER(v)``."""
+
+    span: Span
+    variable: str | None
+
+
+@dataclass(frozen=True)
+class MatchNumberTerm:
+    """``MATCH_NUMBER()``."""
+
+    span: Span
+
+
+Term = ColumnTerm | NavigationTerm | AggregateTerm | ClassifierTerm | MatchNumberTerm
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An expression of Spark SQL with terms in it.
+
+    Attributes
+    ----------
+    text
+        The clause without comments, of the same length, which spans point into.
+    span
+        Where the expression stands.
+    terms
+        In text order.
+    tree
+        sqlglot's tree; a call of a term is a column with its place in the text.
+    """
+
+    text: str
+    span: Span
+    terms: tuple[Term, ...]
+    tree: Any
+
+    def write(self, replace: Callable[[Term], str]) -> str:
+        """The expression with other text in the place of its terms."""
+        pieces, at = [], self.span.start
+        for term in self.terms:
+            pieces += [self.text[at : term.span.start], replace(term)]
+            at = term.span.end
+        return "".join([*pieces, self.text[at : self.span.end]]).strip()
+
+    def term_at(self, start: int) -> Term | None:
+        """The term that begins at a place of the text."""
+        return next((term for term in self.terms if term.span.start == start), None)
+
+
+class FormulaReader:
+    """Reads the expressions of a clause.
+
+    Parameters
+    ----------
+    clause
+        Of `parse_clause`, which has checked what can be told without the columns.
+    columns
+        The input's columns; only their names matter.
+    """
+
+    def __init__(self, clause: Clause, columns: Mapping[str, str]) -> None:
+        self.clause = clause
+        self.columns = {name.upper(): name for name in columns}
+        names = (*clause.variables, *(subset.name for subset in clause.subsets))
+        self.names = {name.upper(): name for name in names}
+        self.tokens = tokens_of(clause.text)[:-1]
+        # Without comments, so that texts may be joined in one line.
+        blank = [" "] * len(clause.text)
+        for token in self.tokens:
+            blank[token.start : token.end] = clause.text[token.start : token.end]
+        self.text = "".join(blank)
+
+    def read(self, expression: SqlText) -> Formula:
+        """Read an expression of the clause.
+
+        Raises
+        ------
+        PredicateError
+            It names a column or variable that is not there, breaks a rule of the standard, or is no SQL.
+        """
+        return self.formula(self.inside(expression.span))
+
+    def conjuncts(self, expression: SqlText) -> list[Formula]:
+        """Read a condition as the parts that AND joins at its top, which may each be judged apart."""
+        return [self.formula(tokens) for tokens in _split_at_and(self.inside(expression.span))]
+
+    def inside(self, span: Span) -> list[Token]:
+        """The tokens in a span."""
+        return [token for token in self.tokens if span.start <= token.start and token.end <= span.end]
+
+    def fail(self, message: str, span: Span) -> NoReturn:
+        """Raise an error at a place."""
+        raise PredicateError(message, self.clause.text, span.start, span.end)
+
+    def formula(self, tokens: Sequence[Token]) -> Formula:
+        """Read the expression of some tokens."""
+        span = Span(tokens[0].start, tokens[-1].end)
+        calls: dict[int, Term] = {}
+        at = 0
+        while at < len(tokens):
+            end = self.call_end(tokens, at)
+            if end is None:
+                at += 1
+                continue
+            calls[tokens[at].start] = self.call(tokens[at:end])
+            at = end
+        # Calls become names of the same length, so that places in the parser's tree are places in the text.
+        masked = list(self.text[span.start : span.end])
+        for start, term in calls.items():
+            masked[start - span.start : term.span.end - span.start] = _MASK.ljust(term.span.end - start)
+        tree = self.parse("".join(masked), span)
+        columns = self.columns_in(tree, span, calls)
+        terms = tuple(sorted([*calls.values(), *columns], key=lambda term: term.span.start))
+        return Formula(self.text, span, terms, tree)
+
+    def parse(self, masked: str, span: Span) -> Any:
+        """The SQL parser's tree."""
+        try:
+            return sqlglot.parse_one(masked, dialect="spark", into=exp.Condition)
+        except SqlglotError as error:
+            details = getattr(error, "errors", None) or [{}]
+            word = str(details[0].get("highlight") or "")
+            column = int(details[0].get("col") or 0)
+            line = int(details[0].get("line") or 1)
+            start = sum(len(one) + 1 for one in masked.split("\n")[: line - 1]) + column - len(word)
+            place = Span(span.start + max(start, 0), span.start + max(start, 0) + len(word)) if word.strip() else span
+            found = shortened(self.clause.text[place.start : place.end])
+            self.fail(f"this cannot be read as Spark SQL at {found}", place)
+        except RecursionError:
+            self.fail("this expression is nested too deeply", span)
+
+    def columns_in(self, tree: Any, span: Span, calls: Mapping[int, Term]) -> list[ColumnTerm]:
+        """The columns that a tree names."""
+        made: dict[int, ColumnTerm] = {}
+        for node in tree.find_all(exp.Column):
+            parts = [part for part in node.parts if "start" in part.meta]
+            if len(parts) < len(node.parts):
+                continue
+            spans = [Span(span.start + part.meta["start"], span.start + part.meta["end"] + 1) for part in parts]
+            if spans[0].start not in calls and isinstance(node.this, exp.Identifier):
+                made[spans[0].start] = self.column([part.name for part in parts], spans)
+            elif isinstance(node.this, exp.Star):
+                place = Span(spans[0].start, spans[-1].end)
+                self.fail(f"{self.text[place.start : place.end]} stands only in count", place)
+        return list(made.values())
+
+    def column(self, parts: Sequence[str], spans: Sequence[Span]) -> ColumnTerm:
+        """A column, once it is known to be there."""
+        whole = Span(spans[0].start, spans[-1].end)
+        variable = self.names.get(parts[0].upper()) if len(parts) > 1 else None
+        at = 0 if variable is None else 1
+        name = self.columns.get(parts[at].upper())
+        if name is None:
+            variables = len(parts) > 1 and not at
+            known = {**self.columns, **(self.names if variables else {})}
+            near = difflib.get_close_matches(parts[at].upper(), known, 1)
+            hint = f" (did you mean {known[near[0]]!r}?)" if near else ""
+            what = "no variable of the pattern and no column" if variables else "no column of the input"
+            if not at and len(parts) == 1 and parts[0].upper() in self.names:
+                hint = f", but a variable of the pattern; write {parts[0]}.column"
+            shown = ", ".join(sorted(self.columns.values())[:_MOST_SHOWN]) or "none"
+            more = f" and {len(self.columns) - _MOST_SHOWN} more" if len(self.columns) > _MOST_SHOWN else ""
+            self.fail(f"{shortened(parts[at])} is {what}{hint}; columns: {shown}{more}", spans[at])
+        return ColumnTerm(whole, name, variable, self.text[spans[at].start : whole.end])
+
+    def call_end(self, tokens: Sequence[Token], at: int) -> int | None:
+        """Behind a call that is a term and begins at a token; None where none does."""
+        first = at
+        if at and tokens[at - 1].sign == ".":
+            return None
+        if tokens[at].word in _SEMANTICS and _word(tokens, at + 1) in LOGICAL | AGGREGATES:
+            at += 1
+        word = tokens[at].word
+        known = word in PHYSICAL | LOGICAL | AGGREGATES or word in ("CLASSIFIER", "MATCH_NUMBER")
+        if not known or _sign(tokens, at + 1) != "(":
+            return None
+        end = _closed(tokens, at + 1)
+        if word in AGGREGATES:
+            while _word(tokens, end) in ("FILTER", "GROUP") or (
+                _word(tokens, end) == "WITHIN" and _word(tokens, end + 1) == "GROUP"
+            ):
+                end += _word(tokens, end) == "WITHIN"
+                if _sign(tokens, end + 1) != "(":
+                    break
+                end = _closed(tokens, end + 1)
+            if _word(tokens, end) in ("IGNORE", "RESPECT") and _word(tokens, end + 1) == "NULLS":
+                end += 2
+        return end if end > first else None
+
+    def call(self, tokens: Sequence[Token]) -> Term:
+        """The term of a call."""
+        span = Span(tokens[0].start, tokens[-1].end)
+        semantics = tokens[0].word if tokens[0].word in _SEMANTICS else ""
+        at = 1 if semantics else 0
+        name = tokens[at].word
+        close = _closed(tokens, at + 1)
+        arguments = _split_at_commas(tokens[at + 2 : close - 1])
+        if name == "MATCH_NUMBER":
+            if arguments:
+                self.fail("MATCH_NUMBER() takes no argument", span)
+            return MatchNumberTerm(span)
+        if name == "CLASSIFIER":
+            return ClassifierTerm(span, self.classified(arguments, span))
+        if name in AGGREGATES:
+            call = Span(tokens[at].start, span.end)
+            return self.aggregate(name, semantics, span, call, arguments, tokens[close:])
+        return self.navigation(name, semantics, span, arguments)
+
+    def classified(self, arguments: Sequence[Sequence[Token]], span: Span) -> str | None:
+        """The variable that CLASSIFIER asks for."""
+        if not arguments:
+            return None
+        name = self.names.get(arguments[0][0].name.upper()) if arguments[0][0].is_name else None
+        if name is None or len(arguments) > 1 or len(arguments[0]) > 1:
+            self.fail("CLASSIFIER takes one variable or subset, or nothing", span)
+        return name
+
+    def navigation(self, name: str, semantics: str, span: Span, arguments: Sequence[Sequence[Token]]) -> NavigationTerm:
+        """FIRST, LAST, PREV or NEXT."""
+        if not 1 <= len(arguments) <= 2:
+            self.fail(f"{name} takes an expression and an offset, as in {name}(price, 2)", span)
+        offset = self.offset(name, arguments[1]) if len(arguments) == 2 else int(name in PHYSICAL)
+        argument = arguments[0]
+        if name in LOGICAL:
+            inner = self.formula(argument)
+            variable = self.variable_of(name, [inner], span)
+            if not any(isinstance(term, (ColumnTerm, ClassifierTerm)) for term in inner.terms):
+                self.fail(f"{name} needs a column, as in {name}(price)", span)
+            return NavigationTerm(span, name, offset, 0, semantics, inner, variable)
+        shift = -offset if name == "PREV" else offset
+        end = self.call_end(argument, 0)
+        inner_word = argument[1].word if argument[0].word in _SEMANTICS and len(argument) > 1 else argument[0].word
+        if end == len(argument) and inner_word in LOGICAL:
+            logical = self.call(argument)
+            assert isinstance(logical, NavigationTerm)
+            return NavigationTerm(
+                span,
+                logical.function,
+                logical.offset,
+                shift,
+                logical.semantics,
+                logical.argument,
+                logical.variable,
+            )
+        inner = self.formula(argument)
+        nested = next((term for term in inner.terms if isinstance(term, NavigationTerm)), None)
+        if nested is not None:
+            self.fail(
+                f"{name} takes {nested.function} as its whole argument: write {name}({nested.function}(v.x + 1), 2)",
+                nested.span,
+            )
+        variable = self.variable_of(name, [inner], span)
+        if not any(isinstance(term, (ColumnTerm, ClassifierTerm)) for term in inner.terms):
+            self.fail(f"{name} needs a column, as in {name}(price)", span)
+        return NavigationTerm(span, "LAST", 0, shift, semantics, inner, variable)
+
+    def offset(self, name: str, tokens: Sequence[Token]) -> int:
+        """The offset of a navigation: a whole number that is written out."""
+        if len(tokens) != 1 or not tokens[0].text.isdecimal() or len(tokens[0].text) > 9:
+            span = Span(tokens[0].start, tokens[-1].end)
+            found = shortened(self.clause.text[span.start : span.end])
+            hint = {"PREV": "; NEXT goes on", "NEXT": "; PREV goes back"}.get(name, "")
+            self.fail(f"the offset of {name} is a whole number from 0, written out, not {found}{hint}", span)
+        return int(tokens[0].text)
+
+    def aggregate(
+        self,
+        name: str,
+        semantics: str,
+        span: Span,
+        call: Span,
+        arguments: Sequence[Sequence[Token]],
+        behind: Sequence[Token],
+    ) -> AggregateTerm:
+        """An aggregate with what follows its parenthesis."""
+        condition, rest = None, behind
+        at = next((at for at, token in enumerate(behind) if token.word == "FILTER"), None)
+        if at is not None:
+            close = _closed(behind, at + 1)
+            inside = behind[at + 2 : close - 1]
+            if len(inside) < 2 or inside[0].word != "WHERE" or close != len(behind):
+                self.fail("FILTER is written FILTER (WHERE condition), behind the aggregate", span)
+            condition, rest = self.formula(inside[1:]), behind[:at]
+        ordering = list(rest[5 : _closed(rest, 2) - 1]) if len(rest) > 5 else []  # of WITHIN GROUP (ORDER BY …)
+        if ordering and ordering[-1].word in ("ASC", "DESC"):
+            ordering.pop()
+        ordered = self.formula(ordering) if ordering else None
+        distinct = bool(arguments) and arguments[0][0].word == "DISTINCT"
+        if distinct:
+            arguments = [arguments[0][1:], *arguments[1:]]
+        if any(not argument for argument in arguments) or not (arguments or ordered or name == "COUNT"):
+            self.fail(f"{name} needs an argument, as in {name.lower()}(price)", span)
+        variable: str | None = None
+        formulas: list[Formula] = []
+        star = len(arguments) == 1 and arguments[0][-1].sign == "*" and len(arguments[0]) in (1, 3)
+        if star and name == "COUNT":
+            if len(arguments[0]) == 3:
+                variable = self.names[arguments[0][0].name.upper()]
+        else:
+            formulas = [self.formula(argument) for argument in arguments]
+        every = [*formulas, *(part for part in (ordered, condition) if part is not None)]
+        named = self.variable_of(name, every, span, variable, fixed=star)
+        return AggregateTerm(span, call, name, distinct, tuple(formulas), condition, ordered, semantics, named)
+
+    def variable_of(
+        self, name: str, formulas: Sequence[Formula], span: Span, variable: str | None = None, *, fixed: bool = False
+    ) -> str | None:
+        """The variable whose rows an argument looks at; fail where there are several, or a bare column beside one."""
+        known = fixed
+        for formula in formulas:
+            for term in formula.terms:
+                if isinstance(term, MatchNumberTerm):
+                    continue
+                if not isinstance(term, (ColumnTerm, ClassifierTerm)):
+                    self.fail(f"{name} cannot have another function over rows in it", term.span)
+                if known and term.variable != variable:
+                    names = (variable, term.variable)
+                    whose = ["all rows" if each is None else f"rows of {shortened(each)}" for each in names]
+                    rule = "all of its argument must be of one variable"
+                    self.fail(f"{name} looks at {' and at '.join(whose)} at once; {rule}", term.span)
+                known, variable = True, term.variable
+        return variable
+
+
+def _word(tokens: Sequence[Token], at: int) -> str:
+    return tokens[at].word if at < len(tokens) else ""
+
+
+def _sign(tokens: Sequence[Token], at: int) -> str:
+    return tokens[at].sign if at < len(tokens) else ""
+
+
+def _closed(tokens: Sequence[Token], at: int) -> int:
+    """Behind the parenthesis that closes the one at a place."""
+    depth = 0
+    for end in range(at, len(tokens)):
+        depth += (tokens[end].sign in _OPENING) - (tokens[end].sign in _CLOSING)
+        if not depth:
+            return end + 1
+    raise AssertionError(tokens[at])  # the parser of the clause has balanced them
+
+
+def _split_at_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """The arguments of a call; none of an empty one."""
+    parts, begin, depth = [], 0, 0
+    for at, token in enumerate(tokens):
+        depth += (token.sign in _OPENING) - (token.sign in _CLOSING)
+        if token.sign == "," and not depth:
+            parts.append(tokens[begin:at])
+            begin = at + 1
+    return [*parts, tokens[begin:]] if tokens else []
+
+
+def _split_at_and(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """What AND joins at the top of a condition, through parentheses around all of a part."""
+    parts: list[Sequence[Token]] = []
+    begin = depth = cases = between = 0
+    for at, token in enumerate(tokens):
+        depth += (token.sign in _OPENING) - (token.sign in _CLOSING)
+        if depth or (at and tokens[at - 1].sign == "."):
+            continue
+        cases += (token.word == "CASE") - (token.word == "END" and cases > 0)
+        if cases:
+            continue
+        if token.word == "OR":
+            # Weaker than AND: nothing is joined by AND at the top.
+            return [tokens]
+        between += token.word == "BETWEEN"
+        if token.word == "AND":
+            if between:
+                between -= 1
+                continue
+            parts.append(tokens[begin:at])
+            begin = at + 1
+    parts.append(tokens[begin:])
+    if any(not part for part in parts):
+        return [tokens]  # no SQL, which its parser says better
+    if len(parts) > 1:
+        return [inner for part in parts for inner in _split_at_and(part)]
+    if len(tokens) > 2 and tokens[0].sign == "(" and _closed(tokens, 0) == len(tokens):
+        return _split_at_and(tokens[1:-1])
+    return [tokens]
