@@ -1,0 +1,253 @@
+"""MEASURES as Spark SQL over atoms: values that are found for each match, or for each of its rows.
+
+``LAST(up.price) / FIRST(price) - 1`` is ``__atom_0 / __atom_1 - 1`` over two navigations. Between atoms the text is the
+user's. Equal atoms are one.
+
+RUNNING looks at the rows up to the one shown, FINAL at all rows of the match. ONE ROW PER MATCH shows the last row, so
+that both are the same and all its atoms are FINAL; ALL ROWS PER MATCH is RUNNING where nothing is said. FIRST without
+an offset and of no variable is the same either way, as the first row is before all others; of a variable it is NULL
+under RUNNING up to the variable's first row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from patternlake.udfs.language.row_pattern.formulas import (
+    AggregateTerm,
+    ClassifierTerm,
+    ColumnTerm,
+    Formula,
+    FormulaReader,
+    MatchNumberTerm,
+    NavigationTerm,
+    Term,
+)
+from patternlake.udfs.language.row_pattern.tree import Clause
+from patternlake.udfs.rows.conditions import Seen
+from patternlake.udfs.rows.kernels.conditions import FIRST
+from patternlake.udfs.rows.row_terms import column_sql, is_classifier, row_seen, variables_of
+
+ATOM = "__atom_"
+"""What the names of atoms begin with; their number follows."""
+CLASSIFIER, MATCH_NUMBER = "__classifier", "__match_number"
+"""Columns that `AggregateAtom.sql` may name besides the input's."""
+
+
+@dataclass(frozen=True)
+class NavigationAtom:
+    """An expression's value in one row of the match.
+
+    Attributes
+    ----------
+    column
+        The expression over the input's columns.
+    seen
+        FIRST or LAST of some variables, with offset and shift; NULL where there is no such row.
+    final
+        Whether all rows of the match count, not only those up to the row shown.
+    """
+
+    column: str
+    seen: Seen
+    final: bool
+
+
+@dataclass(frozen=True)
+class ClassifierAtom:
+    """The variable of one row of the match, see `NavigationAtom`."""
+
+    seen: Seen
+    final: bool
+
+
+@dataclass(frozen=True)
+class AggregateAtom:
+    """An aggregate over rows of the match.
+
+    Attributes
+    ----------
+    name
+        In lower case.
+    column
+        Its argument over the input's columns; `CLASSIFIER` for the variables of the rows; None for ``count(*)``, and
+        where it has several arguments or an order.
+    condition
+        Of FILTER, over the input's columns.
+    variables
+        Whose rows; none: all.
+    sql
+        All of the aggregate in Spark SQL, over the input's columns, `CLASSIFIER` and `MATCH_NUMBER`.
+    """
+
+    name: str
+    column: str | None
+    condition: str | None
+    distinct: bool
+    variables: tuple[str, ...]
+    final: bool
+    sql: str
+
+
+@dataclass(frozen=True)
+class MatchNumberAtom:
+    """MATCH_NUMBER()."""
+
+
+Atom = NavigationAtom | ClassifierAtom | AggregateAtom | MatchNumberAtom
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The measures of a clause.
+
+    Attributes
+    ----------
+    names, sql
+        Of each measure.
+    atoms
+        The n-th is called ``__atom_n`` in `sql`.
+    """
+
+    names: tuple[str, ...]
+    sql: tuple[str, ...]
+    atoms: tuple[Atom, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The expressions over the input's columns that the atoms need, each once."""
+        needed: list[str | None] = []
+        for atom in self.atoms:
+            if isinstance(atom, NavigationAtom):
+                needed.append(atom.column)
+            elif isinstance(atom, AggregateAtom):
+                needed += [atom.column, atom.condition]
+        return tuple(dict.fromkeys(one for one in needed if one is not None and one != CLASSIFIER))
+
+
+def read_measures(clause: Clause, columns: Mapping[str, str]) -> Measures:
+    """Translate MEASURES.
+
+    Parameters
+    ----------
+    clause
+        The clause.
+    columns
+        The input's columns, by names their Spark types.
+
+    Raises
+    ------
+    PredicateError
+        An expression breaks a rule of the clause or names what is not there.
+
+    Examples
+    --------
+    >>> from patternlake.udfs.language.row_pattern.parser import parse_clause
+    >>> clause = parse_clause("MEASURES LAST(b.price) / a.price - 1 AS gain PATTERN (a b)")
+    >>> measures = read_measures(clause, {"price": "double"})
+    >>> measures.sql
+    ('__atom_0 / __atom_1 - 1',)
+    >>> measures.columns
+    ('price',)
+    """
+    reader = FormulaReader(clause, columns)
+    translator = _Translator(clause)
+    texts = tuple(translator.write(reader.read(measure.expression)) for measure in clause.measures)
+    return Measures(tuple(measure.name for measure in clause.measures), texts, tuple(translator.atoms))
+
+
+class _Translator:
+    """Numbers the atoms of a clause's measures."""
+
+    def __init__(self, clause: Clause) -> None:
+        self.clause = clause
+        self.atoms: dict[Atom, int] = {}
+
+    def write(self, formula: Formula) -> str:
+        """A measure over atoms."""
+        return formula.write(self.term)
+
+    def name(self, atom: Atom) -> str:
+        """The name of an atom, which is new unless there is one like it."""
+        return f"{ATOM}{self.atoms.setdefault(atom, len(self.atoms))}"
+
+    def is_final(self, semantics: str, seen: Seen | None = None) -> bool:
+        """Whether a term looks at all rows of the match."""
+        if seen is not None and seen.kind == FIRST and not seen.offset and not seen.variables:
+            return True
+        return not self.clause.all_rows or semantics == "FINAL"
+
+    def term(self, term: Term) -> str:
+        """A term over atoms."""
+        seen = row_seen(self.clause, term)
+        match term:
+            case MatchNumberTerm():
+                return self.name(MatchNumberAtom())
+            case AggregateTerm():
+                return self.name(self.aggregate(term))
+            case ColumnTerm():
+                assert seen is not None
+                return self.name(NavigationAtom(term.sql, seen, self.is_final("")))
+            case ClassifierTerm():
+                assert seen is not None
+                return self.name(ClassifierAtom(seen, self.is_final("")))
+            case NavigationTerm():
+                assert seen is not None
+                return self.navigation(term, seen, self.is_final(term.semantics, seen))
+
+    def navigation(self, term: NavigationTerm, seen: Seen, final: bool) -> str:
+        """A navigation over atoms."""
+        column = column_sql(term.argument)
+        if column is not None:
+            return self.name(NavigationAtom(column, seen, final))
+        if is_classifier(term.argument):
+            return self.name(ClassifierAtom(seen, final))
+
+        # Spark cannot compute CLASSIFIER before the match: the argument is computed after it, if there is the row.
+        def part(inner: Term) -> str:
+            match inner:
+                case ColumnTerm():
+                    return self.name(NavigationAtom(inner.sql, seen, final))
+                case ClassifierTerm():
+                    return self.name(ClassifierAtom(seen, final))
+            return self.term(inner)
+
+        there = self.name(NavigationAtom("true", seen, final))
+        return f"CASE WHEN {there} THEN {term.argument.write(part)} END"
+
+    def aggregate(self, term: AggregateTerm) -> AggregateAtom:
+        """An aggregate."""
+        column = None
+        if len(term.arguments) == 1 and term.ordering is None:
+            column = CLASSIFIER if is_classifier(term.arguments[0]) else column_sql(term.arguments[0])
+        return AggregateAtom(
+            name=term.name.lower(),
+            column=column,
+            condition=None if term.condition is None else column_sql(term.condition),
+            distinct=term.distinct,
+            variables=variables_of(self.clause, term.variable),
+            final=self.is_final(term.semantics),
+            sql=_aggregate_sql(term),
+        )
+
+
+def _aggregate_sql(term: AggregateTerm) -> str:
+    """The text of an aggregate without RUNNING, FINAL and the names of variables."""
+
+    def part(inner: Term) -> str:
+        match inner:
+            case ColumnTerm():
+                return inner.sql
+            case ClassifierTerm():
+                return CLASSIFIER
+        return MATCH_NUMBER
+
+    if not term.arguments and term.ordering is None:
+        condition = "" if term.condition is None else f" FILTER (WHERE {term.condition.write(part)})"
+        return f"count(*){condition}"
+    pieces, at = [], term.call.start
+    for formula in term.formulas:
+        pieces += [formula.text[at : formula.span.start], formula.write(part)]
+        at = formula.span.end
+    return "".join([*pieces, term.formulas[0].text[at : term.call.end]])
