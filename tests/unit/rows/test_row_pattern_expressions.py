@@ -1,0 +1,356 @@
+"""From the expressions of a clause to Spark SQL and to the kernel's conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from patternlake.udfs.errors import PatternError, PredicateError, UnsupportedOperatorError
+from patternlake.udfs.language.row_pattern.parser import parse_clause
+from patternlake.udfs.rows.condition_trees import KernelConditions
+from patternlake.udfs.rows.conditions import Aggregate, Call, Classifier, Constant, Label, MatchNumber, Seen, Value
+from patternlake.udfs.rows.definitions import Definitions, read_definitions
+from patternlake.udfs.rows.kernel_columns import encode_columns
+from patternlake.udfs.rows.kernels.conditions import CURRENT, FIRST, LAST
+from patternlake.udfs.rows.matches import match_rows
+from patternlake.udfs.rows.measures import (
+    AggregateAtom,
+    ClassifierAtom,
+    MatchNumberAtom,
+    Measures,
+    NavigationAtom,
+    read_measures,
+)
+from patternlake.udfs.rows.query import compile_pattern
+
+COLUMNS = {
+    "price": "int",
+    "rate": "double",
+    "fee": "decimal(10,2)",
+    "symbol": "string",
+    "ts": "timestamp",
+    "day": "date",
+    "addr": "struct<city:string>",
+    "xs": "array<int>",
+}
+LAST_A = Seen(LAST, ("a",))
+
+
+def definitions(condition: str) -> Definitions:
+    """Of ``b``, the last variable of a pattern."""
+    return read_definitions(
+        parse_clause(f"PATTERN (a+ b c?) SUBSET s = (a, b) DEFINE b AS {condition}", COLUMNS), COLUMNS
+    )
+
+
+def kernel(condition: str, types: Mapping[str, str] | None = None) -> KernelConditions:
+    read = definitions(condition)
+    return read.typed({sql: (types or {}).get(sql) or COLUMNS[sql] for sql in read.columns})
+
+
+def measures(text: str, rows: str = "") -> Measures:
+    return read_measures(
+        parse_clause(f"MEASURES {text} AS m {rows} PATTERN (a+ b c?) SUBSET s = (a, b), every = (a, b, c)"), COLUMNS
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("price < PREV(price)", "(price < lag(price, 1) OVER {window})"),
+        ("b.price > NEXT(b.price + 1, 2)", "(price > lead(price + 1, 2) OVER {window})"),
+        ("LAST(price) = PREV(LAST(s.price), 3)", "((price) = lag(price, 3) OVER {window})"),
+        ("prev(Price, 0) > 1", "((Price) > 1)"),
+        (
+            "price > 1 AND (b.symbol RLIKE 'AND' AND price BETWEEN 1 AND 2)",
+            "(price > 1) AND (symbol RLIKE 'AND') AND (price BETWEEN 1 AND 2)",
+        ),
+        ("price = 1 OR price = 2 AND PREV(price) = 3", "(price = 1 OR price = 2 AND lag(price, 1) OVER {window} = 3)"),
+        ("CASE WHEN price > 1 AND true THEN true END", "(CASE WHEN price > 1 AND true THEN true END)"),
+        ("b.addr.city = 'LAST(a.x) {y}' -- PREV(x)", "(addr.city = 'LAST(a.x) {{y}}')"),
+        ("exists(xs, x -> x > b.price) /* FIRST(y) */", "(exists(xs, x -> x > price))"),
+        ('symbol = "a.b" AND `price` = 1', '(symbol = "a.b") AND (`price` = 1)'),
+    ],
+)
+def test_what_looks_at_the_row_alone_is_a_boolean_of_spark(condition: str, wanted: str) -> None:
+    read = definitions(condition)
+    assert read.rows == {"b": wanted}
+    assert not read.columns
+    assert not read.typed({}).conditions
+
+
+def test_a_condition_is_split_between_spark_and_the_kernel() -> None:
+    read = definitions("price < PREV(price) AND price > a.price AND MATCH_NUMBER() < 3")
+    assert read.rows == {"b": "(price < lag(price, 1) OVER {window})"}
+    assert read.columns == ("price",)
+    made = read.typed({"price": "int"})
+    above = Call(">", (Value("c0"), Value("c0", LAST_A)))
+    assert made.conditions == {"b": Call("and", (above, Call("<", (MatchNumber(), Constant(3)))))}
+    assert made.types == {"c0": "int"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("price > FIRST(a.price, 2)", Call(">", (Value("c0"), Value("c0", Seen(FIRST, ("a",), 2))))),
+        ("price = PREV(LAST(a.price, 1), 2)", Call("=", (Value("c0"), Value("c0", Seen(LAST, ("a",), 1, -2))))),
+        ("price = LAST(price, 1)", Call("=", (Value("c0"), Value("c0", Seen(LAST, (), 1))))),
+        ("a.price > 5", Value("c0", LAST_A)),
+        ("count(*) < 3", Call("<", (Aggregate("count"), Constant(3)))),
+        ("RUNNING count(s.*) < 3", Call("<", (Aggregate("count", None, ("a", "b")), Constant(3)))),
+        ("sum(a.price) <> -1", Call("<>", (Aggregate("sum", "c0", ("a",)), Constant(-1)))),
+        ("avg(price) IS NULL", Call("is null", (Aggregate("avg", "c0"),))),
+        ("CLASSIFIER(a) = 'a'", Call("=", (Classifier(LAST_A), Label("a")))),
+        ("'z' <> LAST(CLASSIFIER(), 1)", Call("<>", (Constant(-1), Classifier(Seen(LAST, (), 1))))),
+        ("PREV(CLASSIFIER()) = 'a'", Call("=", (Classifier(Seen(LAST, (), 0, -1)), Label("a")))),
+        (
+            "count(*) IN (1, 2)",
+            Call("or", (Call("=", (Aggregate("count"), Constant(1))), Call("=", (Aggregate("count"), Constant(2))))),
+        ),
+        (
+            "ts - LAST(a.ts) <= INTERVAL 1 HOUR",
+            Call("<=", (Call("-", (Value("c1"), Value("c1", LAST_A))), Constant(3_600_000_000))),
+        ),
+        (
+            "ts <= a.ts + INTERVAL '30' MINUTES",
+            Call("<=", (Value("c0"), Call("+", (Value("c0", LAST_A), Constant(1_800_000_000))))),
+        ),
+    ],
+)
+def test_what_was_matched_is_a_tree(condition: str, wanted: object) -> None:
+    types = {"price > 5": "boolean", "ts + INTERVAL '30' MINUTES": "timestamp"}
+    assert kernel(condition, types).conditions["b"] == wanted
+
+
+def test_functions_of_one_row_are_columns_of_spark() -> None:
+    made = kernel(
+        "upper(a.symbol || 'x') > LAST(lower(c.symbol))", {"UPPER(symbol || 'x')": "string", "lower(symbol)": "string"}
+    )
+    assert made.conditions == {"b": Call(">", (Value("c0", LAST_A), Value("c1", Seen(LAST, ("c",)))))}
+    assert [(column.sql, column.encoding) for column in made.columns] == [
+        ("UPPER(symbol || 'x')", "ranks"),
+        ("lower(symbol)", "ranks"),
+    ]
+    assert len({column.group for column in made.columns}) == 1
+
+
+def test_a_function_that_makes_something_of_null_does_so_where_there_is_no_row() -> None:
+    made = kernel("coalesce(c.price, 7) = 7", {"coalesce(price, 7) = 7": "boolean"})
+    value, there, missing = (column.name for column in made.columns)
+    of_c = Seen(LAST, ("c",))
+    assert made.conditions["b"] == Call(
+        "if", (Call("is null", (Value(there, of_c),)), Value(missing, Seen(CURRENT)), Value(value, of_c))
+    )
+    assert [column.sql for column in made.columns] == [
+        "coalesce(price, 7) = 7",
+        "true",
+        "coalesce((CASE WHEN false THEN price END), 7) = 7",
+    ]
+
+
+def test_differences_of_rows_are_computed_by_spark_where_it_can() -> None:
+    change = "ABS(price - lag(price, 1) OVER {window})"
+    made = kernel("abs(price - PREV(price)) > a.price", {change: "int"})
+    assert [column.sql for column in made.columns] == [change, "price"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "encodings"),
+    [
+        ("price > a.price", {"price": "integer"}),
+        ("rate > a.rate", {"rate": "double"}),
+        ("fee > a.fee", {"fee": "ranks"}),
+        ("fee - a.fee > 1", {"CAST(fee AS DOUBLE)": "double"}),
+        ("symbol = a.symbol", {"symbol": "ranks"}),
+        ("ts = a.ts", {"ts": "microseconds"}),
+        ("day = a.day", {"day": "microseconds"}),
+        ("day = a.ts", {"CAST(day AS TIMESTAMP)": "microseconds", "ts": "microseconds"}),
+        ("ts - a.ts > INTERVAL 1 DAY", {"CAST(ts AS TIMESTAMP_NTZ)": "microseconds"}),
+        ("max(symbol) = symbol", {"symbol": "ranks"}),
+    ],
+)
+def test_columns_say_how_they_come_to_the_kernel(condition: str, encodings: Mapping[str, str]) -> None:
+    assert {column.sql: column.encoding for column in kernel(condition).columns} == encodings
+
+
+def rows_of_match(condition: str, **columns: Any) -> list[int]:
+    """Rows of the first match of ``a+ b``."""
+    clause = parse_clause(f"PATTERN (a+ b) DEFINE b AS {condition}")
+    read = read_definitions(clause, COLUMNS)
+    assert not read.rows
+    made = read.typed({sql: COLUMNS.get(sql, "string") for sql in read.columns})
+    count = len(next(iter(columns.values())))
+    arrays = [
+        columns[column.sql] if column.sql in columns else pa.array([column.sql[1:-1]] * count)
+        for column in made.columns
+    ]
+    values = encode_columns(made.columns, arrays)
+    pattern = compile_pattern(clause, made.conditions, made.types)
+    found = match_rows(pattern, np.full((2, count), True), np.array([0, count]), values)
+    return found.rows[: found.offsets[1]].tolist() if len(found.starts) else []
+
+
+def test_encoded_values_keep_their_order_and_equality() -> None:
+    # Texts by their bytes: 'Z' < 'a' < 'é', and NULL is neither.
+    texts = pa.array(["b", "Z", None, "é", "a"])
+    assert rows_of_match("symbol < FIRST(a.symbol)", symbol=texts) == [0, 1, 2, 3, 4]
+    assert rows_of_match("symbol > FIRST(a.symbol)", symbol=texts) == [0, 1, 2, 3]
+    assert rows_of_match("max(a.symbol) = 'b'", symbol=texts) == [0, 1, 2, 3]
+    fees = pa.array([Decimal("1.00"), None, Decimal("0.10"), Decimal("1.00")], pa.decimal128(10, 2))
+    assert rows_of_match("fee = FIRST(a.fee)", fee=fees) == [0, 1, 2, 3]
+    times = pa.array([10, 30, 20]).cast(pa.timestamp("us", "UTC"))
+    assert rows_of_match("ts > LAST(a.ts)", ts=times) == [0, 1]
+    days = pa.array([10, 30, 20]).cast(pa.int32()).cast(pa.date32())
+    assert rows_of_match("day - FIRST(a.day) = INTERVAL 10 DAYS", day=days) == [0, 1, 2]
+
+
+REFUSED: list[tuple[type[PatternError], str, str, str]] = [
+    (PredicateError, "prise > 1", "prise", "'prise' is no column of the input (did you mean 'price'?)"),
+    (PredicateError, "a.prise > 1", "prise", "did you mean 'price'?"),
+    (PredicateError, "LAST(a.prise) > 1", "prise", "did you mean 'price'?"),
+    (PredicateError, "a > 1", "a", "but a variable of the pattern; write a.column"),
+    (PredicateError, "PREV(price, -1) > 1", "-1", "the offset of PREV is a whole number from 0"),
+    (PredicateError, "LAST(price, price) > 1", "price", "the offset of LAST is a whole number from 0"),
+    (PredicateError, "FIRST(a.price, 1.5) > 1", "1.5", "whole number from 0, written out, not '1.5'"),
+    (PredicateError, "LAST(1) > 1", "LAST(1)", "LAST needs a column"),
+    (PredicateError, "PREV() > 1", "PREV()", "PREV takes an expression and an offset"),
+    (PredicateError, "sum() > 1", "sum()", "SUM needs an argument"),
+    (PredicateError, "sum(a.price + price) > 1", "price", "rows of 'a' and at all rows at once"),
+    (PredicateError, "LAST(price - a.price) > 1", "a.price", "all rows and at rows of 'a' at once"),
+    (PredicateError, "LAST(CLASSIFIER(a) || c.symbol) = 'x'", "c.symbol", "rows of 'a' and at rows of 'c'"),
+    (PredicateError, "PREV(LAST(a.price) + 1) > 1", "LAST(a.price)", "PREV takes LAST as its whole argument"),
+    (PredicateError, "MATCH_NUMBER(1) = 1", "MATCH_NUMBER(1)", "takes no argument"),
+    (PredicateError, "price symbol = 1", "symbol", "cannot be read as Spark SQL"),
+    (UnsupportedOperatorError, "concat(symbol, a.symbol) = 'x'", "symbol, a.symbol", "is said with + - * / %"),
+    (UnsupportedOperatorError, "median(a.price) > 1", "median(a.price)", "cannot stand in a condition"),
+    (UnsupportedOperatorError, "count(DISTINCT a.price) > 1", "count(DISTINCT a.price)", "cannot stand in a condition"),
+    (UnsupportedOperatorError, "price = a.symbol", "price = a.symbol", "a string and an int stand here together"),
+    (UnsupportedOperatorError, "symbol - a.symbol > 1", "symbol - a.symbol", "a number is needed here, not a string"),
+    (UnsupportedOperatorError, "xs = a.xs", "xs = a.xs", "an array<int> cannot be compared with that of another"),
+    (UnsupportedOperatorError, "CLASSIFIER() < 'b'", "CLASSIFIER()", "compared with =, <>, IN and <=>"),
+    (UnsupportedOperatorError, "sum(a.symbol) > 1", "sum(a.symbol)", "SUM needs numbers, not a string"),
+    (UnsupportedOperatorError, "price + a.price", "price + a.price", "a boolean is needed here, not an int"),
+]
+
+
+@pytest.mark.parametrize(("kind", "condition", "place", "says"), REFUSED, ids=[text for _, text, _, _ in REFUSED])
+def test_conditions_that_are_refused(kind: type[PatternError], condition: str, place: str, says: str) -> None:
+    with pytest.raises(PatternError, match=re.escape(says)) as error:
+        kernel(condition)
+    assert type(error.value) is kind
+    assert error.value.text[error.value.start : error.value.end] == place
+
+
+@pytest.mark.parametrize(
+    ("text", "sql", "atoms"),
+    [
+        (
+            "FIRST(a.price) - LAST(price + 1, 2)",
+            "__atom_0 - __atom_1",
+            [
+                NavigationAtom("price", Seen(FIRST, ("a",)), final=True),
+                NavigationAtom("price + 1", Seen(LAST, (), 2), final=True),
+            ],
+        ),
+        ("price + every.price", "__atom_0 + __atom_0", [NavigationAtom("price", Seen(LAST), final=True)]),
+        (
+            "NEXT(LAST(s.addr.city), 2)",
+            "__atom_0",
+            [NavigationAtom("addr.city", Seen(LAST, ("a", "b"), 0, 2), final=True)],
+        ),
+        ("PREV(price)", "__atom_0", [NavigationAtom("price", Seen(LAST, (), 0, -1), final=True)]),
+        (
+            "MATCH_NUMBER() || CLASSIFIER(b)",
+            "__atom_0 || __atom_1",
+            [MatchNumberAtom(), ClassifierAtom(Seen(LAST, ("b",)), final=True)],
+        ),
+        (
+            "FIRST(lower(CLASSIFIER()))",
+            "CASE WHEN __atom_0 THEN lower(__atom_1) END",
+            [NavigationAtom("true", Seen(FIRST), final=True), ClassifierAtom(Seen(FIRST), final=True)],
+        ),
+        (
+            "round(Count(a.*) / count(*), 2)",
+            "round(__atom_0 / __atom_1, 2)",
+            [
+                AggregateAtom("count", None, None, False, ("a",), True, "count(*)"),
+                AggregateAtom("count", None, None, False, (), True, "count(*)"),
+            ],
+        ),
+        (
+            "sum(DISTINCT a.price) FILTER (WHERE a.rate>1)",
+            "__atom_0",
+            [
+                AggregateAtom(
+                    "sum", "price", "rate>1", True, ("a",), True, "sum(DISTINCT price) FILTER (WHERE rate>1)"
+                ),
+            ],
+        ),
+        (
+            "percentile_cont(0.5) WITHIN GROUP (ORDER BY a.price DESC)",
+            "__atom_0",
+            [
+                AggregateAtom(
+                    "percentile_cont",
+                    None,
+                    None,
+                    False,
+                    ("a",),
+                    True,
+                    "percentile_cont(0.5) WITHIN GROUP (ORDER BY price DESC)",
+                ),
+            ],
+        ),
+        (
+            "RUNNING mode() WITHIN GROUP (ORDER BY price DESC)",
+            "__atom_0",
+            [
+                AggregateAtom("mode", None, None, False, (), True, "mode() WITHIN GROUP (ORDER BY price DESC)"),
+            ],
+        ),
+        (
+            "max_by(CLASSIFIER(s), s.price)",
+            "__atom_0",
+            [
+                AggregateAtom("max_by", None, None, False, ("a", "b"), True, "max_by(__classifier, price)"),
+            ],
+        ),
+        (
+            "array_agg(CLASSIFIER())",
+            "__atom_0",
+            [
+                AggregateAtom("array_agg", "__classifier", None, False, (), True, "array_agg(__classifier)"),
+            ],
+        ),
+        ("1 + 1", "1 + 1", []),
+    ],
+)
+def test_measures_are_sql_over_atoms(text: str, sql: str, atoms: list[object]) -> None:
+    made = measures(text)
+    assert made.sql == (sql,)
+    assert list(made.atoms) == atoms
+
+
+def test_all_rows_are_running_unless_final_is_said() -> None:
+    made = measures("LAST(price) + FINAL LAST(price) + RUNNING sum(price) + FINAL sum(price)", "ALL ROWS PER MATCH")
+    assert made.sql == ("__atom_0 + __atom_1 + __atom_2 + __atom_3",)
+    assert [atom.final for atom in made.atoms if not isinstance(atom, MatchNumberAtom)] == [False, True, False, True]
+    # The first row of all is before every row; that of a variable may still come.
+    made = measures("FIRST(price) + FINAL FIRST(price) + FIRST(b.price)", "ALL ROWS PER MATCH")
+    assert made.sql == ("__atom_0 + __atom_0 + __atom_1",)
+    assert [atom.final for atom in made.atoms if isinstance(atom, NavigationAtom)] == [True, False]
+
+
+def test_one_row_is_the_last_one_so_running_and_final_are_one() -> None:
+    assert measures("RUNNING LAST(price) + FINAL LAST(price) + price").sql == ("__atom_0 + __atom_0 + __atom_0",)
+
+
+def test_the_columns_that_atoms_need() -> None:
+    made = measures("count(*) + sum(price * 2) FILTER (WHERE rate > 1) + max(price * 2) || CLASSIFIER() || symbol")
+    assert made.columns == ("price * 2", "rate > 1", "symbol")

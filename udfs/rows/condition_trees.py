@@ -1,0 +1,580 @@
+"""From conditions that look at what was matched to the kernel's trees, and to the columns that these look at.
+
+Each part that looks at one row is a column, with all of Spark's functions: ``upper(LAST(a.x))`` is the value of
+``upper(x)`` in the last row of a. What joins several rows must be said by the kernel's operators. Which of these fit
+depends on types, which Spark knows: the same walk runs without types, to tell the columns, and then with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from sqlglot import exp
+
+from patternlake.udfs.errors import UnsupportedOperatorError
+from patternlake.udfs.language.query.tree import Span
+from patternlake.udfs.language.row_pattern.formulas import (
+    AggregateTerm,
+    ClassifierTerm,
+    ColumnTerm,
+    Formula,
+    MatchNumberTerm,
+    NavigationTerm,
+    Term,
+)
+from patternlake.udfs.language.row_pattern.tree import Clause
+from patternlake.udfs.rows.conditions import (
+    Aggregate,
+    Call,
+    Classifier,
+    Constant,
+    Expression,
+    Label,
+    MatchNumber,
+    Seen,
+    Value,
+)
+from patternlake.udfs.rows.kernel_columns import BOOLEAN, DOUBLE, INTEGER, MICROSECONDS, RANKS, KernelColumn
+from patternlake.udfs.rows.kernels.conditions import CURRENT, LAST
+from patternlake.udfs.rows.row_terms import (
+    column_sql,
+    escaped,
+    is_classifier,
+    row_seen,
+    term_sql,
+    written,
+)
+
+_MOST_LITERAL = 1 << 62
+_DAY = 86_400_000_000
+_UNITS = {
+    "DAY": _DAY,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+    "MILLISECOND": 1000,
+    "MICROSECOND": 1,
+}
+_KINDS = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "int"),
+    **dict.fromkeys(("float", "double"), "float"),
+    **dict.fromkeys(("string", "binary"), "string"),
+    **{name: name for name in ("boolean", "timestamp", "timestamp_ntz", "date")},
+    "void": "null",
+}
+_ENCODINGS = {
+    "int": INTEGER,
+    "float": DOUBLE,
+    "boolean": BOOLEAN,
+    "null": INTEGER,
+    **dict.fromkeys(("timestamp", "timestamp_ntz", "date", "interval"), MICROSECONDS),
+}
+_NUMBERS = frozenset({"int", "float", "decimal"})
+_TIMES = frozenset({"timestamp", "timestamp_ntz", "date"})
+_COMPARISONS = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_STRICT = (
+    *(kind for kind in _COMPARISONS if kind is not exp.NullSafeEQ),
+    *_ARITHMETIC,
+    *(exp.Neg, exp.Not, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Interval, exp.Var),
+    *(exp.Abs, exp.Cast, exp.DataType, exp.DataTypeParam, exp.DPipe, exp.Like, exp.Length, exp.Lower, exp.Upper),
+)
+"""Nodes of trees that are NULL where the row's values are."""
+_AGGREGATES = {
+    **{name: name.lower() for name in ("COUNT", "SUM", "AVG", "MIN", "MAX")},
+    "MEAN": "avg",
+    "COUNT_IF": "count",
+    **dict.fromkeys(("BOOL_OR", "ANY", "SOME"), "max"),
+    **dict.fromkeys(("BOOL_AND", "EVERY"), "min"),
+}
+_HIDE, _SHOW = str.maketrans("{}", "\ue000\ue001"), str.maketrans("\ue000\ue001", "{}")
+_CAN_SAY = (
+    "what joins several rows of a match is said with + - * / %, abs, comparisons, BETWEEN, IN, AND, OR, NOT, IS NULL, "
+    "coalesce, if and CASE, and the aggregates count, count_if, sum, avg, min, max, any and every; other functions may "
+    "look at one row, as in LAST(upper(v.x))"
+)
+
+
+@dataclass(frozen=True)
+class KernelConditions:
+    """What `compile_pattern` and `match_rows` need beside the boolean columns.
+
+    Attributes
+    ----------
+    conditions
+        By variables.
+    columns
+        Those that the conditions look at.
+    """
+
+    conditions: Mapping[str, Expression]
+    columns: tuple[KernelColumn, ...]
+
+    @property
+    def types(self) -> dict[str, str]:
+        """By the names of columns their types, as `compile_pattern` takes them."""
+        return {column.name: column.type for column in self.columns}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a condition: its tree and type; of a value that has a column, which one, and for a cast its text."""
+
+    tree: Expression
+    kind: str
+    column: int = -1
+    literal: str | None = None
+
+
+def build_conditions(
+    clause: Clause, matched: Sequence[tuple[str, tuple[Formula, ...]]], types: Mapping[str, str] | None
+) -> tuple[KernelConditions, tuple[str, ...]]:
+    """The conditions, and the columns whose types they need; without types, the conditions mean nothing."""
+    builder = _Builder(clause, types)
+    conditions: dict[str, Expression] = {}
+    for variable, formulas in matched:
+        parts = [_Conjunct(builder, variable, formula).condition() for formula in formulas]
+        conditions[variable] = parts[0] if len(parts) == 1 else Call("and", tuple(parts))
+    return KernelConditions(conditions, builder.kernel_columns(conditions)), tuple(builder.asked)
+
+
+class _Builder:
+    """Numbers the columns of a clause's conditions."""
+
+    def __init__(self, clause: Clause, types: Mapping[str, str] | None) -> None:
+        self.clause = clause
+        self.types = types
+        self.asked: dict[str, None] = {}
+        self.columns: dict[tuple[str, str], int] = {}
+        self.group: list[int] = []
+
+    def kind_of(self, sql: str) -> str:
+        """The kind of an expression's type; nothing while types are not known."""
+        self.asked[sql] = None
+        if self.types is None:
+            return ""
+        name = self.types[sql].lower()
+        if name.startswith("decimal"):
+            return "decimal"
+        if name.startswith("interval") and "year" not in name and "month" not in name:
+            return "interval"
+        if name.startswith(("varchar", "char", "string")):
+            return "string"
+        return _KINDS.get(name, name)
+
+    def column(self, sql: str, kind: str) -> int:
+        """The number of a column."""
+        number = self.columns.setdefault((sql, kind), len(self.columns))
+        if number == len(self.group):
+            self.group.append(number)
+        return number
+
+    def root(self, column: int) -> int:
+        """The column that stands for all that are ranked with one."""
+        while self.group[column] != column:
+            column = self.group[column]
+        return column
+
+    def kernel_columns(self, conditions: Mapping[str, Expression]) -> tuple[KernelColumn, ...]:
+        """The columns that conditions look at."""
+        used: set[str] = set()
+
+        def look(part: Expression) -> None:
+            if isinstance(part, (Value, Aggregate)) and part.column is not None:
+                used.add(part.column)
+            for argument in part.arguments if isinstance(part, Call) else ():
+                look(argument)
+
+        for condition in conditions.values():
+            look(condition)
+        made = []
+        for (sql, kind), number in self.columns.items():
+            if f"c{number}" in used:
+                encoding = _ENCODINGS.get(kind, RANKS)
+                made.append(KernelColumn(f"c{number}", sql, encoding, self.root(number) if encoding == RANKS else -1))
+        return tuple(made)
+
+
+class _Conjunct:
+    """One conjunct of a variable's condition."""
+
+    def __init__(self, builder: _Builder, variable: str, formula: Formula) -> None:
+        self.builder = builder
+        self.clause = builder.clause
+        self.variable = variable
+        self.formula = formula
+
+    def condition(self) -> Expression:
+        """Its tree."""
+        part = self.part(self.formula.tree)
+        self.expect(part, "boolean", self.formula.tree)
+        return part.tree
+
+    def fail(self, why: str, node: Any) -> NoReturn:
+        """Refuse a part."""
+        spans = [term.span for term in self.terms(node)]
+        whole = self.formula.span
+        place = Span(min(one.start for one in spans), max(one.end for one in spans)) if spans else whole
+        raise UnsupportedOperatorError(why, self.clause.text, place.start, place.end)
+
+    def term(self, node: Any) -> Term | None:
+        """The term that a node of the parser's tree is; None for another node."""
+        if not isinstance(node, exp.Column) or "start" not in node.parts[0].meta:
+            return None
+        return self.formula.term_at(self.formula.span.start + node.parts[0].meta["start"])
+
+    def terms(self, node: Any) -> list[Term]:
+        """All terms below a node."""
+        return [term for each in node.find_all(exp.Column) if (term := self.term(each)) is not None]
+
+    def expect(self, part: _Part, kind: str, node: Any) -> None:
+        """Fail where a part has another type."""
+        if part.kind not in (kind, "null", ""):
+            self.fail(f"a {kind} is needed here, not {_article(part.kind)}", node)
+
+    def one_row(self, node: Any) -> Seen | None:
+        """The row that all terms of a part look at, if it is one and only its columns matter."""
+        rows = set()
+        for term in self.terms(node):
+            seen = row_seen(self.clause, term, self.variable)
+            if seen is None or isinstance(term, ClassifierTerm):
+                return None
+            if isinstance(term, NavigationTerm) and column_sql(term.argument) is None:
+                return None
+            rows.add(seen)
+        if all(seen.kind == CURRENT for seen in rows):
+            return Seen()
+        return rows.pop() if len(rows) == 1 else None
+
+    def sql(self, node: Any, *, null: bool = False) -> str:
+        """A part that looks at one row, in Spark SQL; `null`: with NULL in the place of the row's values."""
+        current = self.one_row(node) == Seen()
+
+        def text(term: Term) -> str:
+            if current:
+                return term_sql(self.clause, term, self.variable)
+            column = term.sql if isinstance(term, ColumnTerm) else ""
+            if isinstance(term, NavigationTerm):
+                column = column_sql(term.argument) or ""
+                if term.argument.terms[0].span != term.argument.span and self.term(node) is not term:
+                    column = f"({column})"
+            return f"(CASE WHEN false THEN {escaped(column)} END)" if null else escaped(column)
+
+        def replaced(each: Any) -> Any:
+            term = self.term(each)
+            # Braces of the window are not to be doubled.
+            return each if term is None else exp.Var(this=text(term).translate(_HIDE))
+
+        if node is self.formula.tree:
+            return written(self.formula, text)
+        if (term := self.term(node)) is not None:
+            return text(term)
+        return escaped(node.copy().transform(replaced).sql(dialect="spark")).translate(_SHOW)
+
+    def value(self, node: Any, seen: Seen) -> _Part:
+        """A part that looks at one row, as a column."""
+        sql = self.sql(node)
+        kind = self.builder.kind_of(sql)
+        number = self.builder.column(sql, kind)
+        value: Expression = Value(f"c{number}", seen)
+        # Where there is no such row the value is that of NULLs, which is NULL for all but such functions as coalesce.
+        if seen.kind != CURRENT and not all(isinstance(each, _STRICT) for each in node.walk()):
+            there = self.builder.column("true", "boolean")
+            missing = self.builder.column(self.sql(node, null=True), kind)
+            self.join(number, missing)
+            value = Call(
+                "if",
+                (Call("is null", (Value(f"c{there}", seen),)), Value(f"c{missing}", Seen()), value),
+            )
+        return _Part(value, kind, number)
+
+    def join(self, one: int, other: int) -> None:
+        """Rank two columns together."""
+        if one >= 0 and other >= 0:
+            self.builder.group[self.builder.root(one)] = self.builder.root(other)
+
+    def part(self, node: Any) -> _Part:
+        """The tree of a part."""
+        if (constant := self.constant(node)) is not None:
+            return constant
+        if isinstance(node, exp.Paren):
+            return self.part(node.this)
+        seen = self.one_row(node)
+        if seen is not None and not self.counts_from(node):
+            return self.value(node, seen)
+        if (term := self.term(node)) is not None:
+            return self.of_term(term, node)
+        translated = self.operator(node)
+        if translated is None:
+            if seen is not None:
+                return self.value(node, seen)
+            self.fail(f"this is not known of rows matched: {_CAN_SAY}", node)
+        return translated
+
+    def counts_from(self, node: Any) -> bool:
+        """Whether a part is a column and a number of hours or more from it: apart, a deadline of the search."""
+        return (
+            isinstance(node, (exp.Add, exp.Sub))
+            and self.constant(node.expression) is not None
+            and self.term(node.this) is not None
+        )
+
+    def constant(self, node: Any) -> _Part | None:
+        """A constant that the kernel can have."""
+        sign = 1
+        if isinstance(node, exp.Neg):
+            sign, node = -1, node.this
+        if isinstance(node, exp.Null):
+            return _Part(Constant(None), "null")
+        if isinstance(node, exp.Boolean):
+            return _Part(Constant(int(node.this)), "boolean")
+        if isinstance(node, exp.Literal) and not node.is_string:
+            text = str(node.this)
+            if text.isdecimal() and int(text) < _MOST_LITERAL:
+                return _Part(Constant(sign * int(text)), "int")
+            return _Part(Constant(sign * float(text)), "float")
+        if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal) and node.unit is not None:
+            unit = str(node.unit.name).upper().removesuffix("S")
+            text = str(node.this.this)
+            if unit in _UNITS and text.removeprefix("-").isdecimal():
+                return _Part(Constant(sign * int(text) * _UNITS[unit]), "interval")
+        return None
+
+    def of_term(self, term: Term, node: Any) -> _Part:
+        """A term that is more than a column of one row."""
+        seen = row_seen(self.clause, term, self.variable)
+        if isinstance(term, MatchNumberTerm):
+            return _Part(MatchNumber(), "int")
+        if isinstance(term, AggregateTerm):
+            return self.aggregate(term, node)
+        if isinstance(term, NavigationTerm) and not is_classifier(term.argument):
+            self.fail("CLASSIFIER stands alone in FIRST, LAST, PREV and NEXT of a condition", node)
+        assert seen is not None
+        # The kernel knows the row's variable as that of the last row taken.
+        looked = Seen(LAST, (), 0, seen.shift) if seen.kind == CURRENT else seen
+        return _Part(Classifier(looked), "label")
+
+    def aggregate(self, term: AggregateTerm, node: Any) -> _Part:
+        """An aggregate."""
+        name = _AGGREGATES.get(term.name)
+        if name is None or term.distinct or len(term.arguments) > 1 or term.ordering is not None:
+            self.fail(f"this aggregate cannot stand in a condition: {_CAN_SAY}", node)
+        texts = [column_sql(one) for one in (*term.arguments, *([term.condition] if term.condition else []))]
+        if None in texts:
+            self.fail("an aggregate of a condition is over columns, not over CLASSIFIER or MATCH_NUMBER", node)
+        variables = (row_seen(self.clause, ColumnTerm(term.span, "", term.variable, "")) or Seen()).variables
+        column = escaped(str(texts[0])) if term.arguments else "1"
+        if term.name == "COUNT_IF":
+            column = f"CASE WHEN {column} THEN 1 END"
+        if term.condition is not None:
+            column = f"CASE WHEN {escaped(str(texts[-1]))} THEN {column} END"
+        if column == "1" and not term.arguments:
+            return _Part(Aggregate("count", None, variables), "int")
+        kind = self.builder.kind_of(column)
+        if name == "count":
+            # Whatever the type, it matters only what is NULL.
+            number = self.builder.column(f"CASE WHEN ({column}) IS NOT NULL THEN 1 END", "int")
+            return _Part(Aggregate("count", f"c{number}", variables), "int")
+        if name in ("sum", "avg"):
+            if kind not in (*_NUMBERS, "interval", "null", ""):
+                self.fail(f"{term.name} needs numbers, not {_article(kind)}", node)
+            if kind == "decimal":
+                kind = "float"
+            number = self.builder.column(column, kind)
+            return _Part(Aggregate(name, f"c{number}", variables), "float" if name == "avg" and kind == "int" else kind)
+        number = self.builder.column(column, kind)
+        return _Part(Aggregate(name, f"c{number}", variables), kind, number)
+
+    def operator(self, node: Any) -> _Part | None:
+        """An operator of the kernel; None for anything else."""
+        kind = type(node)
+        if kind in _COMPARISONS:
+            return self.compare(_COMPARISONS[kind], node.this, node.expression, node)
+        if kind is exp.NullSafeNEQ:
+            return self.negated(self.compare("<=>", node.this, node.expression, node))
+        if kind in _ARITHMETIC:
+            return self.arithmetic(_ARITHMETIC[kind], node)
+        if kind in (exp.And, exp.Or):
+            parts = [self.part(one) for one in (node.this, node.expression)]
+            for part in parts:
+                self.expect(part, "boolean", node)
+            return _Part(Call(kind.__name__.lower(), tuple(part.tree for part in parts)), "boolean")
+        if kind is exp.Not:
+            part = self.part(node.this)
+            self.expect(part, "boolean", node)
+            return self.negated(part)
+        if kind is exp.Is:
+            return self.is_constant(node)
+        if kind is exp.Between:
+            low = self.compare(">=", node.this, node.args["low"], node)
+            high = self.compare("<=", node.this, node.args["high"], node)
+            return _Part(Call("and", (low.tree, high.tree)), "boolean")
+        if kind is exp.In and node.expressions:
+            ways = [self.compare("=", node.this, one, node).tree for one in node.expressions]
+            return _Part(ways[0] if len(ways) == 1 else Call("or", tuple(ways)), "boolean")
+        if kind in (exp.Neg, exp.Abs):
+            part = self.number(self.part(node.this), node)
+            return _Part(Call("neg" if kind is exp.Neg else "abs", (part.tree,)), part.kind)
+        if kind is exp.Coalesce:
+            parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
+            return _Part(Call("coalesce", tuple(part.tree for part in parts)), parts[0].kind, parts[0].column)
+        if kind is exp.If:
+            return self.choose([(self.truth(node.this), node.args["true"])], node.args.get("false"), node)
+        if kind is exp.Case:
+            branches = [(self.when(node.this, one.this, node), one.args["true"]) for one in node.args["ifs"]]
+            return self.choose(branches, node.args.get("default"), node)
+        return None
+
+    def negated(self, part: _Part) -> _Part:
+        return _Part(Call("not", (part.tree,)), "boolean")
+
+    def truth(self, node: Any) -> Expression:
+        """A condition in a part."""
+        part = self.part(node)
+        self.expect(part, "boolean", node)
+        return part.tree
+
+    def when(self, subject: Any, node: Any, case: Any) -> Expression:
+        """The condition of a way of CASE."""
+        return self.truth(node) if subject is None else self.compare("=", subject, node, case).tree
+
+    def choose(self, ways: Sequence[tuple[Expression, Any]], default: Any, node: Any) -> _Part:
+        """CASE and if."""
+        last = _Part(Constant(None), "null") if default is None else self.part(default)
+        parts = self.alike([*(self.part(value) for _, value in ways), last], node)
+        tree = parts[-1].tree
+        for (condition, _), part in reversed(list(zip(ways, parts, strict=False))):
+            tree = Call("if", (condition, part.tree, tree))
+        typed = next((part for part in parts if part.kind != "null"), parts[0])
+        return _Part(tree, typed.kind, typed.column)
+
+    def is_constant(self, node: Any) -> _Part:
+        """``x IS NULL``, ``x IS TRUE``."""
+        part = self.part(node.this)
+        if isinstance(node.expression, exp.Null):
+            return _Part(Call("is null", (part.tree,)), "boolean")
+        self.expect(part, "boolean", node)
+        constant = self.constant(node.expression)
+        if constant is None:
+            self.fail(f"this is not known of rows matched: {_CAN_SAY}", node)
+        return _Part(Call("<=>", (part.tree, constant.tree)), "boolean")
+
+    def number(self, part: _Part, node: Any) -> _Part:
+        """A part as a number; a decimal becomes a double."""
+        if part.kind == "decimal":
+            return self.cast(part, "double", "float", node)
+        if part.kind not in (*_NUMBERS, "interval", "null", ""):
+            self.fail(f"a number is needed here, not {_article(part.kind)}", node)
+        return part
+
+    def cast(self, part: _Part, to: str, kind: str, node: Any) -> _Part:
+        """A column's value cast to another type."""
+        tree = part.tree
+        if not isinstance(tree, Value):
+            self.fail(f"{_article(part.kind)} cannot be cast to {to} here; cast what it is made of", node)
+        sql = next(sql for (sql, _), number in self.builder.columns.items() if f"c{number}" == tree.column)
+        number = self.builder.column(f"CAST({sql} AS {to.upper()})", kind)
+        return _Part(Value(f"c{number}", tree.seen), kind, number)
+
+    def arithmetic(self, operator: str, node: Any) -> _Part | None:
+        """``+ - * / %`` of numbers, and of times where microseconds can be added."""
+        one, two = self.part(node.this), self.part(node.expression)
+        kinds = {one.kind, two.kind}
+        seen = self.one_row(node)
+        if seen is not None and (kinds & {"decimal", "date"} or (kinds & _TIMES and self.has_days(node))):
+            return None  # Spark computes it
+        if "" in kinds:
+            if seen is not None:
+                self.builder.kind_of(self.sql(node))
+            return _Part(Call(operator, (one.tree, two.tree)), "")
+        if operator == "-" and one.kind == two.kind and one.kind in _TIMES:
+            if one.kind == "timestamp":
+                # As Spark has it: the difference of what clocks show.
+                one, two = (self.cast(part, "timestamp_ntz", "timestamp_ntz", node) for part in (one, two))
+            return _Part(Call("-", (one.tree, two.tree)), "interval")
+        if operator in "+-" and one.kind in ("timestamp", "timestamp_ntz") and two.kind == "interval":
+            if self.has_days(node):
+                self.fail("days are added to one row's time, as in LAST(v.ts + INTERVAL 1 DAY)", node)
+            return _Part(Call(operator, (one.tree, two.tree)), one.kind)
+        if operator in "+-" and kinds <= {"interval", "null"}:
+            return _Part(Call(operator, (one.tree, two.tree)), "interval")
+        if "interval" in kinds or kinds & _TIMES:
+            names = " and ".join(_article(part.kind) for part in (one, two))
+            self.fail(f"{operator} of {names} is not known of rows matched", node)
+        one, two = self.number(one, node), self.number(two, node)
+        kind = "float" if operator == "/" or "float" in (one.kind, two.kind) else "int"
+        return _Part(Call(operator, (one.tree, two.tree)), kind)
+
+    def has_days(self, node: Any) -> bool:
+        """Whether an interval in days stands in a part: with a time zone, a day is not always 24 hours."""
+        return any(str(each.unit).upper().startswith("DAY") for each in node.find_all(exp.Interval))
+
+    def compare(self, operator: str, left: Any, right: Any, node: Any) -> _Part:
+        """A comparison."""
+        labels = [self.label(left, right), self.label(right, left)]
+        if any(label is not None for label in labels):
+            if operator not in ("=", "<>", "<=>"):
+                self.fail("CLASSIFIER is compared with =, <>, IN and <=>", node)
+            trees = [label or self.part(one).tree for label, one in zip(labels, (right, left), strict=True)]
+            return _Part(Call(operator, tuple(reversed(trees))), "boolean")
+        one, two = self.alike([self.part(left), self.part(right)], node)
+        return _Part(Call(operator, (one.tree, two.tree)), "boolean")
+
+    def label(self, classifier: Any, other: Any) -> Expression | None:
+        """What a constant is that is compared with CLASSIFIER: a variable, or what no row has."""
+        term = self.term(classifier)
+        of_match = isinstance(term, ClassifierTerm) or (
+            isinstance(term, NavigationTerm) and is_classifier(term.argument)
+        )
+        if not of_match or not isinstance(other, exp.Literal) or not other.is_string:
+            return None
+        name = str(other.this)
+        return Label(name) if name in self.clause.variables else Constant(-1)
+
+    def alike(self, parts: Sequence[_Part], node: Any) -> list[_Part]:
+        """Parts as values that can be compared with each other; fail where they cannot."""
+        kinds = {part.kind for part in parts} - {"null"}
+        if "" in kinds or not kinds:
+            return list(parts)
+        if kinds <= _NUMBERS:
+            if "decimal" in kinds:
+                if kinds <= {"decimal"} and all(part.column >= 0 or part.kind == "null" for part in parts):
+                    return self.ranked(parts)
+                return [self.number(part, node) for part in parts]
+            return list(parts)
+        if "string" in kinds and len(kinds) == 2 and (other := (kinds - {"string"}).pop()) in _TIMES:
+            return [self.cast(part, other, other, node) if part.kind == "string" else part for part in parts]
+        if kinds == {"date", "timestamp"} or kinds == {"date", "timestamp_ntz"}:
+            to = (kinds - {"date"}).pop()
+            return [self.cast(part, to, to, node) if part.kind == "date" else part for part in parts]
+        if len(kinds) > 1:
+            names = " and ".join(sorted(map(_article, kinds)))
+            self.fail(f"{names} stand here together; cast one of them", node)
+        kind = kinds.pop()
+        if kind == "string":
+            return self.ranked(parts)
+        if kind not in _ENCODINGS and kind != "label":
+            self.fail(f"{_article(kind)} cannot be compared with that of another row", node)
+        return list(parts)
+
+    def ranked(self, parts: Sequence[_Part]) -> list[_Part]:
+        """Parts whose columns are ranked together."""
+        columns = [part.column for part in parts if part.column >= 0]
+        for column in columns[1:]:
+            self.join(columns[0], column)
+        return list(parts)
+
+
+def _article(kind: str) -> str:
+    """A kind with its article."""
+    return "the variable of a row" if kind == "label" else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
