@@ -55,7 +55,7 @@ def _measure(spark: SparkSession, name: str, pattern: str, policy: str, repeats:
     figures = {
         "question": name,
         "rows": rows["around"].num_rows,
-        "equal": rows["around"].equals(rows["all"]),
+        "equal": rows["around"].to_pylist() == rows["all"].to_pylist(),
         "cold": round(cold, 3),
         **{way: round(taken, 3) for way, taken in medians.items()},
         "times faster": round(medians["all"] / medians["around"], 1),
