@@ -279,7 +279,8 @@ class _Conjunct:
             return written(self.formula, text)
         if (term := self.term(node)) is not None:
             return text(term)
-        return escaped(node.copy().transform(replaced).sql(dialect="spark")).translate(_SHOW)
+        sql = node.copy().transform(replaced).sql(dialect="spark")
+        return escaped(self.formula.unmasked(sql)).translate(_SHOW)
 
     def value(self, node: Any, seen: Seen) -> _Part:
         """A part that looks at one row, as a column."""
@@ -538,7 +539,7 @@ class _Conjunct:
         )
         if not of_match or not isinstance(other, exp.Literal) or not other.is_string:
             return None
-        name = str(other.this)
+        name = self.formula.unmasked(f"'{other.this}'")[1:-1].replace("''", "'")
         return Label(name) if name in self.clause.variables else Constant(-1)
 
     def alike(self, parts: Sequence[_Part], node: Any) -> list[_Part]:

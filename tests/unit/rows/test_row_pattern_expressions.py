@@ -140,6 +140,12 @@ def test_functions_of_one_row_are_columns_of_spark() -> None:
     assert len({column.group for column in made.columns}) == 1
 
 
+def test_strings_stay_as_they_are_written() -> None:
+    condition = r"""a.symbol || 'it''s' = 'a\'b{' OR count(*) = 1 OR symbol IN ("a""b", '\\d')"""
+    columns = definitions(condition).columns
+    assert columns == (r"symbol || 'it''s' = 'a\'b{{'", r"""symbol IN ("a""b", '\\d')""")
+
+
 def test_a_function_that_makes_something_of_null_does_so_where_there_is_no_row() -> None:
     made = kernel("coalesce(c.price, 7) = 7", {"coalesce(price, 7) = 7": "boolean"})
     value, there, missing = (column.name for column in made.columns)

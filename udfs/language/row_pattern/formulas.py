@@ -25,6 +25,8 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _SEMANTICS = ("RUNNING", "FINAL")
 _MASK = "_x"
 """A name in the place of a call. Its place says which; no call is shorter."""
+_FIRST_MARK = 0xE100
+"""The first of the characters, of no writing, that stand for strings."""
 _MOST_SHOWN = 20
 
 
@@ -128,12 +130,15 @@ class Formula:
         In text order.
     tree
         sqlglot's tree; a call of a term is a column with its place in the text.
+    strings
+        By what stands in the tree in their place, strings with escapes as they are written, with their quotes.
     """
 
     text: str
     span: Span
     terms: tuple[Term, ...]
     tree: Any
+    strings: Mapping[str, str]
 
     def write(self, replace: Callable[[Term], str]) -> str:
         """The expression with other text in the place of its terms."""
@@ -142,6 +147,12 @@ class Formula:
             pieces += [self.text[at : term.span.start], replace(term)]
             at = term.span.end
         return "".join([*pieces, self.text[at : self.span.end]]).strip()
+
+    def unmasked(self, sql: str) -> str:
+        """Text of a part of the tree, with the strings as they are written."""
+        for mark, string in self.strings.items():
+            sql = sql.replace(f"'{mark}'", string)
+        return sql
 
     def term_at(self, start: int) -> Term | None:
         """The term that begins at a place of the text."""
@@ -209,10 +220,19 @@ class FormulaReader:
         masked = list(self.text[span.start : span.end])
         for start, term in calls.items():
             masked[start - span.start : term.span.end - span.start] = _MASK.ljust(term.span.end - start)
+        # What is escaped in strings other dialects read otherwise, and sqlglot would write it anew.
+        strings: dict[str, str] = {}
+        for token in tokens:
+            body = token.text[1:-1]
+            if token.kind in ("string", "double") and (token.text[0] * 2 in body or "\\" in body):
+                mark = chr(_FIRST_MARK + len(strings)).ljust(len(body))
+                strings[mark] = token.text
+                if masked[token.start - span.start] == token.text[0]:  # not in a call
+                    masked[token.start - span.start + 1 : token.end - span.start - 1] = mark
         tree = self.parse("".join(masked), span)
         columns = self.columns_in(tree, span, calls)
         terms = tuple(sorted([*calls.values(), *columns], key=lambda term: term.span.start))
-        return Formula(self.text, span, terms, tree)
+        return Formula(self.text, span, terms, tree, strings)
 
     def parse(self, masked: str, span: Span) -> Any:
         """The SQL parser's tree."""
