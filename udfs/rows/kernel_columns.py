@@ -76,7 +76,7 @@ def encode_columns(columns: Sequence[KernelColumn], arrays: Sequence[Any]) -> di
 
 def _numbers(encoding: str, array: Any) -> IntArray | FloatArray:
     if encoding == DOUBLE:
-        filled = pc.fill_null(array.cast(pa.float64()), 0.0)
+        filled = pc.fill_null(array.cast(pa.float64(), safe=False), 0.0)
         return np.asarray(filled.to_numpy(zero_copy_only=False), np.float64)
     if encoding == MICROSECONDS:
         if pa.types.is_date(array.type):

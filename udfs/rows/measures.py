@@ -33,6 +33,8 @@ ATOM = "__atom_"
 """What the names of atoms begin with; their number follows."""
 CLASSIFIER, MATCH_NUMBER = "__classifier", "__match_number"
 """Columns that `AggregateAtom.sql` may name besides the input's."""
+ROWS = "*"
+"""The argument of an aggregate that is over rows, whatever is in them."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ class AggregateAtom:
     name
         In lower case.
     column
-        Its argument over the input's columns; `CLASSIFIER` for the variables of the rows; None for ``count(*)``, and
-        where it has several arguments or an order.
+        Its argument over the input's columns; `CLASSIFIER` for the variables of the rows, `ROWS` for ``count(*)``; None
+        where it has several arguments or an order, or looks at CLASSIFIER or MATCH_NUMBER otherwise.
     condition
         Of FILTER, over the input's columns.
     variables
@@ -123,7 +125,7 @@ class Measures:
                 needed.append(atom.column)
             elif isinstance(atom, AggregateAtom):
                 needed += [atom.column, atom.condition]
-        return tuple(dict.fromkeys(one for one in needed if one is not None and one != CLASSIFIER))
+        return tuple(dict.fromkeys(one for one in needed if one is not None and one not in (CLASSIFIER, ROWS)))
 
 
 def read_measures(clause: Clause, columns: Mapping[str, str]) -> Measures:
@@ -219,12 +221,17 @@ class _Translator:
     def aggregate(self, term: AggregateTerm) -> AggregateAtom:
         """An aggregate."""
         column = None
-        if len(term.arguments) == 1 and term.ordering is None:
+        condition = None if term.condition is None else column_sql(term.condition)
+        if term.ordering is not None or (condition is None and term.condition is not None):
+            pass  # only Spark can say
+        elif not term.arguments:
+            column = ROWS
+        elif len(term.arguments) == 1:
             column = CLASSIFIER if is_classifier(term.arguments[0]) else column_sql(term.arguments[0])
         return AggregateAtom(
             name=term.name.lower(),
             column=column,
-            condition=None if term.condition is None else column_sql(term.condition),
+            condition=condition,
             distinct=term.distinct,
             variables=variables_of(self.clause, term.variable),
             final=self.is_final(term.semantics),

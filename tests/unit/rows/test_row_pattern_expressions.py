@@ -285,8 +285,8 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
             "round(Count(a.*) / count(*), 2)",
             "round(__atom_0 / __atom_1, 2)",
             [
-                AggregateAtom("count", None, None, False, ("a",), True, "count(*)"),
-                AggregateAtom("count", None, None, False, (), True, "count(*)"),
+                AggregateAtom("count", "*", None, False, ("a",), True, "count(*)"),
+                AggregateAtom("count", "*", None, False, (), True, "count(*)"),
             ],
         ),
         (
@@ -318,6 +318,13 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
             "__atom_0",
             [
                 AggregateAtom("mode", None, None, False, (), True, "mode() WITHIN GROUP (ORDER BY price DESC)"),
+            ],
+        ),
+        (
+            "count(*) FILTER (WHERE CLASSIFIER() = 'a')",
+            "__atom_0",
+            [
+                AggregateAtom("count", None, None, False, (), True, "count(*) FILTER (WHERE __classifier = 'a')"),
             ],
         ),
         (

@@ -1,0 +1,314 @@
+"""The values of measures' atoms, for each match or for each of its rows.
+
+A navigation takes a value of any type from its row. Of aggregates, those that do not need Spark are computed here with
+Spark's types and NULLs; where integers overflow they wrap, as without ANSI mode. Of the others, `rows_aggregated` tells
+the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.language.row_pattern.tree import OMIT_EMPTY, WITH_UNMATCHED, Clause
+from patternlake.udfs.rows.conditions import Seen
+from patternlake.udfs.rows.kernels.conditions import FIRST
+from patternlake.udfs.rows.kernels.running import running_least, running_sums
+from patternlake.udfs.rows.matches import Matches
+from patternlake.udfs.rows.measures import (
+    CLASSIFIER,
+    ROWS,
+    AggregateAtom,
+    Atom,
+    ClassifierAtom,
+    MatchNumberAtom,
+    NavigationAtom,
+)
+
+_LISTS = frozenset({"array_agg", "collect_list"})
+
+
+@dataclass(frozen=True)
+class RowsShown:
+    """The rows of the answer.
+
+    Attributes
+    ----------
+    matches
+        int64[k]: the number among all matches; -1 for a row that is of none.
+    taken
+        int64[k]: how many rows of the match are up to the one shown, which are those that RUNNING looks at; 0 for an
+        empty match.
+    rows
+        int64[k]: the input's row that is shown; of ONE ROW PER MATCH, and of an empty match, the one it begins with.
+    """
+
+    matches: IntArray
+    taken: IntArray
+    rows: IntArray
+
+
+def rows_shown(matches: Matches, clause: Clause) -> RowsShown:
+    """The rows that ONE ROW or ALL ROWS PER MATCH gives, match by match, then unmatched ones."""
+    number = np.arange(len(matches.starts))
+    if not clause.all_rows:
+        return RowsShown(number, matches.lengths, matches.starts)
+    of_row = np.repeat(number, matches.lengths)
+    within = np.arange(len(matches.rows)) - matches.offsets[of_row] + 1
+    shown = ~matches.excluded
+    empty = np.flatnonzero(matches.lengths == 0) if clause.rows != OMIT_EMPTY else number[:0]
+    unmatched = matches.unmatched if clause.rows == WITH_UNMATCHED else number[:0]
+    match = np.concatenate([of_row[shown], empty])
+    taken = np.concatenate([within[shown], np.zeros(len(empty), np.int64)])
+    rows = np.concatenate([matches.rows[shown], matches.starts[empty]])
+    order = np.argsort(match, kind="stable")
+    nothing = np.zeros(len(unmatched), np.int64)
+    return RowsShown(
+        np.concatenate([match[order], nothing - 1]),
+        np.concatenate([taken[order], nothing]),
+        np.concatenate([rows[order], unmatched]),
+    )
+
+
+def is_computed_here(atom: Atom, type_: Any = None) -> bool:
+    """Whether `AtomValues.of` knows an atom; `type_` is the Arrow type of an aggregate's column."""
+    if not isinstance(atom, AggregateAtom):
+        return True
+    if atom.column is None:
+        return False
+    if atom.name == "count" or atom.column == ROWS:
+        return atom.name == "count"
+    if atom.column == CLASSIFIER:
+        type_ = pa.string()
+    nested = pa.types.is_nested(type_) or pa.types.is_null(type_) or pa.types.is_interval(type_)
+    if atom.name in _LISTS:
+        return not (nested and atom.distinct)
+    if atom.name in ("min", "max"):
+        return not nested
+    return atom.name in ("sum", "avg", "mean") and (pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+class AtomValues:
+    """Computes atoms of some matches.
+
+    Parameters
+    ----------
+    clause
+        The clause.
+    matches
+        Its matches, of `match_rows`.
+    partitions
+        int64[p + 1]: as `match_rows` had them.
+    columns
+        By the texts of `Measures.columns`, their values in each row as Arrow arrays.
+    shown
+        The rows of the answer; by default those of `rows_shown`.
+
+    Examples
+    --------
+    >>> from patternlake.udfs.language.row_pattern.parser import parse_clause
+    >>> from patternlake.udfs.rows.matches import match_rows
+    >>> from patternlake.udfs.rows.measures import read_measures
+    >>> from patternlake.udfs.rows.query import compile_pattern
+    >>> clause = parse_clause("MEASURES sum(a.price) AS s, LAST(b.price) AS l PATTERN (a a b)")
+    >>> measures, partitions = read_measures(clause, {"price": "int"}), np.array([0, 6])
+    >>> matches = match_rows(compile_pattern(clause), np.full((2, 6), True), partitions)
+    >>> values = AtomValues(clause, matches, partitions, {"price": pa.array([1, 2, 3, 4, None, 6])})
+    >>> [values.of(atom).to_pylist() for atom in measures.atoms]
+    [[3, 4], [3, 6]]
+    """
+
+    def __init__(
+        self,
+        clause: Clause,
+        matches: Matches,
+        partitions: IntArray,
+        columns: Mapping[str, Any],
+        shown: RowsShown | None = None,
+    ) -> None:
+        self.clause = clause
+        self.matches = matches
+        self.partitions = partitions
+        self.columns = {
+            name: column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            for name, column in columns.items()
+        }
+        self.shown = rows_shown(matches, clause) if shown is None else shown
+        self.there = self.shown.matches >= 0
+        self.match = np.where(self.there, self.shown.matches, 0)
+
+    def of(self, atom: Atom) -> Any:
+        """An atom's value in each row of the answer, as an Arrow array; NULL in rows of no match.
+
+        Raises
+        ------
+        ArgumentError
+            It is an aggregate that only Spark knows, see `is_computed_here`.
+        """
+        match atom:
+            case MatchNumberAtom():
+                numbers = self.matches.numbers
+                return pa.array(numbers[self.match] if len(numbers) else self.match, pa.int64(), mask=~self.there)
+            case NavigationAtom():
+                row, there = self.row(atom.seen, final=atom.final)
+                return self.columns[atom.column].take(pa.array(row, pa.int64(), mask=~there))
+            case ClassifierAtom():
+                return self.classifier(atom)
+            case AggregateAtom():
+                return self.aggregate(atom)
+
+    def bounds(self, *, final: bool) -> tuple[IntArray, IntArray]:
+        """Where the rows that an atom looks at begin and end among those of all matches."""
+        if not len(self.matches.starts):
+            return self.match * 0, self.match * 0
+        begin = self.matches.offsets[self.match]
+        taken = self.matches.lengths[self.match] if final else self.shown.taken
+        return begin, np.where(self.there, begin + taken, begin)
+
+    def is_of(self, variables: tuple[str, ...]) -> BoolArray:
+        """bool[r]: which rows of matches are of some variables."""
+        if not variables:
+            return np.full(len(self.matches.rows), True)
+        known = np.array([name in variables for name in self.clause.variables], np.bool_)
+        return known[self.matches.variables]
+
+    def row(self, seen: Seen, *, final: bool) -> tuple[IntArray, BoolArray]:
+        """The input's row that a navigation looks at, and whether there is one."""
+        member = self.is_of(seen.variables)
+        if not member.any():
+            return self.match * 0, np.zeros(len(self.match), np.bool_)
+        place, count = np.flatnonzero(member), _counts(member)
+        begin, end = self.bounds(final=final)
+        first, behind = count[begin], count[end]
+        at = first + seen.offset if seen.kind == FIRST else behind - 1 - seen.offset
+        there = (first <= at) & (at < behind)
+        row = self.matches.rows[place[np.where(there, at, 0)]]
+        partition = np.searchsorted(self.partitions, row, side="right") - 1
+        shifted = row + seen.shift
+        there &= (self.partitions[partition] <= shifted) & (shifted < self.partitions[partition + 1])
+        return np.where(there, shifted, 0), there
+
+    def classifier(self, atom: ClassifierAtom) -> Any:
+        """The variable of a row; NULL of one that is not of the match, or not yet."""
+        row, there = self.row(atom.seen, final=atom.final)
+        if not there.any():
+            return pa.nulls(len(row), pa.string())
+        begin, end = self.bounds(final=atom.final)
+        at = begin + row - self.matches.starts[self.match]
+        there = there & (begin <= at) & (at < end)
+        return self.labels(self.matches.variables[np.where(there, at, 0)], there)
+
+    def labels(self, variables: Any, there: BoolArray | None = None) -> Any:
+        """Names of variables by their numbers."""
+        numbers = pa.array(variables, pa.int32(), mask=None if there is None else ~there)
+        return pa.array(self.clause.variables, pa.string()).take(numbers)
+
+    def rows_aggregated(self, atom: AggregateAtom) -> tuple[IntArray, IntArray]:
+        """The rows that an aggregate is over, NULLs included unless it is `is_computed_here`.
+
+        Returns
+        -------
+        (int64[k + 1], int64[.])
+            Where those of each row of the answer begin, and their places among the rows of all matches
+            (`Matches.rows`, `Matches.variables`).
+        """
+        member, _ = self.members(atom)
+        return self.lists(member, final=atom.final)
+
+    def lists(self, member: BoolArray, *, final: bool) -> tuple[IntArray, IntArray]:
+        """The members of each row of the answer, one list behind the other."""
+        place, count = np.flatnonzero(member), _counts(member)
+        begin, end = self.bounds(final=final)
+        first, sizes = count[begin], count[end] - count[begin]
+        offsets = np.cumsum(np.concatenate([[0], sizes])).astype(np.int64)
+        at = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], sizes)
+        return offsets, place[at]
+
+    def members(self, atom: AggregateAtom) -> tuple[BoolArray, Any]:
+        """Which rows of matches an aggregate counts, and its column's values in these rows."""
+        member, rows = self.is_of(atom.variables), pa.array(self.matches.rows, pa.int64())
+        if atom.condition is not None:
+            holds = pc.fill_null(self.columns[atom.condition].take(rows), False)
+            member = member & holds.to_numpy(zero_copy_only=False)
+        if atom.column is None or atom.column == ROWS:
+            return member, None
+        labels = atom.column == CLASSIFIER
+        values = self.labels(self.matches.variables) if labels else self.columns[atom.column].take(rows)
+        member = member & values.is_valid().to_numpy(zero_copy_only=False)
+        if atom.distinct:
+            # Of equal values in a match the first one counts; so it does for the rows up to any later one.
+            # Both zeros are equal.
+            keyed = pc.add(values, 0.0) if pa.types.is_floating(values.type) else values
+            codes = pc.fill_null(keyed.dictionary_encode().indices, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+            place = np.flatnonzero(member)
+            keys = self.match_of(place) * (codes.max(initial=0) + 1) + codes[place]
+            member = np.zeros(len(member), np.bool_)
+            member[place[np.unique(keys, return_index=True)[1]]] = True
+        return member, values
+
+    def match_of(self, place: IntArray) -> IntArray:
+        """The match of some rows of matches."""
+        return np.searchsorted(self.matches.offsets, place, side="right") - 1
+
+    def aggregate(self, atom: AggregateAtom) -> Any:
+        """An aggregate's value in each row of the answer."""
+        type_ = self.columns[atom.column].type if atom.column in self.columns else None
+        if not is_computed_here(atom, type_):
+            raise ArgumentError(f"the aggregate {shortened(atom.sql)} of {type_} is to be computed by Spark")
+        member, values = self.members(atom)
+        if atom.name in _LISTS:
+            offsets, at = self.lists(member, final=atom.final)
+            made = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values.take(pa.array(at, pa.int64())))
+            return made if self.there.all() else pc.if_else(pa.array(self.there), made, pa.scalar(None, made.type))
+        place, count = np.flatnonzero(member), _counts(member)
+        begin, end = self.bounds(final=atom.final)
+        sizes, last = count[end] - count[begin], count[end] - 1
+        if atom.name == "count":
+            return pa.array(sizes, pa.int64(), mask=~self.there)
+        some = sizes > 0
+        last = np.where(some, last, 0)
+        if not len(place):
+            return pa.nulls(len(some), _type_of(atom, values.type))
+        given = values.take(pa.array(place, pa.int64()))
+        groups = self.match_of(place)
+        if atom.name in ("min", "max"):
+            best = running_least(_keys(given, falling=atom.name == "max"), groups)
+            return given.take(pa.array(best[last], pa.int64(), mask=~some))
+        if atom.name == "sum" and pa.types.is_integer(given.type):
+            sums = np.concatenate([[0], np.cumsum(given.cast(pa.int64()).to_numpy(zero_copy_only=False))])
+            return pa.array(sums[count[end]] - sums[count[begin]], pa.int64(), mask=~some)
+        totals = running_sums(given.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), groups)[last]
+        if atom.name != "sum":
+            totals = totals / np.maximum(sizes, 1)
+        return pa.array(totals, pa.float64(), mask=~some, from_pandas=False)
+
+
+def _counts(member: BoolArray) -> IntArray:
+    """int64[r + 1]: how many members there are before each row."""
+    return np.concatenate([[0], np.cumsum(member)]).astype(np.int64)
+
+
+def _type_of(atom: AggregateAtom, type_: Any) -> Any:
+    """The type of a sum, an average, a least or greatest value."""
+    if atom.name in ("min", "max"):
+        return type_
+    return pa.int64() if atom.name == "sum" and pa.types.is_integer(type_) else pa.float64()
+
+
+def _keys(values: Any, *, falling: bool) -> IntArray:
+    """Integers in the order of values, NaN above all others as in Spark."""
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    encoded = values.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    keys = rank[encoded.indices.to_numpy(zero_copy_only=False)]
+    return -keys if falling else keys
