@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -44,7 +44,7 @@ from patternlake.udfs.rows.conditions import (
     Value,
 )
 from patternlake.udfs.rows.kernels.conditions import CURRENT, FIRST, LAST
-from patternlake.udfs.rows.matches import SkipTargetError, match_rows
+from patternlake.udfs.rows.matches import Matches, SkipTargetError, match_rows
 from patternlake.udfs.rows.query import compile_pattern
 
 NAMES = "ABCD"
@@ -365,8 +365,16 @@ def found_by_kernel(case: Case, **bounds: int) -> list[Found] | tuple[str, int]:
         for name, kind in COLUMNS.items()
     }
     partitions = np.cumsum([0, *map(len, case.partitions)])
+    pattern = compile_pattern(clause, case.back, COLUMNS)
+    return answer_of(case, lambda: match_rows(pattern, holding, partitions, columns, **bounds))
+
+
+def answer_of(case: Case, find: Callable[[], Matches]) -> list[Found] | tuple[str, int]:
+    """Matches as the oracle gives them, or why there are none."""
+    variables = variables_of(case.pattern)
+    partitions = np.cumsum([0, *map(len, case.partitions)])
     try:
-        found = match_rows(compile_pattern(clause, case.back, COLUMNS), holding, partitions, columns, **bounds)
+        found = find()
     except SkipTargetError as error:
         return ("absent" if "has no row" in error.message else "first row"), error.row
     answer = []
@@ -376,7 +384,7 @@ def found_by_kernel(case: Case, **bounds: int) -> list[Found] | tuple[str, int]:
             of = slice(found.offsets[at], found.offsets[at + 1])
             start = int(found.starts[at] - low)
             assert found.rows[of].tolist() == list(range(low + start, low + start + found.lengths[at]))
-            labels = tuple(clause.variables[number] for number in found.variables[of])
+            labels = tuple(variables[number] for number in found.variables[of])
             matches.append(Match(int(found.numbers[at]), start, labels, tuple(found.excluded[of].tolist())))
         unmatched = found.unmatched[(found.unmatched >= low) & (found.unmatched < high)] - low
         answer.append(Found(tuple(matches), tuple(unmatched.tolist())))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from naive.row_pattern_random import expected, found_by_kernel, random_case
+from naive.row_pattern_random import answer_of, expected, found_by_kernel, random_case
+from naive.row_pattern_sql import clause_of, matches_of_text
 
 
 def check(seeds: range, *, looks_back: bool, most_rows: int) -> int:
@@ -28,6 +29,27 @@ def test_conditions_of_the_row_alone() -> None:
 
 def test_conditions_of_the_match_so_far() -> None:
     assert check(range(10_000, 10_500), looks_back=True, most_rows=5) > 400
+
+
+def check_text(seeds: range) -> int:
+    """Compare clauses with DEFINE as text; how many were not too large for the oracle."""
+    asked = 0
+    for seed in seeds:
+        case = random_case(random.Random(seed), looks_back=True, most_rows=5)
+        if case is not None:
+            asked += 1
+            found = answer_of(case, lambda case=case: matches_of_text(case))  # type: ignore[misc]
+            assert found == expected(case), f"seed {seed}: {clause_of(case)}, {case}"
+    return asked
+
+
+def test_conditions_as_text() -> None:
+    assert check_text(range(10_000, 10_300)) > 250
+
+
+@pytest.mark.slow
+def test_thousands_of_conditions_as_text() -> None:
+    assert check_text(range(2_000_000, 2_005_000)) > 4000
 
 
 @pytest.mark.slow
