@@ -42,6 +42,8 @@ from patternlake.udfs.rows.row_terms import (
     column_sql,
     escaped,
     is_classifier,
+    is_of_row,
+    is_one_term,
     row_seen,
     term_sql,
     written,
@@ -100,8 +102,8 @@ _AGGREGATES = {
 _HIDE, _SHOW = str.maketrans("{}", "\ue000\ue001"), str.maketrans("\ue000\ue001", "{}")
 _CAN_SAY = (
     "what joins several rows of a match is said with + - * / %, abs, comparisons, BETWEEN, IN, AND, OR, NOT, IS NULL, "
-    "coalesce, if and CASE, and the aggregates count, count_if, sum, avg, min, max, any and every; other functions may "
-    "look at one row, as in LAST(upper(v.x))"
+    "coalesce, nullif, greatest, least, if and CASE, and the aggregates count, count_if, sum, avg, min, max, any and "
+    "every; other functions may look at one row, as in LAST(upper(v.x))"
 )
 
 
@@ -256,17 +258,22 @@ class _Conjunct:
             return Seen()
         return rows.pop() if len(rows) == 1 else None
 
-    def sql(self, node: Any, *, null: bool = False) -> str:
-        """A part that looks at one row, in Spark SQL; `null`: with NULL in the place of the row's values."""
-        current = self.one_row(node) == Seen()
+    def sql(self, node: Any, *, null: bool = False, label: str = "") -> str:
+        """A part that looks at one row, in Spark SQL; `null`: with NULL in the place of the row's values.
+
+        With a `label`, the part looks at the row asked about and at CLASSIFIER, in whose place this text stands.
+        """
+        current = bool(label) or self.one_row(node) == Seen()
 
         def text(term: Term) -> str:
+            if label and self.classified(term) is not None:
+                return escaped(label)
             if current:
                 return term_sql(self.clause, term, self.variable)
             column = term.sql if isinstance(term, ColumnTerm) else ""
             if isinstance(term, NavigationTerm):
                 column = column_sql(term.argument) or ""
-                if term.argument.terms[0].span != term.argument.span and self.term(node) is not term:
+                if not is_one_term(term.argument) and self.term(node) is not term:
                     column = f"({column})"
             return f"(CASE WHEN false THEN {escaped(column)} END)" if null else escaped(column)
 
@@ -315,7 +322,7 @@ class _Conjunct:
             return self.value(node, seen)
         if (term := self.term(node)) is not None:
             return self.of_term(term, node)
-        translated = self.operator(node)
+        translated = self.operator(node) or self.by_label(node)
         if translated is None:
             if seen is not None:
                 return self.value(node, seen)
@@ -353,17 +360,53 @@ class _Conjunct:
 
     def of_term(self, term: Term, node: Any) -> _Part:
         """A term that is more than a column of one row."""
-        seen = row_seen(self.clause, term, self.variable)
         if isinstance(term, MatchNumberTerm):
             return _Part(MatchNumber(), "int")
         if isinstance(term, AggregateTerm):
             return self.aggregate(term, node)
-        if isinstance(term, NavigationTerm) and not is_classifier(term.argument):
+        seen = self.classified(term)
+        if seen is None:
             self.fail("CLASSIFIER stands alone in FIRST, LAST, PREV and NEXT of a condition", node)
+        return _Part(Classifier(seen), "label")
+
+    def classified(self, term: Term) -> Seen | None:
+        """The row whose CLASSIFIER a term is; None of another term."""
+        if not isinstance(term, ClassifierTerm) and not (
+            isinstance(term, NavigationTerm) and is_classifier(term.argument)
+        ):
+            return None
+        seen = row_seen(self.clause, term, self.variable)
         assert seen is not None
-        # The kernel knows the row's variable as that of the last row taken.
-        looked = Seen(LAST, (), 0, seen.shift) if seen.kind == CURRENT else seen
-        return _Part(Classifier(looked), "label")
+        # The kernel knows the variable of the row asked about as that of the last row taken.
+        return Seen(LAST, (), 0, seen.shift) if seen.kind == CURRENT else seen
+
+    def by_label(self, node: Any) -> _Part | None:
+        """A part with any function of one row's CLASSIFIER and of the row asked about; None for another.
+
+        Spark computes it once for each variable that CLASSIFIER may be, and once for NULL.
+        """
+        terms = self.terms(node)
+        rows = {seen for term in terms if (seen := self.classified(term)) is not None}
+        others = [term for term in terms if self.classified(term) is None]
+        if len(rows) != 1 or not is_of_row(self.clause, others, self.variable):
+            return None
+        classifier = Classifier(rows.pop())
+
+        def value(label: str) -> _Part:
+            sql = self.sql(node, label=label)
+            kind = self.builder.kind_of(sql)
+            number = self.builder.column(sql, kind)
+            return _Part(Value(f"c{number}", Seen()), kind, number)
+
+        last = value("CAST(NULL AS STRING)")
+        tree = last.tree
+        for name in reversed(self.clause.variables):
+            escapes = name.replace("\\", "\\\\").replace("'", "\\'")
+            one = value(f"'{escapes}'")
+            self.join(one.column, last.column)
+            last = one
+            tree = Call("if", (Call("=", (classifier, Label(name))), one.tree, tree))
+        return _Part(tree, last.kind, last.column)
 
     def aggregate(self, term: AggregateTerm, node: Any) -> _Part:
         """An aggregate."""
@@ -429,12 +472,34 @@ class _Conjunct:
         if kind is exp.Coalesce:
             parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
             return _Part(Call("coalesce", tuple(part.tree for part in parts)), parts[0].kind, parts[0].column)
+        if kind is exp.Nullif:
+            same = self.compare("=", node.this, node.expression, node)
+            part = self.part(node.this)
+            return _Part(Call("if", (same.tree, Constant(None), part.tree)), part.kind, part.column)
+        if kind in (exp.Greatest, exp.Least):
+            return self.outermost(">=" if kind is exp.Greatest else "<=", [node.this, *node.expressions], node)
         if kind is exp.If:
             return self.choose([(self.truth(node.this), node.args["true"])], node.args.get("false"), node)
         if kind is exp.Case:
             branches = [(self.when(node.this, one.this, node), one.args["true"]) for one in node.args["ifs"]]
             return self.choose(branches, node.args.get("default"), node)
         return None
+
+    def outermost(self, operator: str, nodes: Sequence[Any], node: Any) -> _Part:
+        """The greatest or least of values that are not NULL."""
+        parts = self.alike([self.part(one) for one in nodes], node)
+
+        def choose(trees: Sequence[Expression]) -> Expression:
+            # By halves, as each half stands in the choice twice.
+            if len(trees) == 1:
+                return trees[0]
+            one, two = choose(trees[: len(trees) // 2]), choose(trees[len(trees) // 2 :])
+            return Call("if", (Call("or", (Call(operator, (one, two)), Call("is null", (two,)))), one, two))
+
+        tree = choose([part.tree for part in parts])
+        typed = next((part for part in parts if part.kind != "null"), parts[0])
+        kind = "float" if "float" in {part.kind for part in parts} else typed.kind
+        return _Part(tree, kind, typed.column)
 
     def negated(self, part: _Part) -> _Part:
         return _Part(Call("not", (part.tree,)), "boolean")
@@ -523,21 +588,25 @@ class _Conjunct:
     def compare(self, operator: str, left: Any, right: Any, node: Any) -> _Part:
         """A comparison."""
         labels = [self.label(left, right), self.label(right, left)]
-        if any(label is not None for label in labels):
-            if operator not in ("=", "<>", "<=>"):
-                self.fail("CLASSIFIER is compared with =, <>, IN and <=>", node)
+        if any(label is not None for label in labels) and operator in ("=", "<>", "<=>"):
             trees = [label or self.part(one).tree for label, one in zip(labels, (right, left), strict=True)]
             return _Part(Call(operator, tuple(reversed(trees))), "boolean")
-        one, two = self.alike([self.part(left), self.part(right)], node)
+        parts = [self.part(left), self.part(right)]
+        kinds = {part.kind for part in parts}
+        if "label" in kinds and (kinds > {"label"} or operator not in ("=", "<>", "<=>")):
+            # Variables have numbers, not in the order of their names.
+            texts = [
+                self.by_label(one) if part.kind == "label" else part
+                for one, part in zip((left, right), parts, strict=True)
+            ]
+            parts = [part for part in texts if part is not None]
+        one, two = self.alike(parts, node)
         return _Part(Call(operator, (one.tree, two.tree)), "boolean")
 
     def label(self, classifier: Any, other: Any) -> Expression | None:
         """What a constant is that is compared with CLASSIFIER: a variable, or what no row has."""
         term = self.term(classifier)
-        of_match = isinstance(term, ClassifierTerm) or (
-            isinstance(term, NavigationTerm) and is_classifier(term.argument)
-        )
-        if not of_match or not isinstance(other, exp.Literal) or not other.is_string:
+        if term is None or self.classified(term) is None or not isinstance(other, exp.Literal) or not other.is_string:
             return None
         name = self.formula.unmasked(f"'{other.this}'")[1:-1].replace("''", "'")
         return Label(name) if name in self.clause.variables else Constant(-1)

@@ -56,10 +56,14 @@ def column_sql(formula: Formula) -> str | None:
     return formula.write(lambda term: term.sql if isinstance(term, ColumnTerm) else "")
 
 
+def is_one_term(formula: Formula) -> bool:
+    """Whether an expression is one term and nothing else, so that it needs no parentheses."""
+    return len(formula.terms) == 1 and formula.terms[0].span == formula.span
+
+
 def is_classifier(formula: Formula) -> bool:
     """Whether an expression is CLASSIFIER and nothing else."""
-    one = formula.terms[0] if len(formula.terms) == 1 else None
-    return isinstance(one, ClassifierTerm) and one.span == formula.span
+    return is_one_term(formula) and isinstance(formula.terms[0], ClassifierTerm)
 
 
 def is_of_row(clause: Clause, terms: Sequence[Term], variable: str) -> bool:
@@ -83,7 +87,7 @@ def term_sql(clause: Clause, term: Term, variable: str) -> str:
     assert column is not None
     assert seen is not None
     if not seen.shift:
-        return f"({escaped(column)})"
+        return escaped(column) if is_one_term(term.argument) else f"({escaped(column)})"
     return f"{'lead' if seen.shift > 0 else 'lag'}({escaped(column)}, {abs(seen.shift)}) OVER {{window}}"
 
 

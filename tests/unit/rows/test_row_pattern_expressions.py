@@ -65,8 +65,8 @@ def measures(text: str, rows: str = "") -> Measures:
     [
         ("price < PREV(price)", "(price < lag(price, 1) OVER {window})"),
         ("b.price > NEXT(b.price + 1, 2)", "(price > lead(price + 1, 2) OVER {window})"),
-        ("LAST(price) = PREV(LAST(s.price), 3)", "((price) = lag(price, 3) OVER {window})"),
-        ("prev(Price, 0) > 1", "((Price) > 1)"),
+        ("LAST(price) = PREV(LAST(s.price), 3)", "(price = lag(price, 3) OVER {window})"),
+        ("prev(Price + 1, 0) > 1", "((Price + 1) > 1)"),
         (
             "price > 1 AND (b.symbol RLIKE 'AND' AND price BETWEEN 1 AND 2)",
             "(price > 1) AND (symbol RLIKE 'AND') AND (price BETWEEN 1 AND 2)",
@@ -160,6 +160,45 @@ def test_a_function_that_makes_something_of_null_does_so_where_there_is_no_row()
     ]
 
 
+def test_a_function_of_classifier_is_computed_for_each_variable() -> None:
+    texts = [f"lower({one}) || symbol" for one in ("CAST(NULL AS STRING)", "'c'", "'b'", "'a'")]
+    sqls = [text.replace("lower", "LOWER") for text in texts]
+    made = kernel("lower(LAST(CLASSIFIER(), 1)) || symbol = a.symbol", dict.fromkeys(sqls, "string"))
+    null, c, b, a, other = (column.name for column in made.columns)
+    assert [column.sql for column in made.columns] == [*sqls, "symbol"]
+    assert len({column.group for column in made.columns}) == 1
+    classifier = Classifier(Seen(LAST, (), 1))
+    tree: Any = Value(null)
+    for name, column in (("c", c), ("b", b), ("a", a)):
+        tree = Call("if", (Call("=", (classifier, Label(name))), Value(column), tree))
+    assert made.conditions["b"] == Call("=", (tree, Value(other, LAST_A)))
+
+
+def test_classifier_has_the_order_of_texts() -> None:
+    # Rows of 'a', then one of 'b': 'b' is above 'a2', 'a' is not.
+    assert rows_of_match("CLASSIFIER() > 'a2'", price=pa.array([1, 2])) == [0, 1]
+    assert rows_of_match("LAST(CLASSIFIER(), 1) > 'a2'", price=pa.array([1, 2])) == []
+    assert rows_of_match("LAST(CLASSIFIER(), 1) < symbol", symbol=pa.array(["z", "a1"])) == [0, 1]
+    assert rows_of_match("LAST(CLASSIFIER(), 1) < symbol", symbol=pa.array(["z", "a"])) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "prices", "wanted"),
+    [
+        # A match is the longest run of a's with a b behind it.
+        ("greatest(price, FIRST(a.price), 3) = 4", [1, 4, 5], [0, 1]),
+        ("greatest(price, FIRST(a.price)) = 2", [2, None], [0, 1]),
+        ("least(price, FIRST(a.price)) = 2", [None, 2], [0, 1]),
+        ("least(price, LAST(a.price), LAST(a.price, 1)) = 1", [1, 2, 2, 2], [0, 1, 2]),
+        ("nullif(price, FIRST(a.price)) IS NULL", [1, 2, 1, 2], [0, 1, 2]),
+        ("coalesce(LAST(a.price, 1), price) = 5", [1, 5], [0, 1]),
+        ("FIRST(s.price) < LAST(s.price)", [1, 2, 0], [0, 1]),
+    ],
+)
+def test_answers_of_conditions(condition: str, prices: list[int | None], wanted: list[int]) -> None:
+    assert rows_of_match(condition, price=pa.array(prices, pa.int32())) == wanted
+
+
 def test_differences_of_rows_are_computed_by_spark_where_it_can() -> None:
     change = "ABS(price - lag(price, 1) OVER {window})"
     made = kernel("abs(price - PREV(price)) > a.price", {change: "int"})
@@ -187,7 +226,7 @@ def test_columns_say_how_they_come_to_the_kernel(condition: str, encodings: Mapp
 
 def rows_of_match(condition: str, **columns: Any) -> list[int]:
     """Rows of the first match of ``a+ b``."""
-    clause = parse_clause(f"PATTERN (a+ b) DEFINE b AS {condition}")
+    clause = parse_clause(f"PATTERN (a+ b) SUBSET s = (a, b) DEFINE b AS {condition}")
     read = read_definitions(clause, COLUMNS)
     assert not read.rows
     made = read.typed({sql: COLUMNS.get(sql, "string") for sql in read.columns})
@@ -239,7 +278,7 @@ REFUSED: list[tuple[type[PatternError], str, str, str]] = [
     (UnsupportedOperatorError, "price = a.symbol", "price = a.symbol", "a string and an int stand here together"),
     (UnsupportedOperatorError, "symbol - a.symbol > 1", "symbol - a.symbol", "a number is needed here, not a string"),
     (UnsupportedOperatorError, "xs = a.xs", "xs = a.xs", "an array<int> cannot be compared with that of another"),
-    (UnsupportedOperatorError, "CLASSIFIER() < 'b'", "CLASSIFIER()", "compared with =, <>, IN and <=>"),
+    (UnsupportedOperatorError, "a.symbol LIKE CLASSIFIER()", "a.symbol LIKE CLASSIFIER()", "is said with + - * / %"),
     (UnsupportedOperatorError, "sum(a.symbol) > 1", "sum(a.symbol)", "SUM needs numbers, not a string"),
     (UnsupportedOperatorError, "price + a.price", "price + a.price", "a boolean is needed here, not an int"),
 ]
