@@ -89,6 +89,7 @@ _STRICT = (
     *(kind for kind in _COMPARISONS if kind is not exp.NullSafeEQ),
     *_ARITHMETIC,
     *(exp.Neg, exp.Not, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Interval, exp.Var),
+    *(exp.TryCast, exp.TsOrDsToDate, exp.Date, exp.Year),
     *(exp.Abs, exp.Cast, exp.DataType, exp.DataTypeParam, exp.DPipe, exp.Like, exp.Length, exp.Lower, exp.Upper),
 )
 """Nodes of trees that are NULL where the row's values are."""
@@ -102,8 +103,8 @@ _AGGREGATES = {
 _HIDE, _SHOW = str.maketrans("{}", "\ue000\ue001"), str.maketrans("\ue000\ue001", "{}")
 _CAN_SAY = (
     "what joins several rows of a match is said with + - * / %, abs, comparisons, BETWEEN, IN, AND, OR, NOT, IS NULL, "
-    "coalesce, nullif, greatest, least, if and CASE, and the aggregates count, count_if, sum, avg, min, max, any and "
-    "every; other functions may look at one row, as in LAST(upper(v.x))"
+    "coalesce, nullif, greatest, least, datediff, if, CASE and casts to DOUBLE, and the aggregates count, count_if, "
+    "sum, avg, min, max, any and every; other functions may look at one row, as in LAST(upper(v.x))"
 )
 
 
@@ -472,6 +473,10 @@ class _Conjunct:
         if kind is exp.Coalesce:
             parts = self.alike([self.part(one) for one in (node.this, *node.expressions)], node)
             return _Part(Call("coalesce", tuple(part.tree for part in parts)), parts[0].kind, parts[0].column)
+        if kind is exp.DateDiff and not node.args.get("unit"):
+            return self.days_between(node)
+        if isinstance(node, exp.Cast):
+            return self.cast_number(node)
         if kind is exp.Nullif:
             same = self.compare("=", node.this, node.expression, node)
             part = self.part(node.this)
@@ -484,6 +489,20 @@ class _Conjunct:
             branches = [(self.when(node.this, one.this, node), one.args["true"]) for one in node.args["ifs"]]
             return self.choose(branches, node.args.get("default"), node)
         return None
+
+    def days_between(self, node: Any) -> _Part:
+        """``datediff(later, earlier)`` of two rows' days."""
+        days = [self.part(one) for one in (node.this, node.expression)]
+        for day in days:
+            self.expect(day, "date", node)
+        return _Part(Call("/", (Call("-", tuple(day.tree for day in days)), Constant(_DAY))), "float")
+
+    def cast_number(self, node: Any) -> _Part | None:
+        """A number that several rows make, as a double or as the integer that it is; None for another type."""
+        part, to = self.part(node.this), node.to.sql(dialect="spark").lower()
+        if to == "double":
+            return _Part(Call("*", (self.number(part, node).tree, Constant(1.0))), "float")
+        return part if to in ("int", "bigint") and part.kind in ("int", "") else None
 
     def outermost(self, operator: str, nodes: Sequence[Any], node: Any) -> _Part:
         """The greatest or least of values that are not NULL."""

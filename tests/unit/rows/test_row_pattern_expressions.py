@@ -224,6 +224,19 @@ def test_columns_say_how_they_come_to_the_kernel(condition: str, encodings: Mapp
     assert {column.sql: column.encoding for column in kernel(condition).columns} == encodings
 
 
+def test_days_and_casts_of_several_rows() -> None:
+    day = definitions("datediff(ts, a.ts) < 2").columns[0]
+    made = kernel("datediff(ts, a.ts) < 2", {day: "date"})
+    days = Call("-", (Value("c0"), Value("c0", LAST_A)))
+    assert made.conditions["b"] == Call("<", (Call("/", (days, Constant(86_400_000_000))), Constant(2)))
+    assert [(column.sql, column.encoding) for column in made.columns] == [(day, "microseconds")]
+    count = Aggregate("count")
+    assert kernel("CAST(count(*) AS DOUBLE) > 2").conditions["b"] == Call(
+        ">", (Call("*", (count, Constant(1.0))), Constant(2))
+    )
+    assert kernel("CAST(count(*) AS BIGINT) > 2").conditions["b"] == Call(">", (count, Constant(2)))
+
+
 def rows_of_match(condition: str, **columns: Any) -> list[int]:
     """Rows of the first match of ``a+ b``."""
     clause = parse_clause(f"PATTERN (a+ b) SUBSET s = (a, b) DEFINE b AS {condition}")
@@ -273,6 +286,8 @@ REFUSED: list[tuple[type[PatternError], str, str, str]] = [
     (PredicateError, "MATCH_NUMBER(1) = 1", "MATCH_NUMBER(1)", "takes no argument"),
     (PredicateError, "price symbol = 1", "symbol", "cannot be read as Spark SQL"),
     (UnsupportedOperatorError, "concat(symbol, a.symbol) = 'x'", "symbol, a.symbol", "is said with + - * / %"),
+    (UnsupportedOperatorError, "CAST(count(*) AS STRING) = '1'", "count(*)", "is said with + - * / %"),
+    (UnsupportedOperatorError, "datediff(DAY, a.ts, ts) < 1", "a.ts, ts", "is said with + - * / %"),
     (UnsupportedOperatorError, "median(a.price) > 1", "median(a.price)", "cannot stand in a condition"),
     (UnsupportedOperatorError, "count(DISTINCT a.price) > 1", "count(DISTINCT a.price)", "cannot stand in a condition"),
     (UnsupportedOperatorError, "price = a.symbol", "price = a.symbol", "a string and an int stand here together"),
