@@ -131,12 +131,11 @@ class KernelConditions:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a condition: its tree and type; of a value that has a column, which one, and for a cast its text."""
+    """A part of a condition: its tree and type, and of a value that has a column, which one."""
 
     tree: Expression
     kind: str
     column: int = -1
-    literal: str | None = None
 
 
 def build_conditions(
@@ -240,6 +239,12 @@ class _Conjunct:
         """All terms below a node."""
         return [term for each in node.find_all(exp.Column) if (term := self.term(each)) is not None]
 
+    def kind_of(self, sql: str, node: Any) -> str:
+        """The kind of a column's type."""
+        if self.builder.types is not None and sql not in self.builder.types:
+            self.fail(f"this is not known of rows matched: {_CAN_SAY}", node)
+        return self.builder.kind_of(sql)
+
     def expect(self, part: _Part, kind: str, node: Any) -> None:
         """Fail where a part has another type."""
         if part.kind not in (kind, "null", ""):
@@ -293,7 +298,7 @@ class _Conjunct:
     def value(self, node: Any, seen: Seen) -> _Part:
         """A part that looks at one row, as a column."""
         sql = self.sql(node)
-        kind = self.builder.kind_of(sql)
+        kind = self.kind_of(sql, node)
         number = self.builder.column(sql, kind)
         value: Expression = Value(f"c{number}", seen)
         # Where there is no such row the value is that of NULLs, which is NULL for all but such functions as coalesce.
@@ -395,7 +400,7 @@ class _Conjunct:
 
         def value(label: str) -> _Part:
             sql = self.sql(node, label=label)
-            kind = self.builder.kind_of(sql)
+            kind = self.kind_of(sql, node)
             number = self.builder.column(sql, kind)
             return _Part(Value(f"c{number}", Seen()), kind, number)
 
@@ -425,7 +430,7 @@ class _Conjunct:
             column = f"CASE WHEN {escaped(str(texts[-1]))} THEN {column} END"
         if column == "1" and not term.arguments:
             return _Part(Aggregate("count", None, variables), "int")
-        kind = self.builder.kind_of(column)
+        kind = self.kind_of(column, node)
         if name == "count":
             # Whatever the type, it matters only what is NULL.
             number = self.builder.column(f"CASE WHEN ({column}) IS NOT NULL THEN 1 END", "int")
@@ -502,7 +507,11 @@ class _Conjunct:
         part, to = self.part(node.this), node.to.sql(dialect="spark").lower()
         if to == "double":
             return _Part(Call("*", (self.number(part, node).tree, Constant(1.0))), "float")
-        return part if to in ("int", "bigint") and part.kind in ("int", "") else None
+        if to not in ("int", "bigint"):
+            return None
+        if not part.kind:
+            self.by_label(node)  # asks for its types: once they are known, this may be no integer
+        return part if part.kind in ("int", "") else None
 
     def outermost(self, operator: str, nodes: Sequence[Any], node: Any) -> _Part:
         """The greatest or least of values that are not NULL."""
@@ -563,13 +572,28 @@ class _Conjunct:
         return part
 
     def cast(self, part: _Part, to: str, kind: str, node: Any) -> _Part:
-        """A column's value cast to another type."""
-        tree = part.tree
-        if not isinstance(tree, Value):
+        """A value cast to another type, in the columns that it is made of."""
+        sqls = {f"c{number}": sql for (sql, _), number in self.builder.columns.items()}
+
+        def column(name: str) -> str:
+            return f"c{self.builder.column(f'CAST({sqls[name]} AS {to.upper()})', kind)}"
+
+        def recast(tree: Expression) -> Expression:
+            match tree:
+                case Constant():
+                    return tree
+                case Value(name, seen):
+                    return Value(column(name), seen)
+                case Aggregate("min" | "max" as name, str(one), variables) if part.kind != "string":
+                    # The cast keeps the order.
+                    return Aggregate(name, column(one), variables)
+                case Call("if", (condition, one, other)):
+                    return Call("if", (condition, recast(one), recast(other)))
+                case Call("coalesce", arguments):
+                    return Call("coalesce", tuple(map(recast, arguments)))
             self.fail(f"{_article(part.kind)} cannot be cast to {to} here; cast what it is made of", node)
-        sql = next(sql for (sql, _), number in self.builder.columns.items() if f"c{number}" == tree.column)
-        number = self.builder.column(f"CAST({sql} AS {to.upper()})", kind)
-        return _Part(Value(f"c{number}", tree.seen), kind, number)
+
+        return _Part(recast(part.tree), kind)
 
     def arithmetic(self, operator: str, node: Any) -> _Part | None:
         """``+ - * / %`` of numbers, and of times where microseconds can be added."""
@@ -580,7 +604,7 @@ class _Conjunct:
             return None  # Spark computes it
         if "" in kinds:
             if seen is not None:
-                self.builder.kind_of(self.sql(node))
+                self.kind_of(self.sql(node), node)
             return _Part(Call(operator, (one.tree, two.tree)), "")
         if operator == "-" and one.kind == two.kind and one.kind in _TIMES:
             if one.kind == "timestamp":
@@ -614,11 +638,8 @@ class _Conjunct:
         kinds = {part.kind for part in parts}
         if "label" in kinds and (kinds > {"label"} or operator not in ("=", "<>", "<=>")):
             # Variables have numbers, not in the order of their names.
-            texts = [
-                self.by_label(one) if part.kind == "label" else part
-                for one, part in zip((left, right), parts, strict=True)
-            ]
-            parts = [part for part in texts if part is not None]
+            for at, one in enumerate((left, right)):
+                parts[at] = (self.by_label(one) if parts[at].kind == "label" else None) or parts[at]
         one, two = self.alike(parts, node)
         return _Part(Call(operator, (one.tree, two.tree)), "boolean")
 
