@@ -66,6 +66,7 @@ def measures(text: str, rows: str = "") -> Measures:
         ("price < PREV(price)", "(price < lag(price, 1) OVER {window})"),
         ("b.price > NEXT(b.price + 1, 2)", "(price > lead(price + 1, 2) OVER {window})"),
         ("LAST(price) = PREV(LAST(s.price), 3)", "(price = lag(price, 3) OVER {window})"),
+        ('"b"."price" > PREV("b".price)', "(`price` > lag(price, 1) OVER {window})"),
         ("prev(Price + 1, 0) > 1", "((Price + 1) > 1)"),
         (
             "price > 1 AND (b.symbol RLIKE 'AND' AND price BETWEEN 1 AND 2)",
@@ -281,6 +282,10 @@ REFUSED: list[tuple[type[PatternError], str, str, str]] = [
     (PredicateError, "FIRST(a.price, 1.5) > 1", "1.5", "whole number from 0, written out, not '1.5'"),
     (PredicateError, "LAST(1) > 1", "LAST(1)", "LAST needs a column"),
     (PredicateError, "PREV() > 1", "PREV()", "PREV takes an expression and an offset"),
+    (PredicateError, "LAST(price, ) > 1", "LAST(price, )", "an argument of LAST is missing"),
+    (PredicateError, "count(DISTINCT) > 1", "count(DISTINCT)", "COUNT needs an argument"),
+    (PredicateError, "count(DISTINCT a.*) > 1", "count(DISTINCT a.*)", "DISTINCT needs a column"),
+    (PredicateError, "count(a.*, 1) > 1", "a.*", "a.* stands only in count"),
     (PredicateError, "sum() > 1", "sum()", "SUM needs an argument"),
     (PredicateError, "sum(a.price + price) > 1", "price", "rows of 'a' and at all rows at once"),
     (PredicateError, "LAST(price - a.price) > 1", "a.price", "all rows and at rows of 'a' at once"),

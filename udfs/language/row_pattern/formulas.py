@@ -180,6 +180,10 @@ class FormulaReader:
         blank = [" "] * len(clause.text)
         for token in self.tokens:
             blank[token.start : token.end] = clause.text[token.start : token.end]
+        for at, token in enumerate(self.tokens):
+            # Beside a dot it is a name, as in other dialects; Spark would read a string.
+            if token.kind == "double" and "." in (_sign(self.tokens, at + 1), _sign(self.tokens, at - 1) if at else ""):
+                blank[token.start], blank[token.end - 1] = "`", "`"
         self.text = "".join(blank)
 
     def read(self, expression: SqlText) -> Formula:
@@ -316,6 +320,8 @@ class FormulaReader:
         name = tokens[at].word
         close = _closed(tokens, at + 1)
         arguments = _split_at_commas(tokens[at + 2 : close - 1])
+        if not all(arguments):
+            self.fail(f"an argument of {name} is missing", span)
         if name == "MATCH_NUMBER":
             if arguments:
                 self.fail("MATCH_NUMBER() takes no argument", span)
@@ -409,11 +415,13 @@ class FormulaReader:
         distinct = bool(arguments) and arguments[0][0].word == "DISTINCT"
         if distinct:
             arguments = [arguments[0][1:], *arguments[1:]]
-        if any(not argument for argument in arguments) or not (arguments or ordered or name == "COUNT"):
+        star = len(arguments) == 1 and len(arguments[0]) in (1, 3) and arguments[0][-1].sign == "*"
+        if star and distinct:
+            self.fail("DISTINCT needs a column, as in count(DISTINCT price)", span)
+        if not all(arguments) or not (arguments or ordered or name == "COUNT"):
             self.fail(f"{name} needs an argument, as in {name.lower()}(price)", span)
         variable: str | None = None
         formulas: list[Formula] = []
-        star = len(arguments) == 1 and arguments[0][-1].sign == "*" and len(arguments[0]) in (1, 3)
         if star and name == "COUNT":
             if len(arguments[0]) == 3:
                 variable = self.names[arguments[0][0].name.upper()]
