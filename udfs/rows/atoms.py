@@ -81,14 +81,12 @@ def is_computed_here(atom: Atom, type_: Any = None) -> bool:
     """Whether `AtomValues.of` knows an atom; `type_` is the Arrow type of an aggregate's column."""
     if not isinstance(atom, AggregateAtom):
         return True
-    if atom.column is None:
-        return False
-    if atom.name == "count" or atom.column == ROWS:
-        return atom.name == "count"
+    if atom.column is None or atom.column == ROWS:
+        return atom.column == ROWS and atom.name == "count"
     if atom.column == CLASSIFIER:
         type_ = pa.string()
     nested = pa.types.is_nested(type_) or pa.types.is_null(type_) or pa.types.is_interval(type_)
-    if atom.name in _LISTS:
+    if atom.name in (*_LISTS, "count"):
         return not (nested and atom.distinct)
     if atom.name in ("min", "max"):
         return not nested

@@ -157,6 +157,34 @@ def test_types_are_those_of_spark() -> None:
     assert [str(one.type) for one in found] == ["int64", "double", "double", "decimal128(10, 2)", "string", "float"]
 
 
+NESTED = pa.array([[1], None, [1]], pa.list_(pa.int32()))
+
+
+@pytest.mark.parametrize(
+    ("measure", "here"),
+    [
+        ("LAST(xs)", True),
+        ("array_agg(xs)", True),
+        ("count(xs)", True),
+        ("count(DISTINCT xs)", False),
+        ("max(xs)", False),
+    ],
+)
+def test_of_nested_values_spark_finds_the_equal_ones(measure: str, here: bool) -> None:
+    clause = parse_clause(f"MEASURES {measure} AS m PATTERN (a+)")
+    (atom,) = read_measures(clause, {"xs": "array<int>"}).atoms
+    assert is_computed_here(atom, NESTED.type) == here
+    if here:
+        starts = np.array([0, 3])
+        made = AtomValues(
+            clause, match_rows(compile_pattern(clause), np.full((1, 3), True), starts), starts, {"xs": NESTED}
+        )
+        assert (
+            made.of(atom).to_pylist()
+            == {"LAST": [[1]], "array": [[[1], [1]]], "count": [2]}[re.split(r"\W|_", measure)[0]]
+        )
+
+
 def test_nothing_is_of_one_match_that_is_of_another() -> None:
     # An infinite value stays in its match.
     shown = values(
