@@ -7,7 +7,7 @@ so, as those of Spark's bucketed tables do; its footer says which bucket each of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 import numpy as np
@@ -67,21 +67,21 @@ def buckets_of(keys: pa.Array) -> IntArray:
     return portions_by_partition(lists_of([keys], len(keys)), BUCKETS)
 
 
-def by_key(rows: pa.Table) -> pa.Table:
-    """Rows in the order in which they lie by key: by bucket, key, and position."""
+def by_key(rows: pa.Table) -> tuple[pa.Table, dict[int, int]]:
+    """Rows in the order in which they lie by key: by bucket, key, and position; and how many are of each bucket."""
     keys = rows[KEY].cast(pa.string()).combine_chunks()
     codes, _ = number_values(keys)
-    order = order_of(buckets_of(keys), codes, rows["position"].to_numpy())
-    return rows.combine_chunks().take(pa.array(order))
+    mine = buckets_of(keys)
+    order = order_of(mine, codes, rows["position"].to_numpy())
+    buckets, counts = np.unique(mine, return_counts=True)
+    return rows.combine_chunks().take(pa.array(order)), dict(zip(buckets.tolist(), counts.tolist(), strict=True))
 
 
-def row_groups(rows: pa.Table) -> list[pa.Table]:
-    """The rows of each bucket, of rows by key, with a footer that says which buckets these are."""
-    buckets, begins = np.unique(buckets_of(rows[KEY].cast(pa.string()).combine_chunks()), return_index=True)
-    ends = [*begins[1:].tolist(), rows.num_rows]
-    footer = {_FOOTER: ",".join(map(str, buckets.tolist())).encode()}
-    marked = rows.replace_schema_metadata(footer)
-    return [marked.slice(begin, end - begin) for begin, end in zip(begins.tolist(), ends, strict=True)]
+def row_groups(rows: pa.Table, counts: Mapping[int, int]) -> list[pa.Table]:
+    """The rows of each bucket, as `by_key` ordered and counted them, with a footer that names the buckets."""
+    marked = rows.replace_schema_metadata({_FOOTER: ",".join(map(str, counts)).encode()})
+    ends = np.cumsum([*counts.values()]).tolist()
+    return [marked.slice(end - count, count) for end, count in zip(ends, counts.values(), strict=True)]
 
 
 def buckets_of_unit(unit: int, units: int) -> list[int]:

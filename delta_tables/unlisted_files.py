@@ -85,14 +85,14 @@ class Place:
 
     def file(self, rows: pa.Table, parent: str, partition: Mapping[str, Any], *, changing: bool = True) -> AddAction:
         """Write a file of rows of one partition, and give what the log has to say of it."""
-        lies_by_key = is_by_key(rows, self.layout)
-        if lies_by_key:
-            rows = by_key(rows)
+        buckets = None
+        if is_by_key(rows, self.layout):
+            rows, buckets = by_key(rows)
         stored = rows.select([name for name in rows.column_names if name not in partition])
-        name = file_name(uuid.uuid4().hex, by_key=lies_by_key)
+        name = file_name(uuid.uuid4().hex, by_key=buckets is not None)
         path = f"{parent}/{name}" if parent else name
         os.makedirs(f"{self.folder}/{parent}", exist_ok=True)
-        write_file(stored, f"{self.folder}/{path}", self.layout)
+        write_file(stored, f"{self.folder}/{path}", self.layout, buckets)
         if self.held:
             written_rows.hold(f"{self.folder}/{path}", rows)
         size, now = os.path.getsize(f"{self.folder}/{path}"), int(time.time() * 1000)
