@@ -94,7 +94,7 @@ class DirectReader:
         """Return the bytes of the files that may hold rows which satisfy all conditions; of columns, about."""
         files = self.files(table, where)
         sizes = files["size_bytes"]
-        buckets = _buckets_asked(where)
+        buckets = _find_buckets(where)
         if buckets is not None:
             part = pc.divide(pc.multiply(sizes, len(buckets)), BUCKETS)
             sizes = pc.if_else(lie_by_key(files["path"]), part, sizes)
@@ -140,7 +140,7 @@ class DirectReader:
             """What conditions leave of files."""
             if files.num_rows > _FEW_FILES:
                 files = log.chosen(where) if files is log.files else chosen(files, where)
-            return self._left(table, log.schema, files, columns, where, _buckets_asked(where))
+            return self._left(table, log.schema, files, columns, where, _find_buckets(where))
 
         return self._answers.get(question, log, left, fold)
 
@@ -154,7 +154,7 @@ class DirectReader:
 
         Of files by key at least those of the buckets that are listed.
         """
-        buckets, asked = listed.buckets, _buckets_asked(where)
+        buckets, asked = listed.buckets, _find_buckets(where)
         if asked is not None:
             buckets = asked if buckets is None else tuple({*asked} & {*buckets})
         return self._left(listed.table, listed.schema, chosen(listed.files, where), columns, where, buckets)
@@ -320,7 +320,7 @@ class DirectReader:
         return pa_fs.PyFileSystem(DeltaStorageHandler(self._logs.folder(table), self._options or None))
 
 
-def _buckets_asked(where: Sequence[Condition]) -> Buckets:
+def _find_buckets(where: Sequence[Condition]) -> Buckets:
     """The buckets of the keys that conditions ask for; None: of all."""
     for condition in where:
         if condition.column == KEY and condition.operator in ("=", "in"):

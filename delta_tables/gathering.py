@@ -26,7 +26,7 @@ from patternlake.delta_tables.file_cache import TableCache
 from patternlake.delta_tables.layout import BUCKETS, KEY, buckets_of_unit, lie_by_key
 from patternlake.delta_tables.quoting import identifier
 from patternlake.delta_tables.spark_reader import chosen
-from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateReader, columns_touched
+from patternlake.delta_tables.state_reader import Condition, ListedFiles, StateReader, list_touched
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.partitions import PART, ByPartition, order_of, partition_values, rows_of_key
 from patternlake.udfs.record_batches import tables
@@ -90,7 +90,7 @@ class Gather:
     @property
     def touched(self) -> tuple[str, ...]:
         """All columns that are read."""
-        return columns_touched(self.columns, self.conditions)
+        return list_touched(self.columns, self.conditions)
 
     def read(self, reader: StateReader) -> pa.Table:
         """The rows, in this process."""
@@ -229,14 +229,14 @@ class PortionReader:
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in (SOURCE, PORTION, LISTED))
             for place, number, listed, blob in zip(*columns, batch.column(ROWS), strict=True):
-                found = self._dealt(place, number, _rows_in(blob)) if listed else [(number, _rows_in(blob))]
+                found = self._read_by_key(place, number, _rows_in(blob)) if listed else [(number, _rows_in(blob))]
                 for portion, rows in found:
                     held.setdefault(portion, [[] for _ in self.sources])[place].append(rows)
         for number in sorted(held):
             pieces = zip(held.pop(number), self.sources, strict=True)
             yield number, [pa.concat_tables(rows) if rows else source.none for rows, source in pieces]
 
-    def _dealt(self, place: int, unit: int, files: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    def _read_by_key(self, place: int, unit: int, files: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """What a unit reads of files by key, by portion."""
         source = self.sources[place]
         buckets = tuple(buckets_of_unit(unit, self.units))

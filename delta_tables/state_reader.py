@@ -101,6 +101,6 @@ def between(column: str, low: Any | None, high: Any | None) -> list[Condition]:
     return lower if high is None else [*lower, Condition(column, "<=", high)]
 
 
-def columns_touched(columns: Sequence[str], where: Sequence[Condition]) -> tuple[str, ...]:
+def list_touched(columns: Sequence[str], where: Sequence[Condition]) -> tuple[str, ...]:
     """The columns that are read of rows which satisfy conditions, those of the conditions among them."""
     return tuple(dict.fromkeys([*columns, *(condition.column for condition in where)]))

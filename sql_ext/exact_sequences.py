@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patternlake.delta_tables.gathering import Gather
-from patternlake.delta_tables.state_reader import Condition, StateReader, among, columns_touched
+from patternlake.delta_tables.state_reader import Condition, StateReader, among, list_touched
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks
 from patternlake.sql_ext.answering.declaration import explicit
 from patternlake.sql_ext.event_conditions import event_conditions
@@ -96,7 +96,7 @@ def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Seque
     """The answer from the events that can matter, as rows of `match_seq`."""
     request, where = reads.request, conditions(reads, wanted)
     about = _about(request, wanted, counts)
-    if about <= WHOLE_EVENTS and lake.small("events", where, columns_touched(columns_read(request), where)):
+    if about <= WHOLE_EVENTS and lake.small("events", where, list_touched(columns_read(request), where)):
         answer = matched_here(lake.reader, reads, wanted)
         if answer is not None:
             return answer
@@ -141,7 +141,7 @@ def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates
     if reads.request.one_key or reads.request.window != Window():
         return False
     where = conditions(reads, wanted)
-    columns = columns_touched(columns_read(reads.request), where)
+    columns = list_touched(columns_read(reads.request), where)
     return lake.small("events", where, columns) and (
         lake.reader.size("events", where, columns) <= lake.reader.size("sketch_nodes", shown_in(reads))
     )

@@ -193,4 +193,4 @@ def _numbered(request: KleeneRequest, rows: DataFrame) -> DataFrame:
     numbered = rows.withColumns(
         {"match_no": F.row_number().over(order).cast("bigint"), "truncated": more, "key": key.cast("string")}
     )
-    return tasks.limited(numbered, request.max_matches, truncate=request.truncate).select(*ROWS.names)
+    return tasks.limit_matches(numbered, request.max_matches, truncate=request.truncate).select(*ROWS.names)

@@ -69,7 +69,7 @@ def checked(frame: DataFrame) -> DataFrame:
     return frame.where(good).drop(ERROR)
 
 
-def limited(matches: DataFrame, max_matches: int, *, truncate: bool) -> DataFrame:
+def limit_matches(matches: DataFrame, max_matches: int, *, truncate: bool) -> DataFrame:
     """The first of numbered matches; that they are `truncated` is an error, unless it is meant."""
     found = matches.where(F.col("match_no") <= max_matches)
     if truncate:

@@ -153,7 +153,7 @@ def in_one_order(request: KleeneRequest, found: DataFrame) -> DataFrame:
     total = F.count(F.lit(1)).over(everything)
     more = (total > request.max_matches) | F.max("truncated").over(everything)
     rows = found.withColumns({"match_no": F.row_number().over(order).cast("bigint"), "truncated": more})
-    return tasks.limited(rows, request.max_matches, truncate=request.truncate).select(*COLUMNS)
+    return tasks.limit_matches(rows, request.max_matches, truncate=request.truncate).select(*COLUMNS)
 
 
 COLUMNS = {
