@@ -12,7 +12,7 @@ from patternlake.delta_tables.opening import open_database
 from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext import enabled, workers
 from patternlake.sql_ext.answering import registering
-from patternlake.sql_ext.functions import load_declarations
+from patternlake.sql_ext.functions import load_declarations, load_rows_functions
 from patternlake.sql_ext.settings import FUNCTION_SETTINGS
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FUNCTIONS = load_declarations()
-"""All functions."""
+"""All functions over what is kept."""
+ROWS_FUNCTIONS = load_rows_functions()
+"""All functions over rows of any table."""
 
 _DEFAULT = "default"
 
@@ -78,7 +80,7 @@ def enable(
     for name, value in FUNCTION_SETTINGS.items():
         spark.conf.set(name, value)
     before = enabled.use(db, storage_options)
-    registering.register(spark, FUNCTIONS)
+    registering.register(spark, (*FUNCTIONS, *ROWS_FUNCTIONS))
     same = before is not None and (before[0], plain(before[1])) == (db.name, plain(db.location))
     if before is not None and not same:
         _warn(

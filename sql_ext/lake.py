@@ -17,7 +17,7 @@ from patternlake.delta_tables.snapshots import Snapshot
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.sql_ext.learning import Learned
-from patternlake.sql_ext.size_settings import read_size
+from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.trends.text_request import MOST_EVENTS
 
@@ -105,10 +105,7 @@ class Lake:
         ArgumentError
             It is no whole number of 1 or more.
         """
-        text = str(self.spark.conf.get(MAX_TREND_EVENTS, str(MOST_EVENTS))).strip()
-        if not text.isdecimal() or int(text) < 1:
-            raise ArgumentError(f"{MAX_TREND_EVENTS} must be a whole number of 1 or more, not {text!r}")
-        return int(text)
+        return read_count(self.spark, MAX_TREND_EVENTS, MOST_EVENTS)
 
     @property
     def replan_factor(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Sizes among a session's settings, written as Spark's own are: ``64m``, ``1g``, ``67108864``."""
+"""Sizes and counts among a session's settings; sizes are written as Spark's own are: ``64m``, ``1g``, ``67108864``."""
 
 from __future__ import annotations
 
@@ -47,3 +47,17 @@ def read_size(spark: SparkSession, name: str, default: int) -> int:
         shown = text if len(text) <= 40 else f"{text[:40]}…"
         raise ArgumentError(f"{name} must be a number of bytes, or a size such as 64m or 1g, not {shown!r}")
     return int(found[1]) * _BYTES[found[2]]
+
+
+def read_count(spark: SparkSession, name: str, default: int) -> int:
+    """Read a setting that is a whole number of 1 or more; parameters as of `read_size`.
+
+    Raises
+    ------
+    ArgumentError
+        The value is something else.
+    """
+    text = str(spark.conf.get(name, str(default))).strip()
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentError(f"{name} must be a whole number of 1 or more, not {text!r}")
+    return int(text)

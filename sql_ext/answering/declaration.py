@@ -11,6 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from patternlake.sql_ext.answering.table_arguments import OrderedRows
     from patternlake.sql_ext.lake import Lake
 
 REQUIRED = object()
@@ -87,6 +88,32 @@ class TableFunction:
     def usage(self) -> str:
         """The signature on one line."""
         return f"{self.name}({', '.join(map(_shown, self.parameters))})"
+
+
+@dataclass(frozen=True)
+class RowsFunction:
+    """A function over rows of a table, whose columns follow from its arguments.
+
+    Attributes
+    ----------
+    name, comment
+        As of `TableFunction`.
+    parameters
+        In order; the first one is ``TABLE(…) PARTITION BY … ORDER BY …``.
+    plan
+        From the rows and the other arguments by name to the answer.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    comment: str
+    plan: Callable[[OrderedRows, dict[str, Any]], DataFrame]
+
+    @property
+    def usage(self) -> str:
+        """The signature on one line."""
+        others = map(_shown, self.parameters[1:])
+        return f"{self.name}({', '.join(['TABLE(…) PARTITION BY … ORDER BY …', *others])})"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -18,12 +19,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from patternlake.sql_ext.answering.arguments import SqlArguments, bound, plain_values
-from patternlake.sql_ext.answering.declaration import ScalarFunction, TableFunction
+from patternlake.sql_ext.answering.arguments import SqlArguments, bound, plain_values, split
+from patternlake.sql_ext.answering.declaration import RowsFunction, ScalarFunction, TableFunction
 from patternlake.sql_ext.answering.remembered import answered, worked_out
+from patternlake.sql_ext.answering.table_arguments import is_table, planned_over
 from patternlake.sql_ext.enabled import lake_of_object
 from patternlake.sql_ext.lake import Lake
-from patternlake.udfs.errors import PatternLakeError
+from patternlake.sql_ext.row_patterns.parsing import put_parser
+from patternlake.udfs.errors import ArgumentError, PatternLakeError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -79,8 +82,11 @@ def _placed(
     return lake, {**arguments, of: name} if of in arguments else arguments
 
 
-def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunction]) -> None:
-    """Let a session, and all that are made after it in its application, call the functions in SQL; idempotent."""
+def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunction | RowsFunction]) -> None:
+    """Let a session, and all that are made after it in its application, call the functions in SQL; idempotent.
+
+    They read statements with MATCH_RECOGNIZE then, too.
+    """
     gateway: Any = spark.sparkContext._gateway
     start: Any = java_gateway.ensure_callback_server_started
     start(gateway)
@@ -94,24 +100,45 @@ def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunc
     if common not in _INJECTED:
         for function in functions:
             place = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(function.name)
-            if isinstance(function, TableFunction):
-                entry = jvm.scala.Tuple3(place, _info(jvm, function), _TableBuilder(spark, function))
-                extensions.injectTableFunction(entry)
-            else:
-                entry = jvm.scala.Tuple3(place, _info(jvm, function), _ScalarBuilder(spark, function))
+            builder = _builder(spark, function)
+            entry = jvm.scala.Tuple3(place, _info(jvm, function), builder)
+            if isinstance(builder, _ScalarBuilder):
                 extensions.injectFunction(entry)
+            else:
+                extensions.injectTableFunction(entry)
     # Spark calls these for each session that it makes. A function that a session gets otherwise is a temporary one,
     # which no view that stays may use.
     extensions.registerTableFunctions(state.tableFunctionRegistry())
     extensions.registerFunctions(state.functionRegistry())
+    put_parser(spark, common not in _INJECTED, partial(_as_sparks, spark))
     _INJECTED.add(common)
 
 
-def _info(jvm: Any, function: TableFunction | ScalarFunction) -> JavaObject:
+def _info(jvm: Any, function: TableFunction | ScalarFunction | RowsFunction) -> JavaObject:
     info = jvm.org.apache.spark.sql.catalyst.expressions.ExpressionInfo
     return info(
         "patternlake", None, function.name, f"{function.usage} - {function.comment}.", "", "", "", "", "", "", ""
     )
+
+
+def _builder(spark: SparkSession, function: TableFunction | ScalarFunction | RowsFunction) -> _Builder:
+    match function:
+        case TableFunction():
+            return _TableBuilder(spark, function)
+        case ScalarFunction():
+            return _ScalarBuilder(spark, function)
+        case RowsFunction():
+            return _RowsBuilder(spark, function)
+
+
+def _as_sparks(spark: SparkSession, message: str) -> _PlanningError:
+    """An error that Spark takes for one of its own."""
+    jvm: Any = spark._jvm
+    parameters = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({"errorMessage": message})
+    gateway: Any = spark.sparkContext._gateway
+    nowhere = gateway.new_array(jvm.org.apache.spark.QueryContext, 0)
+    error = jvm.org.apache.spark.SparkRuntimeException(_RAISED, parameters, None, nowhere, "")
+    return _PlanningError(message, error)
 
 
 class _PlanningError(Py4JJavaError):  # type: ignore[misc]
@@ -127,30 +154,23 @@ class _Builder:
     """Plans the calls of one function; Spark's analyser calls it, perhaps more than once for a query."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
-        self._context = spark.sparkContext
+        self._spark = spark
         self._jvm: Any = spark._jvm
         self._name = name
 
     def apply(self, expressions: JavaObject) -> JavaObject:
         try:
             session = self._jvm.org.apache.spark.sql.classic.SparkSession.active()
-            return self.planned(SparkSession(self._context, session), expressions)
+            return self.planned(SparkSession(self._spark.sparkContext, session), expressions)
         except PatternLakeError as error:
-            raise self._as_sparks(str(error)) from None
+            raise _as_sparks(self._spark, str(error)) from None
         except Exception as error:
             logger.exception("planning %s failed", self._name)
-            raise self._as_sparks(f"{self._name} failed: {type(error).__name__}: {error}") from None
+            raise _as_sparks(self._spark, f"{self._name} failed: {type(error).__name__}: {error}") from None
 
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         """What stands in the place of a call."""
         raise NotImplementedError
-
-    def _as_sparks(self, message: str) -> _PlanningError:
-        jvm = self._jvm
-        parameters = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({"errorMessage": message})
-        nowhere = self._context._gateway.new_array(jvm.org.apache.spark.QueryContext, 0)  # type: ignore[union-attr]
-        error = jvm.org.apache.spark.SparkRuntimeException(_RAISED, parameters, None, nowhere, "")
-        return _PlanningError(message, error)
 
     class Java:
         """What py4j reads."""
@@ -170,6 +190,28 @@ class _TableBuilder(_Builder):
         arguments = SqlArguments(spark).values(function.name, function.parameters, expressions)
         frame: Any = answered(function, *_placed(spark, function, arguments))
         return frame._jdf.queryExecution().analyzed()
+
+
+class _RowsBuilder(_Builder):
+    """A call over rows of a table becomes the plan of its answer, above that of the table."""
+
+    def __init__(self, spark: SparkSession, function: RowsFunction) -> None:
+        super().__init__(spark, function.name)
+        self._function = function
+
+    def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
+        function = self._function
+        table, *others = function.parameters
+        given = bound(function.name, function.parameters, *split(function.name, expressions))
+        rows = given.pop(table.name)
+        if not is_table(rows):
+            raise ArgumentError(
+                f"{function.name}: {table.name} must be a table: TABLE(name) or TABLE(SELECT …), and behind it perhaps "
+                f"PARTITION BY … ORDER BY …, not {rows.sql()}"
+            )
+        reader = SqlArguments(spark)
+        values = {one.name: reader.value(function.name, one, given[one.name]) for one in others}
+        return planned_over(spark, rows, lambda ordered: function.plan(ordered, values))
 
 
 class _ScalarBuilder(_Builder):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.udfs.errors import PatternLakeError
@@ -26,7 +26,7 @@ def answered(
     frame: DataFrame,
     portions: Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[int, Rows]]],
     task: Callable[[int, Rows], Iterable[pa.Table]],
-    schema: str,
+    schema: str | StructType,
 ) -> DataFrame:
     """Let a task answer each portion of rows that are dealt out already.
 
@@ -39,7 +39,7 @@ def answered(
     task
         From a portion's number and its rows to rows of the answer, some at a time; is pickled, with its closure.
     schema
-        Columns of the answer, as DDL; the tasks' tables have them in this order.
+        Columns of the answer, perhaps as DDL; the tasks' tables have them in this order.
 
     Returns
     -------
@@ -56,9 +56,10 @@ def answered(
         except PatternLakeError as error:
             yield _refused(str(error), names, types)
 
-    arrow = arrow_schema(cast(StructType, StructType.fromDDL(schema)))
+    columns = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    arrow = arrow_schema(columns)
     names, types = arrow.names, arrow.types
-    return checked(frame.mapInArrow(run, f"{schema}, {ERROR} STRING"))
+    return checked(frame.mapInArrow(run, StructType([*columns.fields, StructField(ERROR, StringType())])))
 
 
 def checked(frame: DataFrame) -> DataFrame:

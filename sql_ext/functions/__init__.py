@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from patternlake.sql_ext.answering.declaration import ScalarFunction, TableFunction
+    from patternlake.sql_ext.answering.declaration import RowsFunction, ScalarFunction, TableFunction
 
 NAMES = (
     "match_seq",
@@ -25,11 +25,18 @@ NAMES = (
     "match_subscription",
     "predict_match",
 )
-"""All functions, in the order in which they are shown. Nothing is loaded to know them."""
+"""All functions over what is kept, in the order in which they are shown. Nothing is loaded to know them."""
+OVER_ROWS = ("match_recognize",)
+"""All functions over rows of any table."""
 
 
 def load_declarations() -> tuple[TableFunction | ScalarFunction, ...]:
-    """Import all functions; give their declarations, in order."""
+    """Import all functions over what is kept; give their declarations, in order."""
     from patternlake.sql_ext.answering.declaring import declaration_of
 
     return tuple(declaration_of(getattr(import_module(f"{__name__}.{name}"), name)) for name in NAMES)
+
+
+def load_rows_functions() -> tuple[RowsFunction, ...]:
+    """Import all functions over rows of any table; give their declarations."""
+    return tuple(import_module(f"{__name__}.{name}").DECLARATION for name in OVER_ROWS)

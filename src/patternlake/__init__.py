@@ -2,7 +2,8 @@
 
 `session` starts a local session with the SQL functions, `enable` adds them to a live one; `init` writes a first
 configuration and `check` tries it, `run` runs jobs, `status` says how they stand, `serve` lets others ask by JDBC and
-Spark Connect. Each SQL function stands here under its name, too: from a session and its arguments to a DataFrame;
+Spark Connect. Each SQL function stands here under its name, too: from a session (`match_recognize`: from a
+table) and its arguments to a DataFrame;
 `plot` draws what they answer.
 """
 
@@ -12,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from patternlake.sql_ext.functions import NAMES
+from patternlake.sql_ext.functions import NAMES, OVER_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from patternlake.sql_ext.functions.match_groups import match_groups
     from patternlake.sql_ext.functions.match_paths import match_paths
     from patternlake.sql_ext.functions.match_pattern import match_pattern
+    from patternlake.sql_ext.functions.match_recognize import match_recognize
     from patternlake.sql_ext.functions.match_seq import match_seq
     from patternlake.sql_ext.functions.match_subscription import match_subscription
     from patternlake.sql_ext.functions.predict_match import predict_match
@@ -59,6 +61,7 @@ __all__ = [
     "match_groups",
     "match_paths",
     "match_pattern",
+    "match_recognize",
     "match_seq",
     "match_subscription",
     "plot",
@@ -434,6 +437,6 @@ def __getattr__(name: str) -> object:
     # Nothing happens at import: a function's module, and Spark's with it, is loaded when it is first asked for.
     if name == "plot":
         return import_module("patternlake.sql_ext.plots")
-    if name not in NAMES:
+    if name not in (*NAMES, *OVER_ROWS):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"patternlake.sql_ext.functions.{name}"), name)

@@ -167,6 +167,23 @@ def test_a_db_api_client_gets_rows_in_a_session_that_has_all(served: Served) -> 
         ) in asked(connection, "SHOW FUNCTIONS LIKE 'match_*'")
 
 
+def test_both_doors_take_match_recognize(served: Served) -> None:
+    text = (
+        "SELECT n FROM (SELECT key, position, name FROM events WHERE stream = 'growing') MATCH_RECOGNIZE (ORDER BY "
+        "position MEASURES count(*) AS n AFTER MATCH SKIP TO NEXT ROW PATTERN (a b+) DEFINE a AS name = 'A', {b})"
+    )
+    right, wrong = text.format(b="b AS name <> PREV(name)"), text.format(b="b AS nome = 'B'")
+    said = "'nome' is no column of the input (did you mean 'name'?)"
+    with closing(connected(served)) as connection:
+        assert sorted(asked(connection, right)) == [(2,), (4,)]
+        with pytest.raises(OperationalError) as caught:
+            asked(connection, wrong)
+        assert said in str(caught.value)
+    rows, error = through_connect(served, f"ann:{PASSWORD}", [right, wrong])
+    assert sorted(rows) == [(2,), (4,)]
+    assert said in error
+
+
 def test_a_client_that_names_another_database_qualifies_names(served: Served) -> None:
     with closing(connected(served, database="default")) as connection:
         assert asked(connection, ROWS) == EXPECTED

@@ -11,8 +11,9 @@ under RUNNING up to the variable's first row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patternlake.udfs.language.row_pattern.formulas import (
     AggregateTerm,
@@ -33,6 +34,8 @@ ATOM = "__atom_"
 """What the names of atoms begin with; their number follows."""
 CLASSIFIER, MATCH_NUMBER = "__classifier", "__match_number"
 """Columns that `AggregateAtom.sql` may name besides the input's."""
+_JOINED = frozenset({"LISTAGG", "STRING_AGG"})
+_FILTER = re.compile(r"\bFILTER\s*\(\s*WHERE\s*$", re.IGNORECASE)
 ROWS = "*"
 """The argument of an aggregate that is over rows, whatever is in them."""
 
@@ -80,7 +83,9 @@ class AggregateAtom:
     variables
         Whose rows; none: all.
     sql
-        All of the aggregate in Spark SQL, over the input's columns, `CLASSIFIER` and `MATCH_NUMBER`.
+        The aggregate without FILTER in Spark SQL, over the input's columns, `CLASSIFIER` and `MATCH_NUMBER`.
+    filter
+        What FILTER says, likewise, where it is no `condition`.
     """
 
     name: str
@@ -90,6 +95,7 @@ class AggregateAtom:
     variables: tuple[str, ...]
     final: bool
     sql: str
+    filter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +193,7 @@ class _Translator:
             case MatchNumberTerm():
                 return self.name(MatchNumberAtom())
             case AggregateTerm():
-                return self.name(self.aggregate(term))
+                return self.joined(term) or self.name(self.aggregate(term))
             case ColumnTerm():
                 assert seen is not None
                 return self.name(NavigationAtom(term.sql, seen, self.is_final("")))
@@ -236,25 +242,46 @@ class _Translator:
             variables=variables_of(self.clause, term.variable),
             final=self.is_final(term.semantics),
             sql=_aggregate_sql(term),
+            filter=term.condition.write(_row_sql) if term.condition is not None and condition is None else None,
         )
+
+    def joined(self, term: AggregateTerm) -> str | None:
+        """``listagg(x, ',')`` over the list of x, whose order is that of the rows; None for any other aggregate."""
+        plain = not term.distinct and term.ordering is None and 1 <= len(term.arguments) <= 2
+        if term.name not in _JOINED or not plain or any(one.terms for one in term.arguments[1:]):
+            return None
+        atom = self.aggregate(replace(term, name="ARRAY_AGG", arguments=term.arguments[:1]))
+        if atom.column is None:
+            return None
+        if atom.column != CLASSIFIER:
+            atom = replace(atom, column=f"CAST({atom.column} AS STRING)")
+        name = self.name(replace(atom, sql=f"array_agg({atom.column})"))
+        between = term.arguments[1].write(_row_sql) if len(term.arguments) > 1 else "''"
+        return f"CASE WHEN size({name}) > 0 THEN array_join({name}, {between}) END"
+
+
+def _row_sql(term: Term) -> str:
+    """What a term of an aggregate is called in a row of its rows."""
+    match term:
+        case ColumnTerm():
+            return term.sql
+        case ClassifierTerm():
+            return CLASSIFIER
+    return MATCH_NUMBER
 
 
 def _aggregate_sql(term: AggregateTerm) -> str:
-    """The text of an aggregate without RUNNING, FINAL and the names of variables."""
-
-    def part(inner: Term) -> str:
-        match inner:
-            case ColumnTerm():
-                return inner.sql
-            case ClassifierTerm():
-                return CLASSIFIER
-        return MATCH_NUMBER
-
+    """The text of an aggregate without RUNNING, FINAL, FILTER and the names of variables."""
     if not term.arguments and term.ordering is None:
-        condition = "" if term.condition is None else f" FILTER (WHERE {term.condition.write(part)})"
-        return f"count(*){condition}"
+        return "count(*)"
     pieces, at = [], term.call.start
-    for formula in term.formulas:
-        pieces += [formula.text[at : formula.span.start], formula.write(part)]
+    formulas = [one for one in term.formulas if one is not term.condition]
+    for formula in formulas:
+        pieces += [formula.text[at : formula.span.start], formula.write(_row_sql)]
         at = formula.span.end
-    return "".join([*pieces, term.formulas[0].text[at : term.call.end]])
+    behind = formulas[0].text[at : term.call.end]
+    if term.condition is not None:
+        within = term.condition.span
+        before = _FILTER.sub("", behind[: within.start - at])
+        behind = before + behind[within.end - at :].lstrip().removeprefix(")")
+    return "".join([*pieces, behind]).strip()

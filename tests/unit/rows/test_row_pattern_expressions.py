@@ -355,9 +355,7 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
             "sum(DISTINCT a.price) FILTER (WHERE a.rate>1)",
             "__atom_0",
             [
-                AggregateAtom(
-                    "sum", "price", "rate>1", True, ("a",), True, "sum(DISTINCT price) FILTER (WHERE rate>1)"
-                ),
+                AggregateAtom("sum", "price", "rate>1", True, ("a",), True, "sum(DISTINCT price)"),
             ],
         ),
         (
@@ -386,7 +384,7 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
             "count(*) FILTER (WHERE CLASSIFIER() = 'a')",
             "__atom_0",
             [
-                AggregateAtom("count", None, None, False, (), True, "count(*) FILTER (WHERE __classifier = 'a')"),
+                AggregateAtom("count", None, None, False, (), True, "count(*)", "__classifier = 'a'"),
             ],
         ),
         (
@@ -401,6 +399,37 @@ def test_conditions_that_are_refused(kind: type[PatternError], condition: str, p
             "__atom_0",
             [
                 AggregateAtom("array_agg", "__classifier", None, False, (), True, "array_agg(__classifier)"),
+            ],
+        ),
+        (
+            "any_value(a.price) FILTER (WHERE CLASSIFIER(a) = 'a') IGNORE NULLS",
+            "__atom_0",
+            [
+                AggregateAtom(
+                    "any_value",
+                    None,
+                    None,
+                    False,
+                    ("a",),
+                    True,
+                    "any_value(price)  IGNORE NULLS",
+                    "__classifier = 'a'",
+                ),
+            ],
+        ),
+        (
+            "listagg(a.symbol, ', ')",
+            "CASE WHEN size(__atom_0) > 0 THEN array_join(__atom_0, ', ') END",
+            [
+                AggregateAtom(
+                    "array_agg",
+                    "CAST(symbol AS STRING)",
+                    None,
+                    False,
+                    ("a",),
+                    True,
+                    "array_agg(CAST(symbol AS STRING))",
+                ),
             ],
         ),
         ("1 + 1", "1 + 1", []),

@@ -400,6 +400,8 @@ class FormulaReader:
         behind: Sequence[Token],
     ) -> AggregateTerm:
         """An aggregate with what follows its parenthesis."""
+        if len(behind) > 1 and behind[-1].word == "NULLS":
+            behind = behind[:-2]  # IGNORE NULLS or RESPECT NULLS
         condition, rest = None, behind
         at = next((at for at, token in enumerate(behind) if token.word == "FILTER"), None)
         if at is not None:

@@ -1,0 +1,190 @@
+"""Rows of a table as an argument: ``TABLE(t) PARTITION BY k ORDER BY (ts)`` in SQL, a DataFrame in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column as ClassicColumn
+
+from patternlake.delta_tables.quoting import identifier
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.language.row_pattern.tokens import tokens_of
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
+TABLE = "FunctionTableSubqueryArgumentExpression"
+_COLUMN: Any = ClassicColumn  # its stubs take it for a method
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of PARTITION BY or ORDER BY.
+
+    Attributes
+    ----------
+    value
+        The expression over the table's columns.
+    name
+        The column that it is, or the expression's text.
+    is_column
+        Whether it is a column and nothing more.
+    order
+        What follows it in ORDER BY, such as ``DESC NULLS LAST``.
+    """
+
+    value: Column
+    name: str
+    is_column: bool
+    order: str = ""
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """A table whose partitions are in order.
+
+    Attributes
+    ----------
+    frame
+        Its rows and columns.
+    partition_by, order_by
+        None of the one: all rows are a partition; none of the other: any order.
+    """
+
+    frame: DataFrame
+    partition_by: tuple[Term, ...] = ()
+    order_by: tuple[Term, ...] = ()
+
+
+def read_terms(frame: DataFrame, given: str | Column | Sequence[str | Column] | None, what: str) -> tuple[Term, ...]:
+    """PARTITION BY or ORDER BY of a call from Python.
+
+    Parameters
+    ----------
+    frame
+        The table.
+    given
+        A column's name or an expression of SQL, a Column, or several of them.
+    what
+        The argument's name, for errors.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    if given is None:
+        return ()
+    several = [given] if isinstance(given, (str, Column)) or not isinstance(given, Sequence) else given
+    names = {name.lower(): name for name in frame.columns}
+    terms: list[Term] = []
+    for one in several:
+        if isinstance(one, str):
+            column = names.get(one.lower())
+            terms.append(text_term(frame, one) if column is None else _column_term(column))
+        elif isinstance(one, Column):
+            terms += _sorted_terms(frame, one)
+        else:
+            raise ArgumentError(f"{what} takes names of columns, expressions of SQL or Columns, not {one!r}")
+    return tuple(terms)
+
+
+def text_term(frame: DataFrame, text: str) -> Term:
+    """A part of PARTITION BY or ORDER BY as SQL has it: an expression, ASC or DESC, and where NULLs stand."""
+    tokens = tokens_of(text)[:-1]
+    words = [token.word for token in tokens]
+    end = len(tokens)
+    if end > 2 and words[end - 2] == "NULLS" and words[end - 1] in ("FIRST", "LAST"):
+        end -= 2
+    if end > 1 and words[end - 1] in ("ASC", "DESC"):
+        end -= 1
+    if not end:
+        raise ArgumentError("an expression of PARTITION BY or ORDER BY is empty")
+    order = " ".join(words[end:])
+    if end == 1 and tokens[0].is_name:
+        names = {name.lower(): name for name in frame.columns}
+        if (found := names.get(tokens[0].name.lower())) is not None:
+            return _column_term(found, order)
+    expression = text[tokens[0].start : tokens[end - 1].end]
+    return Term(F.expr(expression), expression, is_column=False, order=order)
+
+
+def _column_term(name: str, order: str = "") -> Term:
+    return Term(F.col(identifier(name)), name, is_column=True, order=order)
+
+
+def _sorted_terms(frame: DataFrame, column: Column) -> list[Term]:
+    """A Column, perhaps with its direction."""
+    jvm: Any = frame.sparkSession._jvm
+    plan: Any = frame.orderBy(column)._jdf.queryExecution().analyzed()
+    while plan.nodeName() != "Sort":
+        plan = plan.children().apply(0)
+    return [_catalyst_term(jvm, order) for order in _listed(jvm, plan.order())]
+
+
+def _listed(jvm: Any, items: JavaObject) -> list[JavaObject]:
+    return list(jvm.scala.jdk.javaapi.CollectionConverters.asJava(items))
+
+
+def _catalyst_term(jvm: Any, expression: JavaObject) -> Term:
+    order = ""
+    if expression.getClass().getSimpleName() == "SortOrder":
+        order = f"{expression.direction().sql()} {expression.nullOrdering().sql()}"
+        expression = expression.child()
+    column = _COLUMN(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+    is_column = expression.getClass().getSimpleName() == "AttributeReference"
+    return Term(column, expression.name() if is_column else expression.sql(), is_column, order)
+
+
+def is_table(expression: JavaObject) -> bool:
+    """Whether an argument is ``TABLE(…)``."""
+    return bool(expression.getClass().getSimpleName() == TABLE)
+
+
+def planned_over(spark: SparkSession, expression: JavaObject, plan: Callable[[OrderedRows], DataFrame]) -> JavaObject:
+    """Plan a question over ``TABLE(…)``.
+
+    The table's plan may name what only the statement around it knows, such as a CTE. So the question is planned over a
+    leaf with the same columns, which gives way to the table.
+
+    Parameters
+    ----------
+    spark
+        The session that analyses the statement.
+    expression
+        The argument.
+    plan
+        The question.
+
+    Returns
+    -------
+    JavaObject
+        The analysed plan of the answer.
+
+    Raises
+    ------
+    ArgumentError
+        The table refers to columns of the statement around it.
+    """
+    jvm: Any = spark._jvm
+    if _listed(jvm, expression.outerAttrs()):
+        raise ArgumentError(
+            "TABLE(…) refers to columns of the query around it, which differ from row to row; join its answer instead"
+        )
+    table = expression.plan()
+    leaf = getattr(jvm.org.apache.spark.sql.catalyst.plans.logical, "LocalRelation$")
+    stand_in = getattr(leaf, "MODULE$").apply(table.output())
+    rows: Any = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, stand_in)
+    answer: Any = plan(
+        OrderedRows(
+            DataFrame(rows, spark),
+            tuple(_catalyst_term(jvm, one) for one in _listed(jvm, expression.partitionByExpressions())),
+            tuple(_catalyst_term(jvm, one) for one in _listed(jvm, expression.orderByExpressions())),
+        )
+    )
+    return jvm.patternlake.StandIn.replaced(answer._jdf.queryExecution().analyzed(), stand_in, table)

@@ -1,0 +1,1 @@
+"""Row patterns over any table: MATCH_RECOGNIZE in a statement, as a function, and in Python."""

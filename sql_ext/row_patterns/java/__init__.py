@@ -1,0 +1,1 @@
+"""Sources in Java; a package, so that they are installed with the others."""

@@ -1,0 +1,57 @@
+"""Lets Spark read statements with MATCH_RECOGNIZE: a parser of ours stands in front of each session's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from patternlake.delta_tables.quoting import literal
+from patternlake.sql_ext.java_classes import define
+from patternlake.udfs.errors import PatternLakeError
+from patternlake.udfs.language.row_pattern.statements import rewrite_statement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+CLASSES = ("RowParser", "RowParsers", "StandIn")
+
+
+def put_parser(spark: SparkSession, later: bool, as_sparks: Callable[[str], Exception]) -> None:
+    """Put the parser in front of a session's, and of those of all sessions that are made later.
+
+    Parameters
+    ----------
+    spark
+        The session; its callback server runs.
+    later
+        Whether later sessions do not have it yet.
+    as_sparks
+        From a message to an error that reaches Spark as its own.
+    """
+    session: Any = spark._jsparkSession
+    jvm: Any = spark._jvm
+    define(jvm, spark.sparkContext._gateway, Path(__file__).with_name("java"), CLASSES)
+    parsers = jvm.patternlake.RowParsers(_Rewrite(as_sparks))
+    if later:
+        parsers.later(session.extensions())
+    parsers.now(session.sessionState())
+
+
+class _Rewrite:
+    """From a statement that holds the word to the one that Spark reads."""
+
+    def __init__(self, as_sparks: Callable[[str], Exception]) -> None:
+        self._as_sparks = as_sparks
+
+    def apply(self, text: str) -> str:
+        try:
+            return rewrite_statement(text, literal)
+        except PatternLakeError as error:
+            raise self._as_sparks(str(error)) from None
+
+    class Java:
+        """What py4j reads."""
+
+        implements: ClassVar[list[str]] = ["java.util.function.UnaryOperator"]

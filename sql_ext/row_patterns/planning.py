@@ -1,0 +1,289 @@
+"""From a clause and a table to the plan of its answer.
+
+Spark sorts the rows and computes whatever looks at one row or at rows by physical offset; tasks, which are given
+partition by partition in order, find the matches; Spark computes the measures from what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
+
+from patternlake.delta_tables.arrow_rows import arrow_schema
+from patternlake.delta_tables.quoting import identifier
+from patternlake.sql_ext.answering import tasks
+from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, text_term
+from patternlake.sql_ext.row_patterns.folding import fold_aggregates
+from patternlake.sql_ext.row_patterns.spark_types import first_line, selected, types_of
+from patternlake.sql_ext.size_settings import read_count, read_size
+from patternlake.udfs.errors import ArgumentError, PredicateError
+from patternlake.udfs.language.query.tree import NOWHERE, Span
+from patternlake.udfs.language.row_pattern.parser import parse_clause
+from patternlake.udfs.language.row_pattern.tokens import tokens_of
+from patternlake.udfs.language.row_pattern.tree import Clause
+from patternlake.udfs.rows.atoms import is_computed_here
+from patternlake.udfs.rows.definitions import Definitions, read_definitions
+from patternlake.udfs.rows.matches import MOST_ROWS, MOST_STEPS
+from patternlake.udfs.rows.measures import (
+    ATOM,
+    CLASSIFIER,
+    MATCH_NUMBER,
+    AggregateAtom,
+    Atom,
+    ClassifierAtom,
+    Measures,
+    NavigationAtom,
+    read_measures,
+)
+from patternlake.udfs.rows.query import compile_pattern
+from patternlake.udfs.rows.task import LISTS, NUMBER, RANK, SIZE, Limits, RowsTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITION_BYTES = "spark.patternlake.partitionBytes"
+"""Up to so many bytes the rows of a partition may have that a task holds."""
+DEFAULT_PARTITION_BYTES = 1 << 30
+STEPS = "spark.patternlake.rowPatternSteps"
+"""Up to so many steps the search of a row pattern may take in a partition."""
+MATCHED_ROWS = "spark.patternlake.rowPatternRows"
+"""Up to so many rows the matches may have that a task finds at once."""
+
+_PARTITION, _ORDER = "__partition", "__order"
+
+
+def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
+    """Plan the answer of a clause over a table.
+
+    Parameters
+    ----------
+    rows
+        The table, and its partitions and their order unless the clause says them.
+    text
+        What stands between the parentheses of MATCH_RECOGNIZE.
+
+    Returns
+    -------
+    DataFrame
+        ONE ROW PER MATCH: the partition's columns and the measures; ALL ROWS PER MATCH: the partition's columns, those
+        of the order, the measures, and all others of the table.
+
+    Raises
+    ------
+    PatternError
+        The clause breaks a rule, or names what is not there.
+    ArgumentError
+        The table has two columns of a name, partitions or order are given twice, or a setting is no size.
+    """
+    columns = _columns(rows.frame)
+    clause = parse_clause(text, columns)
+    rows = _placed(rows, clause)
+    base, window = _in_order(rows)
+    definitions = read_definitions(clause, columns)
+    measures = read_measures(clause, columns)
+
+    holding = _holding(base, definitions, window)
+    kernel_types = types_of(base, [(sql.format(window=f"({window})"), NOWHERE) for sql in definitions.columns], text)
+    conditions = definitions.typed(
+        {sql: kind.simpleString() for sql, kind in zip(definitions.columns, kernel_types, strict=True)}
+    )
+    types = dict(zip(measures.columns, types_of(base, _found(measures.columns, clause), text), strict=True))
+    folded = _folded(measures, types)
+    folded_columns = _named_in([atom.sql + (atom.filter or "") for atom in folded.values()], columns)
+    partition = [f"{_PARTITION}_{number}" for number in range(len(rows.partition_by))]
+    shown = [*partition, *columns] if clause.all_rows else partition
+
+    # Equal expressions are one column of the rows that tasks are given.
+    given: dict[str, str] = {}
+    own = {name.lower(): identifier(name) for name in columns}
+
+    def column(sql: str) -> str:
+        return given.setdefault(own.get(sql.strip("`").lower(), sql), f"__column_{len(given)}")
+
+    task = RowsTask(
+        pattern=compile_pattern(clause, conditions.conditions, conditions.types),
+        holding=tuple(None if name not in holding else column(holding[name]) for name in clause.variables),
+        kernel_columns=tuple((one, column(one.sql.format(window=f"({window})"))) for one in conditions.columns),
+        columns={sql: column(sql) for sql in measures.columns},
+        shown={name: column(name) for name in shown},
+        atoms={f"{ATOM}{at}": one for at, one in enumerate(measures.atoms) if f"{ATOM}{at}" not in folded},
+        limits=_limits(base.sparkSession),
+        folded=tuple(folded.values()),
+        folded_columns={name: column(name) for name in folded_columns},
+    )
+    numbers = (
+        F.expr(f"row_number() OVER ({window})").alias(RANK),
+        F.expr(f"count(1) OVER ({window} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)").alias(SIZE),
+    )
+    # The numbers' window leaves the rows in its order, which no later step may change.
+    dealt = base.select(*numbers, *(F.expr(sql).alias(name) for sql, name in given.items()))
+    atom_types = _atom_types(base, measures, types, text)
+    fields = [
+        *((name, base.schema[name].dataType) for name in shown),
+        *((name, atom_types[name]) for name in task.atoms),
+    ]
+    if folded:
+        fields.append((LISTS, _lists_type(base, folded_columns)))
+    found = tasks.answered(dealt, task.portions, lambda _, portion: [task.answers(portion)], _schema(fields))
+    if folded:
+        found = fold_aggregates(found, list(folded.values()), list(folded))
+    return _answer(found, rows, clause, measures, list(columns))
+
+
+def _columns(frame: DataFrame) -> dict[str, str]:
+    """The table's columns and their types, once no two have the same name."""
+    seen: set[str] = set()
+    for name in frame.columns:
+        if name.lower() in seen:
+            raise ArgumentError(f"the table has two columns called {name}; give one of them another name")
+        seen.add(name.lower())
+    return {field.name: field.dataType.simpleString() for field in frame.schema}
+
+
+def _placed(rows: OrderedRows, clause: Clause) -> OrderedRows:
+    """The table with the partitions and the order that the clause says, if it does."""
+    for what, here, there in (
+        ("PARTITION BY", clause.partition_by, rows.partition_by),
+        ("ORDER BY", clause.order_by, rows.order_by),
+    ):
+        if here and there:
+            message = f"{what} stands beside the table already; say it once"
+            raise PredicateError(message, clause.text, here[0].span.start, here[-1].span.end)
+    terms: dict[Span, Term] = {}
+    for one in (*clause.partition_by, *clause.order_by):
+        try:
+            terms[one.span] = text_term(rows.frame, one.text)
+            rows.frame.select(terms[one.span].value)
+        except PySparkException as error:
+            raise PredicateError(first_line(error), clause.text, one.span.start, one.span.end) from None
+    return replace(
+        rows,
+        partition_by=rows.partition_by or tuple(terms[one.span] for one in clause.partition_by),
+        order_by=rows.order_by or tuple(terms[one.span] for one in clause.order_by),
+    )
+
+
+def _in_order(rows: OrderedRows) -> tuple[DataFrame, str]:
+    """The table with its partitions and order as columns, and what a window over them says."""
+    partition = {f"{_PARTITION}_{number}": term for number, term in enumerate(rows.partition_by)}
+    order = {f"{_ORDER}_{number}": term for number, term in enumerate(rows.order_by)}
+    base = rows.frame.select("*", *(term.value.alias(name) for name, term in {**partition, **order}.items()))
+    words = [f"PARTITION BY {', '.join(partition)}"] if partition else []
+    words.append("ORDER BY " + (", ".join(f"{name} {term.order}".strip() for name, term in order.items()) or "true"))
+    return base, " ".join(words)
+
+
+def _holding(base: DataFrame, definitions: Definitions, window: str) -> dict[str, str]:
+    """By variables, the booleans of the row alone in Spark SQL."""
+    clause = definitions.clause
+    places = {one.variable: one.condition.span for one in clause.definitions}
+    holding = {name: sql.format(window=f"({window})") for name, sql in definitions.rows.items()}
+    types = types_of(base, [(sql, places[name]) for name, sql in holding.items()], clause.text)
+    for name, kind in zip(holding, types, strict=True):
+        if kind.simpleString() not in ("boolean", "void"):
+            message = f"the condition of {name} is true or false, not of the type {kind.simpleString()}"
+            raise PredicateError(message, clause.text, places[name].start, places[name].end)
+    return {
+        name: f"CAST({sql} AS BOOLEAN)" if kind.simpleString() == "void" else sql
+        for (name, sql), kind in zip(holding.items(), types, strict=True)
+    }
+
+
+def _found(expressions: Sequence[str], clause: Clause) -> list[tuple[str, Span]]:
+    """Expressions with their places among the measures; none where they do not stand there word by word."""
+    found = []
+    for sql in expressions:
+        spans = [one.expression.span for one in clause.measures if sql in one.expression.text]
+        found.append((sql, spans[0] if spans else NOWHERE))
+    return found
+
+
+def _folded(measures: Measures, types: dict[str, DataType]) -> dict[str, AggregateAtom]:
+    """By the names of atoms, those that Spark computes."""
+    folded = {}
+    for number, atom in enumerate(measures.atoms):
+        if isinstance(atom, AggregateAtom):
+            kind = types.get(atom.column or "")
+            if not is_computed_here(atom, None if kind is None else arrow_schema(_schema([("", kind)])).types[0]):
+                folded[f"{ATOM}{number}"] = atom
+    return folded
+
+
+def _named_in(texts: Sequence[str], columns: dict[str, str]) -> list[str]:
+    """The columns whose names are words of some texts."""
+    words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
+    return [name for name in columns if name.lower() in words]
+
+
+def _atom_types(base: DataFrame, measures: Measures, types: dict[str, DataType], text: str) -> dict[str, DataType]:
+    """By the names of atoms their types."""
+    matched = base.withColumns({CLASSIFIER: F.lit(""), MATCH_NUMBER: F.lit(0).cast("bigint")})
+    aggregates = {at: one.sql for at, one in enumerate(measures.atoms) if isinstance(one, AggregateAtom)}
+    found = types_of(matched, [(sql, NOWHERE) for sql in aggregates.values()], text)
+    of_aggregates = dict(zip(aggregates, found, strict=True))
+
+    def type_of(number: int, atom: Atom) -> DataType:
+        if isinstance(atom, AggregateAtom):
+            return of_aggregates[number]
+        if isinstance(atom, NavigationAtom):
+            return types[atom.column]
+        return StringType() if isinstance(atom, ClassifierAtom) else LongType()
+
+    return {f"{ATOM}{number}": type_of(number, atom) for number, atom in enumerate(measures.atoms)}
+
+
+def _lists_type(base: DataFrame, columns: Sequence[str]) -> DataType:
+    """The type of the rows that Spark folds."""
+    fields = [StructField(NUMBER, IntegerType()), *(StructField(name, base.schema[name].dataType) for name in columns)]
+    return ArrayType(
+        StructType([*fields, StructField(CLASSIFIER, StringType()), StructField(MATCH_NUMBER, LongType())])
+    )
+
+
+def _schema(fields: Sequence[tuple[str, DataType]]) -> StructType:
+    """Columns of rows that tasks give, once they are known to be such that Python can hold."""
+    for name, kind in fields:
+        try:
+            arrow_schema(StructType([StructField(name, kind)]))
+        except PySparkException:
+            message = (
+                f"values of the type {kind.simpleString()} cannot be handed on ({name}); cast them, or leave them out"
+            )
+            raise ArgumentError(message) from None
+    return StructType([StructField(name, kind) for name, kind in fields])
+
+
+def _limits(spark: SparkSession) -> Limits:
+    return Limits(
+        partition_bytes=read_size(spark, PARTITION_BYTES, DEFAULT_PARTITION_BYTES),
+        steps=read_count(spark, STEPS, MOST_STEPS),
+        rows=read_count(spark, MATCHED_ROWS, MOST_ROWS),
+        settings=(PARTITION_BYTES, STEPS, MATCHED_ROWS),
+    )
+
+
+def _answer(
+    found: DataFrame, rows: OrderedRows, clause: Clause, measures: Measures, columns: Sequence[str]
+) -> DataFrame:
+    """The answer's columns in the standard's order."""
+    partition = [(f"{_PARTITION}_{at}", term.name) for at, term in enumerate(rows.partition_by)]
+    made = [
+        (sql, name, one.expression.span)
+        for sql, name, one in zip(measures.sql, measures.names, clause.measures, strict=True)
+    ]
+    shown = [(identifier(name), label, NOWHERE) for name, label in partition]
+    if not clause.all_rows:
+        return selected(found, [*shown, *made], clause.text)
+    taken = [term.name for term in rows.partition_by if term.is_column]
+    order = [term.name for term in rows.order_by if term.is_column and term.name not in taken]
+    others = [name for name in columns if name not in (*taken, *order)]
+
+    def own(names: Sequence[str]) -> list[tuple[str, str, Span]]:
+        return [(identifier(name), name, NOWHERE) for name in dict.fromkeys(names)]
+
+    return selected(found, [*shown, *own(order), *made, *own(others)], clause.text)

@@ -1,0 +1,77 @@
+"""Statements with MATCH_RECOGNIZE as statements that Spark's parser knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternlake.udfs.errors import PatternSyntaxError
+from patternlake.udfs.language.row_pattern.statements import rewrite_statement
+
+
+def rewritten(text: str) -> str:
+    """The statement with `C` for each clause, and `F(…)` for each function that has it."""
+    made = rewrite_statement(text.replace("«", "MATCH_RECOGNIZE (").replace("»", ")"), lambda clause: f"<{clause}>")
+    return made.replace("match_recognize(TABLE(SELECT * FROM ", "F(")
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("SELECT * FROM t «c» AS m", "SELECT * FROM F(t), <c>) AS m"),
+        ("SELECT * FROM t «c»", "SELECT * FROM F(t), <c>)"),
+        ("SELECT m.n FROM a.b.`t x` «c» m WHERE n > 1", "SELECT m.n FROM F(a.b.`t x`), <c>) m WHERE n > 1"),
+        ("SELECT * FROM t AS x «c» m (p, q)", "SELECT * FROM F(t AS x), <c>) m (p, q)"),
+        ("SELECT * FROM (SELECT 1 AS x, 2) «c» m", "SELECT * FROM F((SELECT 1 AS x, 2)), <c>) m"),
+        ("SELECT * FROM range(1, 5) r «c»", "SELECT * FROM F(range(1, 5) r), <c>)"),
+        ("SELECT * FROM t VERSION AS OF 3 «c»", "SELECT * FROM F(t VERSION AS OF 3), <c>)"),
+        (
+            "SELECT * FROM VALUES (1, 2), (3, 4) AS t(x, y) «c»",
+            "SELECT * FROM F(VALUES (1, 2), (3, 4) AS t(x, y)), <c>)",
+        ),
+        ("SELECT * FROM t, u «c» m, w", "SELECT * FROM t, F(u), <c>) m, w"),
+        ("SELECT * FROM t JOIN u «c» m ON t.x = m.x", "SELECT * FROM t JOIN F(u), <c>) m ON t.x = m.x"),
+        ("SELECT * FROM t «c» m JOIN u «d» n USING (x)", "SELECT * FROM F(t), <c>) m JOIN F(u), <d>) n USING (x)"),
+        ("WITH m AS (SELECT * FROM t «c») SELECT * FROM m", "WITH m AS (SELECT * FROM F(t), <c>)) SELECT * FROM m"),
+        ("SELECT * FROM (SELECT * FROM t «c» m) «d» n", "SELECT * FROM F((SELECT * FROM F(t), <c>) m)), <d>) n"),
+        ("SELECT * FROM t «c» «d» n", "SELECT * FROM F(F(t), <c>)), <d>) n"),
+        ("SELECT * FROM (t «c» m)", "SELECT * FROM (F(t), <c>) m)"),
+        ("CREATE VIEW v AS SELECT * FROM t «c» -- so\n", "CREATE VIEW v AS SELECT * FROM F(t), <c>) -- so\n"),
+        ("FROM t «c» SELECT x", "FROM F(t), <c>) SELECT x"),
+        ("MERGE INTO t USING u «c» m ON true", "MERGE INTO t USING F(u), <c>) m ON true"),
+        ("SELECT * FROM t match_recognize /* so */ (c)", "SELECT * FROM F(t), <c>)"),
+        ("SELECT * FROM t «x AS ')' OR \"(\" -- )\n»", "SELECT * FROM F(t), <x AS ')' OR \"(\" -- )\n>)"),
+    ],
+)
+def test_a_clause_becomes_a_table_function(statement: str, wanted: str) -> None:
+    assert rewritten(statement) == wanted
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM match_recognize(TABLE(t) PARTITION BY k, 'PATTERN (a)')",
+        "SELECT * FROM t, match_recognize(TABLE(t), 'PATTERN (a)')",
+        "SELECT * FROM t, LATERAL match_recognize(TABLE(t), 'PATTERN (a)')",
+        "SELECT 'FROM t MATCH_RECOGNIZE (' AS x",
+        "SELECT `match_recognize` FROM t -- FROM t MATCH_RECOGNIZE (x)",
+        "SELECT match_recognize FROM t",
+        "SELECT match_recognize (x) FROM t",
+        "SELECT x, match_recognize (x) FROM t",
+        "SELECT * FROM (SELECT match_recognize (x) FROM t)",
+        "SELECT f(x, match_recognize (y)) FROM t",
+        "SELECT * FROM t AS match_recognize",
+        "SELECT 'never closed MATCH_RECOGNIZE (",
+    ],
+)
+def test_other_statements_stay_as_they_are(statement: str) -> None:
+    assert rewrite_statement(statement, lambda clause: f"<{clause}>") == statement
+
+
+def test_a_clause_that_is_never_closed_is_shown() -> None:
+    with pytest.raises(PatternSyntaxError) as caught:
+        rewrite_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)", str)
+    assert str(caught.value) == (
+        "line 1, column 33: this '(' of MATCH_RECOGNIZE is never closed\n"
+        "  SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)\n"
+        "                                  ^"
+    )

@@ -1,0 +1,121 @@
+"""Statements with MATCH_RECOGNIZE, rewritten to calls of the table function of that name.
+
+``FROM ticks MATCH_RECOGNIZE (…) AS v`` becomes ``FROM match_recognize(TABLE(SELECT * FROM ticks), '…') AS v``. What
+stands before the word, from FROM, JOIN, a comma or a parenthesis on, is the input, with its alias, version or sample.
+All else of the statement stays as it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from patternlake.udfs.errors import PatternSyntaxError
+from patternlake.udfs.language.row_pattern.tokens import Token, tokens_of
+
+_WORD = "MATCH_RECOGNIZE"
+_BEFORE = frozenset({"FROM", "JOIN", "LATERAL", "USING", "TABLE"})
+"""Words behind which a relation begins."""
+_NO_RELATION = frozenset({"SELECT", "WITH"})
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+def rewrite_statement(text: str, literal: Callable[[str], str]) -> str:
+    """Rewrite a statement for a parser that does not know the clause.
+
+    Parameters
+    ----------
+    text
+        The statement.
+    literal
+        From any text to the literal of Spark SQL that says it.
+
+    Returns
+    -------
+    str
+        The statement with table functions in the place of clauses; the same text if it has none.
+
+    Raises
+    ------
+    PatternSyntaxError
+        A clause is not closed.
+
+    Examples
+    --------
+    >>> rewrite_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)) AS m", lambda clause: f"'{clause}'")
+    "SELECT * FROM match_recognize(TABLE(SELECT * FROM t), 'PATTERN (a)') AS m"
+    """
+    return _rewrite(text, literal, inside=False)
+
+
+def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> str:
+    """Rewrite a statement, or what is `inside` of one: a relation."""
+    try:
+        tokens = tokens_of(text)
+    except PatternSyntaxError:
+        return text  # which Spark says in its own words
+    calls: list[tuple[int, int, str]] = []
+    at = 0
+    while at < len(tokens):
+        begin = _relation(tokens, at, inside=inside)
+        if begin is None:
+            at += 1
+            continue
+        close = _closed(text, tokens, at + 1)
+        start = tokens[begin].start
+        while calls and calls[-1][0] >= start:
+            calls.pop()  # a clause in the relation, which is rewritten with it
+        relation = _rewrite(text[start : tokens[at - 1].end], literal, inside=True)
+        clause = literal(text[tokens[at + 1].end : tokens[close].start])
+        calls.append((start, tokens[close].end, f"match_recognize(TABLE(SELECT * FROM {relation}), {clause})"))
+        at = close + 1
+    pieces, written = [], 0
+    for start, end, call in calls:
+        pieces += [text[written:start], call]
+        written = end
+    return "".join([*pieces, text[written:]])
+
+
+def _relation(tokens: Sequence[Token], at: int, *, inside: bool) -> int | None:
+    """Where the relation begins that a clause at a token is about; None where no clause is."""
+    if tokens[at].word != _WORD or tokens[min(at + 1, len(tokens) - 1)].sign != "(":
+        return None
+    begin = at
+    while begin:
+        before = tokens[begin - 1]
+        if before.sign in _CLOSING:
+            begin = _opened(tokens, begin - 1)
+        elif before.sign == "," and (values := _values(tokens, begin - 1)) is not None:
+            begin = values
+        elif before.word in _BEFORE or (before.sign and before.sign in "([,;"):
+            # Without a relation, or behind SELECT, it is a function.
+            return begin if begin < at and tokens[begin].word not in _NO_RELATION else None
+        else:
+            begin -= 1
+    return 0 if inside and at else None
+
+
+def _opened(tokens: Sequence[Token], at: int) -> int:
+    """The parenthesis that opens one; the first token where none does."""
+    depth = 0
+    for begin in range(at, -1, -1):
+        depth += (tokens[begin].sign in _CLOSING) - (tokens[begin].sign in _OPENING)
+        if not depth:
+            return begin
+    return 0
+
+
+def _values(tokens: Sequence[Token], at: int) -> int | None:
+    """Where an inline table begins of which a comma is a part; None where it is none."""
+    while at > 0 and tokens[at].sign == "," and tokens[at - 1].sign == ")":
+        at = _opened(tokens, at - 1) - 1
+    return at if at >= 0 and tokens[at].word == "VALUES" else None
+
+
+def _closed(text: str, tokens: Sequence[Token], at: int) -> int:
+    """The parenthesis that closes one."""
+    depth = 0
+    for end in range(at, len(tokens)):
+        depth += (tokens[end].sign in _OPENING) - (tokens[end].sign in _CLOSING)
+        if not depth:
+            return end
+    raise PatternSyntaxError("this '(' of MATCH_RECOGNIZE is never closed", text, tokens[at].start)

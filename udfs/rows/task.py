@@ -1,0 +1,174 @@
+"""What a task does with rows whose partitions are in order: it finds the matches and the values of their measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from patternlake.udfs.arrays import IntArray
+from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.record_batches import ROWS_AT_ONCE
+from patternlake.udfs.rows.atoms import AtomValues, rows_shown
+from patternlake.udfs.rows.kernel_columns import KernelColumn, encode_columns
+from patternlake.udfs.rows.matches import TooManyStepsError, match_rows
+from patternlake.udfs.rows.measures import CLASSIFIER, MATCH_NUMBER, AggregateAtom, Atom
+from patternlake.udfs.rows.query import RowPattern
+
+RANK, SIZE = "__rank", "__size"
+"""Columns of the task's rows: the row's number in its partition, from 1, and how many rows that has."""
+LISTS, NUMBER = "__lists", "__number"
+"""A column of its answers, and in this the number of the aggregate that a row is for."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a task may take, and the settings that say so.
+
+    Attributes
+    ----------
+    partition_bytes
+        Of the rows of a partition that are handed to a task.
+    steps
+        Of the search in a partition.
+    rows
+        Of all matches of some partitions that are searched together.
+    settings
+        The settings' names, in this order.
+    """
+
+    partition_bytes: int
+    steps: int
+    rows: int
+    settings: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class RowsTask:
+    """What a task is told.
+
+    Attributes
+    ----------
+    pattern
+        The program and the conditions that look at the match.
+    holding
+        By variables the column that says where the row's own part of a condition holds; None: everywhere.
+    kernel_columns
+        What the conditions compare, with the column of each.
+    columns
+        By the expressions of measures, the column of each.
+    shown
+        By the names of the answer's columns, those that are handed on as they are.
+    atoms
+        By the names of the answer's columns, what measures are made of and is computed here.
+    limits
+        How much it may take.
+    folded
+        Aggregates that Spark computes.
+    folded_columns
+        By the names that these use, the columns.
+    """
+
+    pattern: RowPattern
+    holding: tuple[str | None, ...]
+    kernel_columns: tuple[tuple[KernelColumn, str], ...]
+    columns: dict[str, str]
+    shown: dict[str, str]
+    atoms: dict[str, Atom]
+    limits: Limits
+    folded: tuple[AggregateAtom, ...] = ()
+    folded_columns: dict[str, str] = field(default_factory=dict)
+
+    def portions(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+        """Whole partitions, some hundred thousand rows at a time.
+
+        Raises
+        ------
+        ArgumentError
+            A partition is larger than a task may hold.
+        """
+        held: list[pa.RecordBatch] = []
+        count = number = 0
+        for batch in batches:
+            begins = np.flatnonzero(batch.column(RANK).to_numpy() == 1)
+            self._check_sizes(batch, begins)
+            held.append(batch)
+            count += batch.num_rows
+            if count < ROWS_AT_ONCE or not len(begins) or (len(held) == 1 and not begins[-1]):
+                continue
+            cut = int(begins[-1])
+            held[-1] = batch.slice(0, cut)
+            yield number, pa.Table.from_batches(held)
+            held, number = [batch.slice(cut)], number + 1
+            count = batch.num_rows - cut
+        if count:
+            yield number, pa.Table.from_batches(held)
+
+    def _check_sizes(self, batch: pa.RecordBatch, begins: IntArray) -> None:
+        width = batch.nbytes / max(batch.num_rows, 1)
+        sizes = batch.column(SIZE).to_numpy()[begins]
+        most = self.limits.partition_bytes
+        if len(sizes) and sizes.max() * width > most:
+            raise ArgumentError(
+                f"a partition has {sizes.max():,} rows, about {sizes.max() * width / 1e6:,.0f} MB for one task, which "
+                f"may hold {most / 1e6:,.0f} MB ({self.limits.settings[0]}); partition by more columns, take fewer "
+                "columns or rows, or raise the setting"
+            )
+
+    def answers(self, rows: pa.Table) -> pa.Table:
+        """The answer's rows for some partitions: what is handed on, a column for each atom, and what Spark folds.
+
+        Raises
+        ------
+        PatternError
+            A match cannot be skipped as AFTER MATCH says.
+        ArgumentError
+            The search takes more steps, or the matches have more rows, than is allowed.
+        """
+        rows = rows.combine_chunks()
+        count, clause = rows.num_rows, self.pattern.clause
+        begins = np.flatnonzero(rows[RANK].to_numpy() == 1)
+        partitions = np.append(begins, count).astype(np.int64)
+        holding = np.full((len(self.holding), count), True)
+        for number, name in enumerate(self.holding):
+            if name is not None:
+                holding[number] = rows[name].fill_null(False).to_numpy()
+        encoded = encode_columns(
+            [column for column, _ in self.kernel_columns], [rows[name] for _, name in self.kernel_columns]
+        )
+        try:
+            found = match_rows(
+                self.pattern, holding, partitions, encoded, most_steps=self.limits.steps, most_rows=self.limits.rows
+            )
+        except TooManyStepsError as error:
+            steps, most = self.limits.settings[1:]
+            raise ArgumentError(f"{error} ({steps} = {self.limits.steps}, {most} = {self.limits.rows})") from None
+        shown = rows_shown(found, clause)
+        values = AtomValues(clause, found, partitions, {sql: rows[name] for sql, name in self.columns.items()}, shown)
+        take = pa.array(shown.rows, pa.int64())
+        made = {name: rows[column].take(take) for name, column in self.shown.items()}
+        made |= {name: values.of(atom) for name, atom in self.atoms.items()}
+        if self.folded:
+            made[LISTS] = self._lists(values, rows)
+        return pa.table(made)
+
+    def _lists(self, values: AtomValues, rows: pa.Table) -> pa.Array:
+        """For each row of the answer the rows of all aggregates that Spark folds, one aggregate behind the other."""
+        parts = [values.rows_aggregated(atom) for atom in self.folded]
+        answer = np.concatenate([np.repeat(np.arange(len(begin) - 1), np.diff(begin)) for begin, _ in parts])
+        number = np.repeat(np.arange(len(parts)), [len(place) for _, place in parts])
+        place = np.concatenate([place for _, place in parts])
+        order = np.argsort(answer, kind="stable")
+        answer, number, place = answer[order], number[order], place[order]
+        matches = values.matches
+        row = pa.array(matches.rows[place], pa.int64())
+        fields = {NUMBER: pa.array(number, pa.int32())}
+        fields |= {name: rows[column].take(row).combine_chunks() for name, column in self.folded_columns.items()}
+        fields[CLASSIFIER] = values.labels(matches.variables[place])
+        fields[MATCH_NUMBER] = pa.array(matches.numbers[values.match_of(place)], pa.int64())
+        structs = pa.StructArray.from_arrays(list(fields.values()), list(fields))
+        count = len(values.shown.rows)
+        offsets = np.searchsorted(answer, np.arange(count + 1))
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
