@@ -52,9 +52,9 @@ class Shown:
         row = (rows[offset] if first else rows[-1 - offset]) + shift
         return row if self.low <= row < self.high else None
 
-    def label(self, row: int | None, *, final: bool) -> str | None:
-        """The variable of a row, once it is taken."""
-        if row is None or row not in self.rows((), final=final):
+    def label(self, row: int | None) -> str | None:
+        """The variable of a row of the match, which may be behind the row that is shown: the match is known."""
+        if row is None or row not in self.rows((), final=True):
             return None
         return self.labels[row - (self.first or 0)]
 

@@ -194,11 +194,14 @@ class AtomValues:
         return np.where(there, shifted, 0), there
 
     def classifier(self, atom: ClassifierAtom) -> Any:
-        """The variable of a row; NULL of one that is not of the match, or not yet."""
+        """The variable of a row; NULL of one that is not of the match.
+
+        NEXT may lead behind the rows that RUNNING looks at: the match is known, and its rows' variables with it.
+        """
         row, there = self.row(atom.seen, final=atom.final)
         if not there.any():
             return pa.nulls(len(row), pa.string())
-        begin, end = self.bounds(final=atom.final)
+        begin, end = self.bounds(final=True)
         at = begin + row - self.matches.starts[self.match]
         there = there & (begin <= at) & (at < end)
         return self.labels(self.matches.variables[np.where(there, at, 0)], there)

@@ -96,6 +96,22 @@ def test_all_rows_are_running_or_final() -> None:
     ]  # fmt: skip
 
 
+def test_the_next_rows_variable_is_known_where_it_is_of_the_match() -> None:
+    assert values(
+        "ALL ROWS PER MATCH PATTERN (a b+ c?)",
+        "NEXT(CLASSIFIER()) AS n, PREV(CLASSIFIER()) AS p, NEXT(FIRST(CLASSIFIER()), 2) AS t, "
+        "NEXT(CLASSIFIER(b)) AS b, LAST(CLASSIFIER(c)) AS c",
+        ROWS,
+        price=PRICES,
+    ) == [
+        ["b", "b", "c", None, "b", None],
+        [None, "a", "b", "b", None, "a"],
+        ["b", "b", "b", "b", None, None],
+        [None, "b", "c", "c", None, None],
+        [None, None, None, "c", None, None],
+    ]
+
+
 def test_excluded_rows_count_and_are_not_shown() -> None:
     assert values("ALL ROWS PER MATCH PATTERN (a {- b+ -} c?)", "count(*) AS k, price AS p", ROWS, price=PRICES) == [
         [1, 4, 1],
@@ -265,7 +281,7 @@ def wanted(atom: Atom, shown: naive.Shown, columns: dict[str, list[Any]]) -> Any
                 seen.variables, first=seen.kind == FIRST, offset=seen.offset, shift=seen.shift, final=atom.final
             )
             if isinstance(atom, ClassifierAtom):
-                return shown.label(row, final=atom.final)
+                return shown.label(row)
             return None if row is None else columns[atom.column][row]
         case AggregateAtom():
             rows = shown.rows(atom.variables, final=atom.final)
@@ -274,9 +290,7 @@ def wanted(atom: Atom, shown: naive.Shown, columns: dict[str, list[Any]]) -> Any
             if atom.column == "*":
                 return len(rows)
             if atom.column == "__classifier":
-                return naive.aggregate(
-                    atom.name, [shown.label(row, final=True) for row in rows], distinct=atom.distinct
-                )
+                return naive.aggregate(atom.name, [shown.label(row) for row in rows], distinct=atom.distinct)
             return naive.aggregate(atom.name, [columns[str(atom.column)][row] for row in rows], distinct=atom.distinct)
 
 

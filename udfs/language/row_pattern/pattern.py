@@ -110,7 +110,7 @@ class PatternParser(Cursor):
         most: int | None
         if self.token.sign == ",":
             self.advance()
-            least, most = 0, self.count("a count after ',', as in A{,3}")
+            least, most = 0, None if self.token.sign == "}" else self.count("a count after ',', as in A{,3}, or '}'")
         else:
             least = most = self.count("a count or ',' inside { }, as in A{2,5}")
             if self.token.sign == ",":
