@@ -1,0 +1,1 @@
+"""Other engines' suites for MATCH_RECOGNIZE, asked of ours; nothing of the suites is here."""
