@@ -49,6 +49,8 @@ PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / 
 DATABASE = "docs"
 RECIPES = ("recipes.md", "coming_from.md")
 """Pages whose examples ask the lake of the recipes."""
+OWN_TABLES = ("match_recognize.md",)
+"""Pages that make the tables of their examples, by CREATE."""
 GENERATING = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -192,6 +194,9 @@ def letters(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     before = spark.catalog.currentDatabase()
     patternlake.enable(spark, database=DATABASE, location=str(folder / "lake"))
     spark.catalog.setCurrentDatabase(DATABASE)
+    for example in examples("sql", ""):
+        if example.page in OWN_TABLES and example.text.startswith("CREATE "):
+            spark.sql(example.text)
     yield spark
     spark.catalog.setCurrentDatabase(before)
 

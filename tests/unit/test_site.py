@@ -34,6 +34,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert "match_no" in sections["match_seq/#what-comes-back"]
     assert "max_matches" in "".join(text for place, text in sections.items() if place.startswith("reference/"))
     assert "quick_start/" in sections
+    patterns = " ".join(text for place, text in sections.items() if place.startswith("match_recognize/")).lower()
+    assert all(word in patterns for word in ("sessionize", "funnel", "match_recognize"))
     assert "notebooks/tour/" in sections
     assert (tmp_path / "notebooks" / "tour.ipynb").exists()
     assert (tmp_path / "conf" / "demo.yaml").exists()
