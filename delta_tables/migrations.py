@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 PROPERTY = "patternlake.schema_version"
 CARRIER = "publications"
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 _DOUBTFUL = "patternlake.doubtful_aggregates"
 """A property beside the version: of each kept pattern that version 12 found to have doubtful rows, its last batch."""
 
@@ -185,6 +185,18 @@ def _waits(database: Database) -> None:
         database.spark.sql(f"ALTER TABLE {database.log('machine_instances')} ADD COLUMNS (first_time TIMESTAMP)")
 
 
+def _quiet_alerts(database: Database) -> None:
+    """Version 15: alerts count what was held back, which `held_alerts` has; it is there by now.
+
+    Forecasts that were told by now have no time, and hold nothing back.
+    """
+    there = database.table("alerts").columns
+    added = {"watermark": "TIMESTAMP", "held_back": "BIGINT"}
+    missing = ", ".join(f"{column} {type_}" for column, type_ in added.items() if column not in there)
+    if missing:
+        database.spark.sql(f"ALTER TABLE {database.log('alerts')} ADD COLUMNS ({missing})")
+
+
 MIGRATIONS: dict[int, Callable[[Database], None]] = {
     2: _smaller_blocks,
     3: _described_attributes,
@@ -199,6 +211,7 @@ MIGRATIONS: dict[int, Callable[[Database], None]] = {
     12: _stored_aggregates,
     13: _recorded_versions,
     14: _waits,
+    15: _quiet_alerts,
 }
 """By the version that each leads to; every version from 2 to `SCHEMA_VERSION` has one."""
 

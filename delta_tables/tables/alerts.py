@@ -19,7 +19,8 @@ JOB = "alerts"
 
 def _view(log: LogName) -> str:
     return f"""SELECT a.alert_id, a.alert, p.stream, a.kind, a.object, a.key, a.probability, a.state, a.bindings,
-  a.first_time, a.last_time, a.t_start, a.t_first, a.t_end, a.found_in, a.first_seen_at, a.batch_id,
+  a.first_time, a.last_time, a.t_start, a.t_first, a.t_end, a.found_in, a.watermark,
+  coalesce(a.held_back, 0) AS held_back, a.first_seen_at, a.batch_id,
   coalesce(d.attempts, 0) AS attempts, d.delivered_at, coalesce(d.dead_letter, false) AS dead_letter
 FROM {log("alerts")} a JOIN ({current(log, JOB)}) p ON {visible_text(TABLE, "a", "p")}
 LEFT JOIN ({delivered_text(log)}) d ON a.alert_number = d.alert_number AND a.alert_id = d.alert_id"""
@@ -51,6 +52,8 @@ TABLE = Table(
             "MAP<STRING,ARRAY<BIGINT>>",
             "subscription, forecast, pattern: operand to positions; empty: has none",
         ),
+        Column("watermark", "TIMESTAMP", "forecast: the stream's when it was made"),
+        Column("held_back", "BIGINT", "how many of this key were held back since the alert before"),
     ),
     keys=("alert_number", "alert_id"),
     view=_view,

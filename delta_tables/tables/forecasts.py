@@ -9,6 +9,8 @@ from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.table import Column, LogName, Table
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from patternlake.delta_tables.database import Database
     from patternlake.delta_tables.tables.publications import Publication
 
@@ -57,8 +59,10 @@ class ForecastsReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def batches(self, publication: Publication, after: int | None) -> list[int]:
-        """Return the numbers of the published batches of `predict` from one on, up to a publication; ascending.
+    def batches(self, publication: Publication, after: int | None) -> dict[int, datetime | None]:
+        """Return the published batches of `predict` from one on, up to a publication: their watermarks by number.
+
+        Numbers ascend. Of a batch that was published several times, the first time counts.
 
         Parameters
         ----------
@@ -69,8 +73,9 @@ class ForecastsReader:
         """
         mine = [Condition("job", "=", JOB), Condition("object", "=", publication.object)]
         where = [*mine, *between("batch_id", after, publication.batch_id)]
-        found = self._database.state.rows("publications", ("batch_id",), where)
-        return sorted(set(found["batch_id"].to_pylist()))
+        rows = self._database.state.rows("publications", ("batch_id", "published_at", "watermark"), where)
+        in_order = rows.sort_by([("batch_id", "ascending"), ("published_at", "descending")])
+        return dict(zip(in_order["batch_id"].to_pylist(), in_order["watermark"].to_pylist(), strict=True))
 
 
 def made(publication: Publication, subscription: str, after: int | None) -> list[Condition]:

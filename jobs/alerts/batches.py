@@ -12,6 +12,7 @@ from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.object_state import load_object_state
 from patternlake.delta_tables.resume import wrote_nothing
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.jobs.configuration.alerts import QUIET
 from patternlake.jobs.following import Work, differs, refuse_changes
 from patternlake.udfs.errors import StateError
 
@@ -47,7 +48,8 @@ def next_batch(
     read_from
         Job and object whose rows are told.
     meaning
-        What the alert's configuration means.
+        What the alert's configuration means. For how long it is quiet may change from batch to batch; a batch that an
+        earlier run began is done as that run meant it.
     rebuild
         Tell all again that is published, with the configuration as it is now.
     check
@@ -78,8 +80,13 @@ def next_batch(
         logger.warning(told, JOB, name, adopted.batch_id)
         adopted = None
     fresh = last is None or rebuild or (adopted is not None and adopted.rebuild)
+    whole = dict(meaning)
+    whole = {key: value for key, value in meaning.items() if key != QUIET}
+    quiet = meaning if adopted is None else adopted.configuration
+    if QUIET in quiet:
+        whole[QUIET] = quiet[QUIET]
     if last is not None and not fresh:
-        refuse_changes(JOB, name, last.configuration, meaning)
+        refuse_changes(JOB, name, last.configuration, whole, (QUIET,))
         if adopted is None and last.source[READ_BATCH] == read.batch_id:
             return None
     if adopted is None:
@@ -95,7 +102,7 @@ def next_batch(
         source={**{key: read.source[key] for key in ("ingest_batch", "ingest_base")}, READ_BATCH: read.batch_id},
         source_from=0 if fresh or last is None else last.source_to,
         source_to=read.source_to,
-        configuration=meaning,
+        configuration=whole,
         object_state=object_state,
         passing=given_up,
         beside=True,

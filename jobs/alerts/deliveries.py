@@ -36,7 +36,7 @@ LONGEST_WAIT = timedelta(minutes=1)
 
 _BODY = (
     "alert_id", "alert", "kind", "stream", "object", "key", "probability", "state", "bindings", "first_time",
-    "last_time", "t_start", "t_first", "t_end", "found_in", "first_seen_at",
+    "last_time", "t_start", "t_first", "t_end", "found_in", "held_back", "first_seen_at",
 )  # fmt: skip
 
 
@@ -204,7 +204,8 @@ def deliver(db: Database, latest: Publication, configuration: AlertConfiguration
 def _waiting(db: Database, latest: Publication, kept: AlertDeliveries, most: int) -> Iterator[Waiting]:
     """The alerts that were neither delivered nor given up, those that were found first first."""
     known = told_by(latest)
-    rows = frame_where(db, "alerts", known, most_bytes=few.FEW_BYTES).withColumn("stream", F.lit(latest.stream))
+    rows = frame_where(db, "alerts", known, most_bytes=few.FEW_BYTES)
+    rows = rows.withColumns({"stream": F.lit(latest.stream), "held_back": F.coalesce("held_back", F.lit(0))})
     standing = kept.standing(most_bytes=few.FEW_BYTES)
     # What has reached a limit that was greater then is tried once more, which makes a dead letter of it.
     rests = F.coalesce(F.col("dead_letter") & (F.col("attempts") >= most), F.lit(False))

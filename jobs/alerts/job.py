@@ -9,40 +9,46 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from patternlake.delta_tables import phases, timestamps
 from patternlake.delta_tables.batches import Batch
+from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.database import Database
 from patternlake.delta_tables.frames import frame_where
 from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition
-from patternlake.delta_tables.tables.alerts import told_by
 from patternlake.delta_tables.tables.forecasts import ForecastsReader
 from patternlake.delta_tables.tables.publications import Publication, PublicationsReader
+from patternlake.delta_tables.visibility import published_rows
 from patternlake.jobs import few
 from patternlake.jobs.alerts.batches import JOB, READ_BATCH, next_batch
 from patternlake.jobs.alerts.deliveries import deliver
+from patternlake.jobs.alerts.quiet import AT, BEFORE, OUTCOME, RANK, TURN, hold_back
 from patternlake.jobs.alerts.rows import alert_rows, check_where, found, locate_rows
-from patternlake.jobs.configuration.alerts import FORECAST, TABLE, AlertConfiguration
+from patternlake.jobs.configuration.alerts import FORECAST, QUIET, TABLE, AlertConfiguration
 from patternlake.jobs.contexts import kept
 from patternlake.jobs.following import Work, followed
 from patternlake.jobs.forecasts import KEPT
 from patternlake.jobs.summary import Summary
 from patternlake.udfs.errors import StateError
+from patternlake.udfs.record_batches import in_micros
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 logger = logging.getLogger(__name__)
 
-ALERTS = "alerts"
+ALERTS, HELD_ALERTS = "alerts", "held_alerts"
+_Known = Mapping[str, Sequence[Condition]]
+"""By table, the conditions on what earlier batches have decided; empty: none did."""
 
 
 def alerts(
@@ -132,49 +138,101 @@ def _publish_new(db: Database, work: Work) -> Publication:
         found(db, news, work.stream, batch.configuration, after), alert=batch.object, meaning=batch.configuration
     )
     # What was built anew, or began anew under another configuration, comes again.
-    known = [] if last is None else told_by(last)
-    if few.few_bytes(db, table, where) and (last is None or few.few_bytes(db, ALERTS, known)):
+    known = {} if last is None else {name: published_rows(TABLES[name], last) for name in (ALERTS, HELD_ALERTS)}
+    if few.few_bytes(db, table, where) and all(few.few_bytes(db, *each) for each in known.items()):
         count = _write_here(db, batch, rows, known)
     else:
         count = _write(db, batch, rows, known)
     return batch.publish(rows_in=batch.source_to - batch.source_from, rows_out=count, watermark=work.stream.watermark)
 
 
-def _write(db: Database, batch: Batch, rows: DataFrame, known: Sequence[Condition]) -> int:
-    """Let Spark write the rows that no earlier batch has; how many there are."""
-    if known:
-        rows = rows.join(chosen(db.table(ALERTS), known).select("alert_id"), "alert_id", "left_anti")
-    with kept(rows.dropDuplicates(["alert_id"])) as new:
-        count = new.count()
-        if count:
-            moment = timestamps.timestamp_literal(batch.intent.begun_at)
-            marks = {"alert_number": batch.object_id, "stream_id": batch.stream_id, "batch_id": batch.batch_id}
-            types = {"alert_number": "int", "stream_id": "int", "batch_id": "bigint"}
-            batch.append(
-                ALERTS,
-                new.select(
-                    "*",
-                    moment.alias("first_seen_at"),
-                    *[F.lit(value).cast(types[column]).alias(column) for column, value in marks.items()],
-                ),
-            )
-    return count
+def _write(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> int:
+    """Let Spark write the rows that no earlier batch has; how many are told."""
+    before = {name: chosen(db.table(name), where) for name, where in known.items()}
+    for those in before.values():
+        rows = rows.join(those.select("alert_id"), "alert_id", "left_anti")
+    with kept(rows.dropDuplicates(["alert_id"])) as new, kept(_decide(new, before, _quiet(batch))) as decided:
+        told = decided.where("held_by IS NULL").drop("held_by")
+        held = decided.where("held_by IS NOT NULL").drop("held_back")
+        for name, those in ((HELD_ALERTS, held), (ALERTS, told)):
+            if not those.isEmpty():
+                batch.append(name, those.drop(TURN, AT, RANK).select("*", *_marks(batch)))
+        return told.count()
 
 
-def _write_here(db: Database, batch: Batch, rows: DataFrame, known: Sequence[Condition]) -> int:
+def _decide(new: DataFrame, before: Mapping[str, DataFrame], quiet: int) -> DataFrame:
+    """New rows with what becomes of them, as `hold_back` decides it for each key; see `quiet.OUTCOME`."""
+    if not quiet and (not before or before[HELD_ALERTS].isEmpty()):
+        return new.withColumns({"held_back": F.lit(0).cast("bigint"), "held_by": F.lit(None).cast("string")})
+    past = new.sparkSession.createDataFrame([], from_arrow_schema(BEFORE))
+    if before:
+        at = F.coalesce(F.unix_micros("last_time"), F.unix_micros("watermark"), "t_end")
+        told = before[ALERTS].select(
+            "key", "alert_id", at.alias(AT), (-F.coalesce("held_back", F.lit(0))).alias("open")
+        )
+        held = before[HELD_ALERTS].groupBy("key").agg(F.count("*").alias("open"))
+        past = told.unionByName(held, allowMissingColumns=True)
+    found = new.select("key", "alert_id", TURN, AT, RANK).groupBy("key")
+    outcome = found.cogroup(past.groupBy("key")).applyInArrow(
+        lambda of_key, before_it: hold_back(of_key, before_it, quiet), from_arrow_schema(OUTCOME)
+    )
+    return new.join(outcome, "alert_id")
+
+
+def _marks(batch: Batch) -> list[Column]:
+    """The columns that say whose rows they are, and since when they are seen."""
+    marks = {"alert_number": batch.object_id, "stream_id": batch.stream_id, "batch_id": batch.batch_id}
+    types = {"alert_number": "int", "stream_id": "int", "batch_id": "bigint"}
+    moment = timestamps.timestamp_literal(batch.intent.begun_at).alias("first_seen_at")
+    return [moment, *[F.lit(value).cast(types[column]).alias(column) for column, value in marks.items()]]
+
+
+def _write_here(db: Database, batch: Batch, rows: DataFrame, known: _Known) -> int:
     """As `_write`, in the driver's process."""
     assert db.direct is not None
     new = rows.toArrow()
-    if known:
-        told = db.direct.rows(ALERTS, ("alert_id",), known)["alert_id"]
-        new = new.filter(pc.invert(pc.is_in(new["alert_id"], told.combine_chunks())))
+    past = [_told_before(db, known[ALERTS]), _held_before(db, known[HELD_ALERTS])] if known else []
+    for those in past:
+        new = new.filter(pc.invert(pc.is_in(new["alert_id"], those["alert_id"].combine_chunks())))
     _, first = np.unique(new["alert_id"].to_numpy(), return_index=True)
     new = new.take(pa.array(first))
-    if new.num_rows:
-        moment = pa.scalar(timestamps.to_micros(batch.intent.begun_at), pa.int64())
-        new = new.append_column("first_seen_at", pa.repeat(moment.cast(pa.timestamp("us", "UTC")), new.num_rows))
-        batch.append(ALERTS, batch.marked(ALERTS, new))
-    return int(new.num_rows)
+    if not new.num_rows:
+        return 0
+    outcome = hold_back(new, pa.concat_tables([BEFORE.empty_table(), *past]), _quiet(batch))
+    moment = pa.scalar(timestamps.to_micros(batch.intent.begun_at), pa.int64())
+    seen = pa.repeat(moment.cast(pa.timestamp("us", "UTC")), new.num_rows)
+    decided = new.drop_columns([TURN, AT, RANK]).append_column("first_seen_at", seen)
+    # Both are ordered by the id, as `np.unique` and the sort do it.
+    outcome = outcome.sort_by("alert_id")
+    is_told = outcome["held_by"].is_null()
+    told = decided.append_column("held_back", outcome["held_back"]).filter(is_told)
+    held = decided.append_column("held_by", outcome["held_by"]).filter(pc.invert(is_told))
+    for name, those in ((HELD_ALERTS, held), (ALERTS, told)):
+        if those.num_rows:
+            batch.append(name, batch.marked(name, those))
+    return int(told.num_rows)
+
+
+def _told_before(db: Database, where: Sequence[Condition]) -> pa.Table:
+    """What earlier batches told, as `BEFORE`."""
+    assert db.direct is not None
+    rows = db.direct.rows(ALERTS, ("key", "alert_id", "last_time", "watermark", "t_end", "held_back"), where)
+    at = pc.coalesce(*(in_micros(rows[name]) for name in ("last_time", "watermark", "t_end")))
+    more = pc.negate(pc.fill_null(rows["held_back"], 0))
+    return pa.table([rows["key"], rows["alert_id"], at, more], schema=BEFORE)
+
+
+def _held_before(db: Database, where: Sequence[Condition]) -> pa.Table:
+    """What earlier batches held back, as `BEFORE`."""
+    assert db.direct is not None
+    rows = db.direct.rows(HELD_ALERTS, ("key", "alert_id"), where)
+    count = rows.num_rows
+    return pa.table([rows["key"], rows["alert_id"], pa.nulls(count, pa.int64()), pa.repeat(1, count)], schema=BEFORE)
+
+
+def _quiet(batch: Batch) -> int:
+    """For how long the alert is quiet, as the run meant it that began the batch; 0: not at all."""
+    return int(batch.configuration.get(QUIET, 0))
 
 
 def _forgotten(db: Database, name: str, configuration: AlertConfiguration, work: Work) -> list[str]:

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from patternlake.delta_tables import timestamps
 from patternlake.delta_tables.arrow_rows import frame_of_tuples
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.partition_values import shown_text
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.delta_tables.tables.forecasts import ForecastsReader, made
 from patternlake.delta_tables.visibility import published_rows
+from patternlake.jobs.alerts.quiet import AT, RANK, TURN
 from patternlake.jobs.configuration.alerts import COLUMNS, FORECAST, GROUP, PATTERN, SUBSCRIPTION
 from patternlake.jobs.sources.expressions import examine
 from patternlake.udfs.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import SparkSession
 
     from patternlake.delta_tables.database import Database
@@ -28,7 +32,9 @@ FOUND_IN, ORDINAL = "found_in", "ordinal"
 SAME = "same"
 """Column of what tells the things apart that are told; a forecast is another one each time that it rises."""
 
-_OF_OTHERS = ("alert_number", "stream_id", "batch_id", "first_seen_at", "alert_id", "alert", "kind", "object")
+_OF_OTHERS = (
+    "alert_number", "stream_id", "batch_id", "first_seen_at", "alert_id", "alert", "kind", "object", "held_back",
+)  # fmt: skip
 """Columns of `alerts` that say whose row it is."""
 _ID_LENGTH = 32
 
@@ -94,7 +100,7 @@ def found(
     Returns
     -------
     DataFrame
-        The columns that alerts of this kind have, `FOUND_IN` and `SAME`.
+        The columns that alerts of this kind have, `FOUND_IN` and `SAME`; and `TURN`, `AT` and `RANK`, see `quiet`.
     """
     kind = meaning["of"]
     written = "from_batch" if TABLES[_TABLES[kind]].changing else "batch_id"
@@ -102,11 +108,11 @@ def found(
     if kind == FORECAST:
         return _risen_forecasts(chosen, ForecastsReader(database).batches(read, after), known=after is not None)
     # An open group is another one with the next step; what is told of it is told once it is final.
-    return _final(chosen) if kind == GROUP else _same_match(chosen)
+    return _final(chosen) if kind == GROUP else _same_match(chosen, in_batches=kind == PATTERN)
 
 
 def alert_rows(rows: DataFrame, *, alert: str, meaning: Mapping[str, Any]) -> DataFrame:
-    """Rows of `alerts`, without marks and moments.
+    """Rows of `alerts`, without marks and moments, but with `TURN`, `AT` and `RANK`.
 
     Parameters
     ----------
@@ -130,6 +136,9 @@ def alert_rows(rows: DataFrame, *, alert: str, meaning: Mapping[str, Any]) -> Da
         kind.alias("kind"),
         name.alias("object"),
         *own,
+        TURN,
+        AT,
+        RANK,
     )
 
 
@@ -151,24 +160,46 @@ def risen(rows: DataFrame, *, known: bool) -> DataFrame:
     return rows.where(rose & (F.col(ORDINAL) >= (1 if known else 0))).drop("before")
 
 
-def _same_match(rows: DataFrame) -> DataFrame:
-    """Matches with what tells them apart."""
+def _same_match(rows: DataFrame, *, in_batches: bool) -> DataFrame:
+    """Matches with what tells them apart, and their order.
+
+    Those of a subscription are published in the order of time, whatever its batches. Those of a kept pattern become
+    final in another one (`in_batches`).
+    """
     moments = [F.unix_micros(name).alias(name) for name in ("first_time", "last_time")]
     same = F.struct("part", *moments, _entries(F.col("bindings")).alias("bindings"))
-    return rows.withColumn(SAME, same)
+    turn = F.col(FOUND_IN) if in_batches else F.lit(0)
+    return _in_order(rows.withColumn(SAME, same), turn, F.unix_micros("last_time"), F.col("last_position"))
 
 
 def _final(rows: DataFrame) -> DataFrame:
-    """Groups that nothing can change any more, with what tells them apart."""
-    return rows.where("final").withColumn(SAME, F.struct("part", "t_start", "t_first", "t_end"))
+    """Groups that nothing can change any more, with what tells them apart, and their order.
+
+    Groups of a key become final in the order of their ends. The batch says less: the row of a final group is written
+    once more when it is closed.
+    """
+    final = rows.where("final").withColumn(SAME, F.struct("part", "t_start", "t_first", "t_end"))
+    return _in_order(final, F.lit(0), F.col("t_end"), F.col("t_first"))
 
 
-def _risen_forecasts(rows: DataFrame, batches: Sequence[int], *, known: bool) -> DataFrame:
-    """Forecasts that have risen, with what tells them apart."""
+def _risen_forecasts(rows: DataFrame, batches: Mapping[int, datetime | None], *, known: bool) -> DataFrame:
+    """Forecasts that have risen, with what tells them apart, their order and the watermark of their batch.
+
+    Of several of a batch, the most probable one comes first.
+    """
     bound = F.map_keys(F.map_filter("bindings", lambda _, positions: F.size(positions) > 0))
     same = F.struct("part", "joins", F.array_sort(bound).alias("bound"))
-    rose = risen(numbered(rows, batches).withColumn(SAME, same), known=known)
-    return rose.withColumn(SAME, F.struct(F.col(f"{SAME}.*"), F.col(FOUND_IN)))
+    rose = risen(numbered(rows, list(batches)).withColumn(SAME, same), known=known)
+    rose = rose.withColumn(SAME, F.struct(F.col(f"{SAME}.*"), F.col(FOUND_IN)))
+    pairs = [(batch, None if moment is None else timestamps.to_micros(moment)) for batch, moment in batches.items()]
+    watermarks = frame_of_tuples(rows.sparkSession, pairs, f"{FOUND_IN} bigint, micros bigint")
+    rose = rose.join(F.broadcast(watermarks), FOUND_IN).withColumn("watermark", F.timestamp_micros("micros"))
+    return _in_order(rose, F.col(FOUND_IN), F.col("micros"), -F.col("probability"))
+
+
+def _in_order(rows: DataFrame, turn: Column, at: Column, rank: Column) -> DataFrame:
+    """Rows with the columns that say in which order they were found, and when they happened."""
+    return rows.withColumns({TURN: turn.cast("bigint"), AT: at.cast("bigint"), RANK: rank.cast("double")})
 
 
 def numbered(rows: DataFrame, batches: Sequence[int]) -> DataFrame:

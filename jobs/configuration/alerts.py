@@ -49,6 +49,8 @@ _SECTIONS = {SUBSCRIPTION: "subscriptions", FORECAST: "subscriptions", GROUP: "g
 
 _OPTIONS = {TABLE: (), WEBHOOK: ("url",), KAFKA: ("topic", "brokers"), COMMAND: ("command",)}
 _SHORTEST = timedelta(milliseconds=1)
+QUIET = "quiet"
+"""Key of the meaning of an alert that says for how long it is quiet: microseconds, of groups steps."""
 AT_ONCE = 4
 """So many requests of a webhook are under way at the same time where nothing else is said."""
 
@@ -58,6 +60,15 @@ def _pause(value: Any) -> timedelta:
     if found < _SHORTEST:
         raise ValueError(f"{shortened(value)} is no time at all; at least 1 ms")
     return found
+
+
+def _quiet(value: Any) -> timedelta | int:
+    """A number of steps or a duration: which of them is right, what is told says."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value < 1:
+            raise ValueError(f"{shortened(value)} is out of range; at least 1 step, or a duration like 1 hour")
+        return value
+    return _pause(value)
 
 
 def _url(value: str) -> str:
@@ -77,6 +88,7 @@ class AlertConfiguration(Section):
     of: Annotated[str, _one_of(*_SECTIONS)]
     name: ObjectName
     where: Annotated[Text, AfterValidator(sql_expression)] | None = None
+    quiet: Annotated[timedelta | int, BeforeValidator(_quiet)] | None = None
     to: Annotated[str, _one_of(TABLE, WEBHOOK, KAFKA, COMMAND)] = TABLE
     url: Annotated[Text, AfterValidator(_url)] | None = None
     at_once: int = Field(default=AT_ONCE, ge=1, le=32)
@@ -109,13 +121,25 @@ class AlertConfiguration(Section):
             raise self._misplaced("at_once", WEBHOOK)
         return self
 
+    @model_validator(mode="after")
+    def _quiet_is_in_the_units_of_what_is_told(self) -> AlertConfiguration:
+        if isinstance(self.quiet, timedelta) and self.of == GROUP:
+            raise problem(f"{self.quiet} is a duration, and groups have steps; write how many steps, like 60", "quiet")
+        if isinstance(self.quiet, int) and self.of != GROUP:
+            raise problem(
+                f"{self.quiet} is a number of steps, and a {self.of} has times; write a duration like 1 hour", "quiet"
+            )
+        return self
+
     def _misplaced(self, option: str, target: str) -> Exception:
         return problem(f"belongs to `to: {target}`, and this alert goes to {shortened(self.to)}", option)
 
     @property
     def meaning(self) -> dict[str, Any]:
         """What tells which rows are told; goes into publications."""
-        return {"of": self.of, "name": self.name, "where": self.where}
+        meaning: dict[str, Any] = {"of": self.of, "name": self.name, "where": self.where}
+        # Publications of alerts without it stay as they were before there was such a key.
+        return meaning if self.quiet is None else {**meaning, QUIET: _span(self.quiet)}
 
     def reads(self, stream: str) -> tuple[str, str]:
         """Job and object whose published rows are told, given the stream that they go back to."""
@@ -136,6 +160,10 @@ class AlertConfiguration(Section):
             return None
         found = [bound for part in _conjuncts(_parse(self.where)) if (bound := _find_bound(part)) is not None]
         return max(found, default=None)
+
+
+def _span(quiet: timedelta | int) -> int:
+    return quiet if isinstance(quiet, int) else quiet // timedelta(microseconds=1)
 
 
 def _parse(text: str) -> exp.Expr:

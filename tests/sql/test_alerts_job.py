@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BODY = {
     "alert_id", "alert", "kind", "stream", "object", "key", "probability", "state", "bindings", "first_time",
-    "last_time", "t_start", "t_first", "t_end", "found_in", "first_seen_at",
+    "last_time", "t_start", "t_first", "t_end", "found_in", "held_back", "first_seen_at",
 }  # fmt: skip
 
 

@@ -82,6 +82,7 @@ ALERTS = {
     "soon": {"of": "forecast", "name": "chain", "where": "probability >= 0.2"},
     "ran": {"of": "pattern", "name": "runs", "where": "size(bindings['A']) > 1"},
     "risky": {"of": "group", "name": "abc", "where": "probability > 0.9"},
+    "seldom": {"of": "subscription", "name": "either", "quiet": "5 minutes"},
 }
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)

@@ -144,6 +144,7 @@ def test_what_is_published_side_by_side_is_what_is_published_one_after_another(w
     assert {table.removesuffix("_log") for table, found in rows.items() if not found} == {
         "observed_selectivities",
         "alert_deliveries",
+        "held_alerts",
     }
     assert [each.batches for each in world.run("sides_beside", side_by_side=4)] == [0] * len(beside)
     assert world.spark.getActiveSession() is active

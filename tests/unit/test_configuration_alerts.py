@@ -32,6 +32,13 @@ def test_what_is_left_out_has_its_default() -> None:
     assert alert.meaning == {"of": "subscription", "name": "m", "where": None}
 
 
+def test_an_alert_is_quiet_for_a_span_of_time_and_one_of_groups_for_steps() -> None:
+    alert = loaded("{of: subscription, name: m, quiet: 1 hour}").alerts["x"]
+    assert alert.meaning == {"of": "subscription", "name": "m", "where": None, "quiet": 3_600_000_000}
+    assert loaded("{of: forecast, name: m, quiet: 1 ms}").alerts["x"].meaning["quiet"] == 1000
+    assert loaded("{of: group, name: g, quiet: 60}").alerts["x"].meaning["quiet"] == 60
+
+
 def test_an_alert_reads_what_predict_keeps_of_a_stream_or_groups_of_a_query() -> None:
     for alert, reads, stream in (
         ("{of: forecast, name: m}", ("predict", "s"), "s"),
@@ -162,6 +169,20 @@ def test_predicates_may_use_the_columns_of_their_rows() -> None:
         ("{of: forecast, name: m, retries: -1}", "alerts.x.retries: -1 is out of range; at least 0"),
         ("{of: forecast, name: m, dead_letter_after: 0}", "alerts.x.dead_letter_after: 0 is out of range; at least 1"),
         ("{of: forecast, name: m, back_off: 0}", "alerts.x.back_off: 0 is no time at all; at least 1 ms"),
+        (
+            "{of: pattern, name: p, quiet: 0}",
+            "alerts.x.quiet: 0 is out of range; at least 1 step, or a duration like 1",
+        ),
+        ("{of: pattern, name: p, quiet: 0 s}", "alerts.x.quiet: '0 s' is no time at all; at least 1 ms"),
+        ("{of: pattern, name: p, quiet: long}", "alerts.x.quiet: 'long' is not a duration; write a duration like 1"),
+        (
+            "{of: pattern, name: p, quiet: 60}",
+            "alerts.x.quiet: 60 is a number of steps, and a pattern has times; write a duration like 1 hour",
+        ),
+        (
+            "{of: group, name: g, quiet: 1 hour}",
+            "alerts.x.quiet: 1:00:00 is a duration, and groups have steps; write how many steps, like 60",
+        ),
         ("{of: forecast, name: m, timeout: soon}", "alerts.x.timeout: 'soon' is not a duration"),
     ],
 )
