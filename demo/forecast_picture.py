@@ -50,6 +50,9 @@ def draw_forecasts(
             lines(axes, name, full.get(question.subscription, ()), dashed=True)
             axes.tick_params(axis="x", labelsize=8)
             axes.set(xlabel="", ylabel="")
+            axes.set_title("", loc="left")
+            if axes.get_legend() is not None:
+                axes.get_legend().remove()
         column[0].set_title(question.title, loc="left", fontsize=12)
         column[1].set_xlabel("forecasts above this probability")
     for axes, name in zip(grid[:, 0], ("precision", "recall"), strict=True):

@@ -54,6 +54,8 @@ def draw_front(spark: SparkSession, path: Path) -> None:
         below = [one + other for one, other in zip(below, heights, strict=True)]
     patternlake.plot.timeline(groups, ax=lane)
     lane.axis("off")
+    lane.set_title("", loc="left")
+    lane.get_legend().remove()
     for group in groups.itertuples():
         lane.annotate(
             f"{group.probability:.2f}", xy=((group.t_start + group.t_end) / 2, -0.5), xytext=(0, 3),

@@ -2,7 +2,8 @@
 
 from patternlake.sql_ext.plots.forecasts import forecasts
 from patternlake.sql_ext.plots.funnel import funnel
+from patternlake.sql_ext.plots.paths import paths
 from patternlake.sql_ext.plots.timeline import timeline
 from patternlake.sql_ext.plots.trends import trends
 
-__all__ = ["forecasts", "funnel", "timeline", "trends"]
+__all__ = ["forecasts", "funnel", "paths", "timeline", "trends"]

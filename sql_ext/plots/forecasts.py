@@ -10,6 +10,7 @@ from patternlake.sql_ext import drawing
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 MOST_FORECASTS = 60
@@ -31,9 +32,9 @@ def forecasts(
     ----------
     frame
         An answer of predict_match, with ``key``, ``state`` and ``probability``: a bar for each, the most probable at
-        the top; at most 60 rows. Or rows of `forecast_evaluation`, with ``lookahead``, ``low`` and the measure: a line
-        over the thresholds for each lookahead; rows of another ``kind`` than ``threshold`` are left out, and rows of
-        several subscriptions refused.
+        the top; at most 60 rows. With ``bindings``, states are called by what is done: ``a, b done``. Or rows of
+        `forecast_evaluation`, with ``lookahead``, ``low`` and the measure: a line over the thresholds for each
+        lookahead; rows of another ``kind`` than ``threshold`` are left out, and rows of several subscriptions refused.
     measure
         Of an evaluation: ``precision`` or ``recall``.
     dashed
@@ -65,19 +66,33 @@ def forecasts(
 def _likely(frame: drawing.Frame, threshold: float | None, ax: Axes | None) -> Axes:
     found = drawing.rows(frame, "forecasts", ("key", "state", "probability"), MOST_FORECASTS)
     found = found.sort_values("probability", ascending=False, kind="stable")
-    ax = drawing.axes(ax, height=1.0 + 0.3 * len(found))
+    from matplotlib.patches import Patch
+
+    ax = drawing.axes(ax, height=1.6 + 0.3 * len(found))
     places = range(len(found))
     ax.barh(places, found["probability"], height=0.75, color=drawing.COLOURS[0], lw=0)
-    for place, (probability, state) in enumerate(zip(found["probability"], found["state"], strict=True)):
+    for place, (probability, state) in enumerate(zip(found["probability"], _states(found), strict=True)):
         ax.text(probability + 0.01, place, f"{probability:.3g}   {state}", va="center", fontsize=9, color=drawing.INK)
-    ax.set_yticks(places, ["all" if key is None else str(key) for key in found["key"]])
-    ax.set_ylim(len(found) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.set_xlabel("probability of being completed")
+    ax.set_ylabel("key")
+    signs: list[Artist] = [Patch(color=drawing.COLOURS[0], label="a partial match, and what it has by now")]
     if threshold is not None:
-        ax.axvline(threshold, color=drawing.MARK, lw=1, ls="--")
+        label = f"threshold {threshold:g}"
+        signs.append(ax.axvline(threshold, color=drawing.MARK, lw=1, ls="--", label=label))
+    drawing.entitle(ax, f"Forecasts of {drawing.plural(len(found), 'partial match')}")
+    drawing.explain(ax, signs)
+    drawing.name_rows(ax, [drawing.shortened(drawing.shown(key)) for key in found["key"]])
     drawing.bare(ax)
     return ax
+
+
+def _states(found: pd.DataFrame) -> list[str]:
+    """What each forecast has: the operands that are done, or the name of its state where the rows don't tell."""
+    if "bindings" not in found:
+        return list(found["state"])
+    done = [[name for name, positions in bindings.items() if len(positions)] for bindings in found["bindings"]]
+    return [drawing.shortened(", ".join(names), 40) + " done" if names else "nothing done" for names in done]
 
 
 def _evaluation(frame: drawing.Frame, measure: str, dashed: bool, ax: Axes | None) -> Axes:
@@ -111,5 +126,8 @@ def _evaluation(frame: drawing.Frame, measure: str, dashed: bool, ax: Axes | Non
     ax.set_xlabel("forecasts above this probability")
     ax.set_ylabel(measure)
     ax.grid(axis="y", lw=0.5, alpha=0.5)
+    what = "of the forecasts that came true" if measure == "precision" else "of the matches that were forecast"
+    drawing.entitle(ax, f"{measure.capitalize()}: the share {what}")
+    drawing.explain(ax, ax.lines)
     drawing.bare(ax)
     return ax

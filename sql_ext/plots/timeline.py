@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from heapq import heappush, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -11,7 +12,9 @@ from patternlake.sql_ext import drawing
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
 
 MOST_MATCHES = 5000
 MOST_LANES = 100
@@ -19,13 +22,16 @@ _HEIGHT = 0.8
 """Of a lane, the rest is the gap to the next."""
 _OPEN = 0.35
 """Opacity of a match that later events may still change."""
+_NARROWEST = 3.3
+"""Pixels of a bar, at least: 3, and what the layout may yet take from the axes."""
 
 
 def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     """Draw matches as bars from their first to their last event, in a lane for each key.
 
     Matches of one key that overlap stand above each other in its lane; one whose events are all of one moment is a
-    diamond. A match that is not final is pale, one with a probability is the paler the less probable it is.
+    diamond. A bar that would be narrower than 3 pixels is drawn 3 pixels wide, around its middle. A match that is not
+    final is pale, one with a probability is the paler the less probable it is.
 
     Parameters
     ----------
@@ -39,7 +45,8 @@ def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Its lanes are at 0, 1, 2, … from the top, in the order of their first matches, and named by their keys.
+        Its lanes are at 0, 1, 2, … from the top, in the order of their first matches, and named by their keys: by
+        ``NULL`` where there is none.
 
     Raises
     ------
@@ -52,43 +59,99 @@ def timeline(frame: drawing.Frame, *, ax: Axes | None = None) -> Axes:
     begin, end = ("t_start", "t_end") if steps else ("first_time", "last_time")
     found = drawing.rows(frame, "timeline", ("key", begin, end), MOST_MATCHES)
     found = found.sort_values([begin, end], kind="stable")
-    found = found.assign(lane=["all" if key is None else str(key) for key in found["key"]])
+    found = found.assign(lane=[drawing.shown(key) for key in found["key"]])
     lanes = {key: number for number, key in enumerate(dict.fromkeys(found["lane"]))}
     if len(lanes) > MOST_LANES:
         raise ArgumentError(
             f"plot.timeline: the matches are of {len(lanes):,} keys, and {MOST_LANES} lanes fit; choose some with WHERE"
         )
     ax = drawing.axes(ax, height=min(20.0, 1.5 + 0.35 * len(lanes)))
-    for key, number in lanes.items():
-        _lane(ax, found[found["lane"] == key], number, begin, end)
-    ax.set_yticks(range(len(lanes)), list(lanes))
-    ax.set_ylim(len(lanes) - 0.5, -0.5)
+    thing = "group" if steps else "match"
+    drawing.entitle(ax, f"{drawing.plural(len(found), thing)} of {drawing.plural(len(lanes), 'key')}")
+    drawing.explain(ax, _signs(found, thing, begin, end), timed=not steps)
+    zone = drawing.zone(frame)
+    along = "step" if steps else "time" if zone is None else f"time ({zone})"
+    ax.set_xlabel(along)
+    ax.set_ylabel("key")
+    drawing.name_rows(ax, [drawing.shortened(key) for key in lanes])
+    # Bars at the edges are seen as a whole.
+    ax.use_sticky_edges = False
+    drawn = _draw(ax, found, lanes, begin, end)
+    if steps:
+        drawing.count_along(ax)
+    else:
+        drawing.time_along(ax, along)
+    _widen(ax, drawn)
     ax.grid(axis="x", lw=0.5, alpha=0.5)
     ax.set_axisbelow(True)
-    zone = drawing.zone(frame)
-    ax.set_xlabel("step" if steps else "time" if zone is None else f"time ({zone})")
     drawing.bare(ax)
     return ax
 
 
-def _lane(ax: Axes, matches: pd.DataFrame, number: int, begin: str, end: str) -> None:
-    """Draw the matches of one key, which are in the order of their begin."""
-    rows, count = _stacked(list(matches[begin]), list(matches[end]))
-    height = _HEIGHT / count
-    opacity = _opacity(matches)
-    colour = drawing.COLOURS[number % len(drawing.COLOURS)]
-    for row, (_, match), alpha in zip(rows, matches.iterrows(), opacity, strict=True):
-        middle = number - _HEIGHT / 2 + (row + 0.5) * height
-        if match[begin] == match[end]:
-            ax.plot(match[begin], middle, "D", color=colour, alpha=alpha, ms=5)
-        else:
-            length = match[end] - match[begin]
-            ax.barh(middle, length, left=match[begin], height=height * 0.9, color=colour, alpha=alpha, lw=0)
+def _draw(ax: Axes, found: pd.DataFrame, lanes: Mapping[str, int], begin: str, end: str) -> list[Rectangle]:
+    """Draw the matches, lane by lane, which are in the order of their begin; the bars."""
+    bars: list[tuple[Any, ...]] = []
+    opacities = []
+    for key, matches in found.groupby("lane", sort=False):
+        number = lanes[str(key)]
+        stacked, count = _stacked(list(matches[begin]), list(matches[end]))
+        height = _HEIGHT / count
+        colour = drawing.COLOURS[number % len(drawing.COLOURS)]
+        ends = zip(matches[begin], matches[end], stacked, _opacity(matches), strict=True)
+        for first, last, row, alpha in ends:
+            middle = number - _HEIGHT / 2 + (row + 0.5) * height
+            if first == last:
+                ax.plot(first, middle, "D", color=colour, alpha=alpha, ms=5)
+            else:
+                bars.append((middle, last - first, height * 0.9, first, colour))
+                opacities.append(alpha)
+    if not bars:
+        return []
+    middles, lengths, heights, firsts, colours = (list(column) for column in zip(*bars, strict=True))
+    drawn = list(ax.barh(middles, lengths, heights, firsts, color=colours, lw=0))
+    for bar, alpha in zip(drawn, opacities, strict=True):
+        bar.set_alpha(alpha)
+    return drawn
+
+
+def _signs(found: pd.DataFrame, thing: str, begin: str, end: str) -> list[Artist]:
+    """What bars and diamonds mean."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    def bar(label: str, alpha: float = 1.0) -> Artist:
+        return Patch(color=drawing.QUIET, alpha=alpha, lw=0, label=label)
+
+    if "probability" in found:
+        signs = [bar(f"{thing} of probability {one:g}", _likely(one)) for one in (1.0, 0.5, 0.1)]
+    elif "final" in found and not found["final"].all():
+        signs = [bar(f"final {thing}"), bar(f"{thing} that later events may change", _OPEN)]
+    else:
+        signs = [bar(f"{thing}, from its first to its last {'step' if thing == 'group' else 'event'}")]
+    if (found[begin] == found[end]).any():
+        at = "one step" if thing == "group" else "one moment"
+        signs.append(Line2D([], [], color=drawing.QUIET, ls="", marker="D", ms=5, label=f"{thing} of {at}"))
+    return signs
+
+
+def _widen(ax: Axes, drawn: Sequence[Rectangle]) -> None:
+    """Draw no bar so narrow that nobody sees it."""
+    left, right = ax.get_xlim()
+    least = _NARROWEST * (right - left) / ax.get_window_extent().width
+    for bar in drawn:
+        if bar.get_width() < least:
+            bar.set_x(bar.get_x() - (least - bar.get_width()) / 2)
+            bar.set_width(least)
+
+
+def _likely(probability: float) -> float:
+    """Opacity of a match of a probability."""
+    return 0.15 + 0.85 * probability
 
 
 def _opacity(matches: pd.DataFrame) -> list[float]:
     if "probability" in matches:
-        return [0.15 + 0.85 * float(each) for each in matches["probability"]]
+        return [_likely(float(each)) for each in matches["probability"]]
     if "final" in matches:
         return [1.0 if final else _OPEN for final in matches["final"]]
     return [1.0] * len(matches)

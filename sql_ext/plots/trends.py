@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from patternlake.sql_ext import drawing
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 MOST_TRENDS = 2000
@@ -74,12 +76,12 @@ def trends(
     else:
         points, names = _placed(events, positions, heights, y, label)
     ax = drawing.axes(ax)
+    xs, ys = zip(*(points[position] for position in positions), strict=True)
     for step in steps:
         ax.plot(*_line(points, step, elbows), color=drawing.QUIET, lw=1, alpha=0.7, zorder=2)
     for step in pairwise(chains[0]):
         ax.plot(*_line(points, step, elbows), color=drawing.MARK, lw=3, solid_capstyle="round", zorder=3)
     edges = [drawing.MARK if position in chains[0] else "white" for position in positions]
-    xs, ys = zip(*(points[position] for position in positions), strict=True)
     ax.scatter(xs, ys, s=70, color=drawing.COLOURS[0], edgecolors=edges, linewidths=1.6, zorder=4)
     if label is not None and len(positions) <= MOST_LABELS:
         for position in positions:
@@ -88,10 +90,29 @@ def trends(
                 color=drawing.INK, weight="bold" if position in chains[0] else "normal", zorder=5,
             )  # fmt: skip
     zone = None if events is None else drawing.zone(events)
-    ax.set_xlabel("position" if events is None else "time" if zone is None else f"time ({zone})")
+    along = "position" if events is None else "time" if zone is None else f"time ({zone})"
     ax.set_ylabel(y or "events of the longest chain up to here")
+    timed = isinstance(xs[0], datetime)
+    if timed:
+        drawing.time_along(ax, along)
+    else:
+        ax.set_xlabel(along)
+    longest = drawing.plural(len(chains[0]), "event")
+    drawing.entitle(ax, f"{drawing.plural(len(chains), 'trend')}, the longest of {longest}")
+    drawing.explain(ax, _signs(), timed=timed)
     drawing.bare(ax)
     return ax
+
+
+def _signs() -> list[Artist]:
+    """What points and lines mean."""
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D([], [], color=drawing.COLOURS[0], ls="", marker="o", ms=8, label="event"),
+        Line2D([], [], color=drawing.QUIET, lw=1, label="step of a trend"),
+        Line2D([], [], color=drawing.MARK, lw=3, label="the longest trend"),
+    ]
 
 
 def _refuse_many_windows(found: pd.DataFrame) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
-from datetime import datetime
+import random
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import combinations
 from typing import Any
 
 import matplotlib
 import pandas as pd
 import pytest
 from matplotlib import dates
+from matplotlib.patches import PathPatch
 
 import patternlake
 from patternlake.udfs.errors import ArgumentError, StateError
@@ -47,8 +50,49 @@ def bars(ax: Any) -> list[tuple[str, str, float]]:
     return found
 
 
+def overlapping(texts: Iterable[Any]) -> list[tuple[str, str]]:
+    """Pairs of texts of which one covers a part of the other."""
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text() and text.get_visible()]
+    return [(one[0], other[0]) for one, other in combinations(boxes, 2) if one[1].overlaps(other[1])]
+
+
+def cut(ax: Any) -> list[str]:
+    """Texts that are not whole within the picture."""
+    whole = ax.figure.bbox
+    texts = [*ax.texts, *ax.get_yticklabels(), *ax.get_legend().get_texts(), ax.xaxis.label, ax.title, ax._left_title]
+    return [
+        text.get_text()
+        for text in texts
+        if text.get_text() and (box := text.get_window_extent()).intersection(whole, box).bounds != box.bounds
+    ]
+
+
+def signs(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 def labels(ax: Any) -> list[str]:
     return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def table(ax: Any) -> list[list[str]]:
+    """The columns of text beside a funnel, under their heads."""
+    steps = len(ax.get_yticklabels())
+    texts = [text.get_text() for text in ax.texts]
+    return [texts[first : first + steps + 1] for first in range(0, len(texts), steps + 1)]
+
+
+def nodes(ax: Any) -> set[tuple[int, str]]:
+    """The nodes of a Sankey diagram: place, and name with occurrences."""
+    return {(int(text.get_position()[0] // 1), text.get_text()) for text in ax.texts}
+
+
+def bands(ax: Any) -> list[Any]:
+    return [patch for patch in ax.patches if isinstance(patch, PathPatch)]
+
+
+def ticks(ax: Any) -> list[str]:
+    return [label.get_text() for label in ax.get_xticklabels()]
 
 
 class TestTimeline:
@@ -62,9 +106,13 @@ class TestTimeline:
         ax = plot.timeline(matches(("k", "09:00", "09:20"), ("k", "09:10", "09:30"), ("k", "09:25", "09:40")))
         assert bars(ax) == [("09:00", "09:20", -0.2), ("09:10", "09:30", 0.2), ("09:25", "09:40", -0.2)]
 
-    def test_a_match_of_one_moment_is_a_point_and_no_key_is_one_lane(self) -> None:
+    def test_a_match_of_one_moment_is_a_point_and_no_key_is_called_as_in_sql(self) -> None:
         ax = plot.timeline(matches((None, "09:00", "09:00")))
-        assert labels(ax) == ["all"]
+        assert labels(ax) == ["NULL"]
+        days = pd.DataFrame(
+            {"key": [pd.NaT, moment("00:00")], "first_time": moment("09:00"), "last_time": moment("9:30".zfill(5))}
+        )
+        assert labels(plot.timeline(days)) == ["NULL", "2025-03-03 00:00:00"]
         assert (len(ax.patches), [line.get_marker() for line in ax.lines]) == (0, ["D"])
 
     def test_what_may_still_change_is_pale(self) -> None:
@@ -76,6 +124,58 @@ class TestTimeline:
         ax = plot.timeline(frame)
         assert [(bar.get_x(), bar.get_width(), bar.get_alpha()) for bar in ax.patches] == [(1, 4, 0.575)]
         assert ax.get_xlabel() == "step"
+
+    def test_it_says_what_it_shows_in_which_units(self) -> None:
+        ax = plot.timeline(matches(("k", "09:00", "09:20"), ("l", "09:30", "09:30"), final=[True, False]))
+        assert (ax.get_title("left"), ax.get_xlabel(), ax.get_ylabel()) == ("2 matches of 2 keys", "time", "key")
+        assert signs(ax) == ["final match", "match that later events may change", "match of one moment"]
+        groups = pd.DataFrame({"key": ["x"], "t_start": [1], "t_end": [5], "probability": [0.5]})
+        ax = plot.timeline(groups)
+        assert ax.get_title("left") == "1 group of 1 key"
+        assert signs(ax) == ["group of probability 1", "group of probability 0.5", "group of probability 0.1"]
+
+    def test_a_title_that_is_there_stays(self) -> None:
+        from matplotlib import pyplot
+
+        given = pyplot.subplots()[1]
+        given.set_title("mine")
+        assert (plot.timeline(matches(("k", "09:00", "09:20")), ax=given).get_title("left"), given.get_title()) == (
+            "",
+            "mine",
+        )
+
+    def test_a_bar_is_at_least_three_pixels_wide_around_its_middle(self) -> None:
+        frame = matches(("k", "09:00", "09:01"), ("k", "10:00", "19:00"))
+        frame.loc[0, "last_time"] = moment("09:00:10")
+        ax = plot.timeline(frame)
+        ax.figure.canvas.draw()
+        narrow, wide = (bar.get_window_extent() for bar in ax.patches)
+        assert narrow.width >= 2.99
+        assert ax.bbox.x0 < narrow.x0
+        assert wide.width > 100
+        middle = dates.num2date(ax.patches[0].get_x() + ax.patches[0].get_width() / 2)
+        assert middle.strftime("%H:%M:%S") == "09:00:05"
+
+    @pytest.mark.parametrize("seconds", [3, 119, 7000, 130_000, 5_200_000])
+    @pytest.mark.parametrize("width", [3, 9])
+    def test_ticks_do_not_overlap(self, seconds: int, width: int) -> None:
+        from matplotlib import pyplot
+
+        begin = moment("09:12:31")
+        frame = pd.DataFrame({"key": ["k"], "first_time": [begin], "last_time": [begin + timedelta(seconds=seconds)]})
+        ax = plot.timeline(frame, ax=pyplot.subplots(figsize=(width, 3), layout="constrained")[1])
+        ax.figure.canvas.draw()
+        assert overlapping([*ax.get_xticklabels(), ax.xaxis.label, ax.xaxis.get_offset_text()]) == []
+
+    def test_of_many_lanes_so_many_are_named_as_have_room(self) -> None:
+        from matplotlib import pyplot
+
+        frame = matches(*[(f"key {number}", "09:00", "09:20") for number in range(90)])
+        ax = plot.timeline(frame, ax=pyplot.subplots(figsize=(9, 3), layout="constrained")[1])
+        ax.figure.canvas.draw()
+        assert overlapping(ax.get_yticklabels()) == []
+        assert 10 < len(labels(ax)) < 30
+        assert labels(ax)[0] == "key 0"
 
     def test_given_axes_are_drawn_on_and_returned(self) -> None:
         from matplotlib import pyplot
@@ -127,6 +227,8 @@ class TestTrends:
         assert list(first.get_ydata()) == [10, 20, 20]
         assert [text.get_text() for text in ax.texts] == ["a", "b", "c", "d"]
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("time", "delay")
+        assert ax.get_title("left") == "3 trends, the longest of 3 events"
+        assert signs(ax) == ["event", "step of a trend", "the longest trend"]
 
     def test_several_windows_are_refused(self) -> None:
         frame = self.CHAINS.assign(window_start=[1, 1, 2])
@@ -144,16 +246,78 @@ class TestFunnel:
     def test_each_step_is_a_bar_with_its_shares(self) -> None:
         ax = plot.funnel(self.STEPS)
         assert [(bar.get_width(), bar.get_y() + bar.get_height() / 2) for bar in ax.patches] == [
-            (40, 0),
-            (10, 1),
-            (5, 2),
+            (40, 0), (10, 1), (5, 2), (10, 0), (5, 1), (5, 2),
+        ]  # fmt: skip
+        assert labels(ax) == ["1. cart", "2. pay", "3. leave"]
+        assert table(ax) == [
+            ["count", "40", "10", "5"],
+            ["of first", "", "25 %", "12.5 %"],
+            ["of previous", "", "25 %", "50 %"],
         ]
-        assert labels(ax) == ["cart", "pay", "leave"]
-        assert [text.get_text() for text in ax.texts] == [
-            "40",
-            "10   25 % of the first, 25 % of the one before",
-            "5   12.5 % of the first, 50 % of the one before",
+        assert ax.get_title("left") == "5 of 40 get to the last step: 12.5 %"
+        assert signs(ax) == ["went on, or reached the last step", "dropped out here"]
+
+    ANSWER = pd.DataFrame(
+        {
+            "group": [None] * 3,
+            "step": [3, 1, 2],
+            "operand": ["pay", "view", "cart"],
+            "reached": [0, 40, 10],
+            "dropped": [0, 30, 10],
+            "seconds_p50": [None, None, 90.0],
+            "seconds_p90": [None, None, 100_000.0],
+            "next_events": [
+                [],
+                [{"name": "leave", "partitions": 20}, {"name": None, "partitions": 4}],
+                [{"name": "help", "partitions": 10}],
+            ],
+        }
+    )
+
+    def test_an_answer_of_match_funnel_tells_times_and_what_those_did_who_dropped_out(self) -> None:
+        ax = plot.funnel(self.ANSWER)
+        assert labels(ax) == ["1. view", "2. cart", "3. pay"]
+        assert table(ax) == [
+            ["partitions", "40", "10", "0"],
+            ["of first", "", "25 %", "0 %"],
+            ["of previous", "", "25 %", "0 %"],
+            ["median time", "", "1.5 min", ""],
+            ["90 % within", "", "1.16 d", ""],
+            ["dropped out", "30", "10", "0"],
+            ["and did next", "leave 20, nothing 4, other 6", "help 10", ""],
         ]
+        assert ax.get_xlabel() == "partitions"
+
+    def test_the_picture_is_of_one_group_and_names_it(self) -> None:
+        ax = plot.funnel(self.ANSWER.assign(group="north"))
+        assert ax.get_title("left") == "0 of 40 get to the last step: 0 % (north)"
+        with pytest.raises(
+            ArgumentError, match=r"the rows are of 2 groups \(a, b\), and a picture shows one; choose it"
+        ):
+            plot.funnel(self.ANSWER.assign(group=["a", "b", "b"]))
+
+    @pytest.mark.parametrize("count", [2, 5, 12])
+    def test_long_names_and_large_numbers_neither_overlap_nor_are_cut(self, count: int) -> None:
+        steps = range(1, count + 1)
+        name = "checkout.payment_provider.redirect_{}.completed"
+        events = [{"name": name.format(number), "partitions": 1_234_567} for number in range(3)]
+        frame = pd.DataFrame(
+            {
+                "step": steps,
+                "operand": [name.format(number) for number in steps],
+                "reached": [123_456_789 - 6_543_210 * number for number in steps],
+                "dropped": [6_543_210] * (count - 1) + [0],
+                "seconds_p50": [None] + [86_000.0] * (count - 1),
+                "seconds_p90": [None] + [860_000.0] * (count - 1),
+                "next_events": [events] * (count - 1) + [[]],
+            }
+        )
+        ax = plot.funnel(frame)
+        ax.figure.canvas.draw()
+        texts = [*ax.texts, *ax.get_xticklabels(), *ax.get_yticklabels(), *ax.get_legend().get_texts()]
+        assert overlapping([*texts, ax._left_title, ax.xaxis.label]) == []
+        assert cut(ax) == []
+        assert len(set(labels(ax))) == count, "names that are shortened differ still"
 
     def test_columns_may_be_called_otherwise(self) -> None:
         ax = plot.funnel(self.STEPS.rename(columns={"step": "page", "count": "users"}), step="page", count="users")
@@ -167,7 +331,67 @@ class TestFunnel:
 
     def test_nobody_at_the_first_step_is_no_share(self) -> None:
         ax = plot.funnel(pd.DataFrame({"step": ["a", "b"], "count": [0, 0]}))
-        assert ax.texts[1].get_text() == "0   – of the first, – of the one before"
+        assert table(ax) == [["count", "0", "0"], ["of first", "", "–"], ["of previous", "", "–"]]
+        assert ax.get_title("left") == "0 of 0 get to the last step: –"
+
+
+class TestPaths:
+    AROUND = pd.DataFrame(
+        {
+            "path": [["a", "C", "a"], ["C", "b", "C"], ["C", "…"], ["a", "C"]],
+            "occurrences": [5, 3, 2, 1],
+            "share": [0.4, 0.3, 0.1, 0.1],
+        }
+    )
+
+    def test_a_name_at_two_places_is_two_nodes_and_bands_are_as_wide_as_what_goes_along(self) -> None:
+        ax = plot.paths(self.AROUND, around="C", before=1, after=2)
+        assert nodes(ax) == {(-1, "a  6"), (0, "C  11"), (1, "a  5"), (1, "b  3"), (1, "…  2"), (2, "C  3")}
+        assert ticks(ax) == ["1 before", "C", "1 after", "2 after"]
+        widths = sorted(corners[7][1] - corners[0][1] for corners in (band.get_path().vertices for band in bands(ax)))
+        assert [width / widths[0] * 2 for width in widths] == pytest.approx([2, 3, 3, 5, 6])
+
+    def test_the_event_in_the_middle_and_names_beyond_the_alphabet_are_told_apart(self) -> None:
+        ax = plot.paths(self.AROUND, around="C", before=1, after=2)
+        colours = {text.get_text(): (text.get_color(), text.get_weight()) for text in ax.texts}
+        assert colours["C  11"] == ("#c0392b", "bold")
+        assert colours["C  3"] == ("#222222", "normal"), "it is C again, and not what the path is around"
+        assert colours["…  2"] == ("#7f8c8d", "normal")
+        assert signs(ax)[2:] == ["the event that paths lead to and from", "…: names beyond the most frequent"]
+
+    def test_it_says_what_it_shows_in_which_units(self) -> None:
+        ax = plot.paths(self.AROUND.assign(group="north"), around="C", before=1, after=2)
+        assert ax.get_title("left") == "Paths around C: 4 paths, 11 occurrences, 90 % of all (north)"
+        assert ax.get_xlabel() == "names before and after the event"
+        ax = plot.paths(self.AROUND)
+        assert ax.get_title("left") == "Paths: 4 paths, 11 occurrences, 90 % of all"
+        assert (ticks(ax), ax.get_xlabel()) == (["1", "2", "3"], "place in the path")
+
+    def test_what_does_not_fit_is_refused(self) -> None:
+        with pytest.raises(
+            ArgumentError, match="the path C, b, C has no 'C' with at most 0 names before it and 1 behind"
+        ):
+            plot.paths(self.AROUND[1:], around="C", before=0, after=1)
+        with pytest.raises(ArgumentError, match="the path a, C, a has no 'x'"):
+            plot.paths(self.AROUND, around="x")
+        with pytest.raises(ArgumentError, match="a path has 21 names, and 20 fit; ask match_paths for shorter ones"):
+            plot.paths(pd.DataFrame({"path": [list(map(str, range(21)))], "occurrences": [1], "share": [1.0]}))
+        with pytest.raises(ArgumentError, match="more than 40 rows"):
+            plot.paths(pd.DataFrame({"path": [["a"]] * 41, "occurrences": 1, "share": 0.01}))
+        with pytest.raises(ArgumentError, match=r"the rows are of 2 groups \(n, NULL\)"):
+            plot.paths(self.AROUND.assign(group=["n", None, None, "n"]))
+
+    def test_twenty_paths_of_six_names_neither_overlap_nor_are_cut(self) -> None:
+        rng = random.Random(7)
+        names = [f"checkout.payment_provider.redirect_{number}" for number in range(15)]
+        paths = [[*rng.choices(names, k=2), "cart", *rng.choices(names, k=3)] for _ in range(20)]
+        frame = pd.DataFrame({"path": paths, "occurrences": range(20_000_000, 0, -1_000_000), "share": 0.02})
+        ax = plot.paths(frame, around="cart")
+        ax.figure.canvas.draw()
+        assert len(ax.texts) > 50
+        texts = [*ax.texts, *ax.get_xticklabels(), *ax.get_legend().get_texts(), ax._left_title, ax.xaxis.label]
+        assert overlapping(texts) == []
+        assert cut(ax) == []
 
 
 class TestForecasts:
@@ -182,9 +406,23 @@ class TestForecasts:
         }
     )
 
+    def test_states_are_called_by_what_is_done(self) -> None:
+        bindings = [{"a": [1], "b": [2], "c": []}, {"a": [], "b": [], "c": []}, {"a": [4], "b": [], "c": []}]
+        ax = plot.forecasts(self.LIKELY.assign(bindings=bindings))
+        assert [text.get_text() for text in ax.texts] == ["0.9   nothing done", "0.5   a done", "0.2   a, b done"]
+
+    def test_it_says_what_it_shows_in_which_units(self) -> None:
+        ax = plot.forecasts(self.LIKELY, threshold=0.4)
+        assert (ax.get_title("left"), ax.get_ylabel()) == ("Forecasts of 3 partial matches", "key")
+        assert ax.get_xlabel() == "probability of being completed"
+        assert signs(ax) == ["a partial match, and what it has by now", "threshold 0.4"]
+        ax = plot.forecasts(self.JUDGED, measure="recall")
+        assert ax.get_title("left") == "Recall: the share of the matches that were forecast"
+        assert signs(ax) == ["within 1 event", "within 5 events"]
+
     def test_the_most_probable_stands_at_the_top(self) -> None:
         ax = plot.forecasts(self.LIKELY, threshold=0.4)
-        assert labels(ax) == ["all", "z", "x"]
+        assert labels(ax) == ["NULL", "z", "x"]
         assert [bar.get_width() for bar in ax.patches] == [0.9, 0.5, 0.2]
         assert [text.get_text() for text in ax.texts] == ["0.9   s2", "0.5   s3", "0.2   s1"]
         assert list(ax.lines[0].get_xdata()) == [0.4, 0.4]
@@ -211,13 +449,12 @@ class TestForecasts:
             plot.forecasts(two)
 
 
-@pytest.mark.parametrize("picture", [plot.timeline, plot.trends, plot.funnel, plot.forecasts])
+@pytest.mark.parametrize("picture", [plot.timeline, plot.trends, plot.funnel, plot.forecasts, plot.paths])
 def test_a_missing_column_and_an_empty_frame_are_told(picture: Any) -> None:
     with pytest.raises(ArgumentError, match=rf"plot.{picture.__name__}: no column '\w+' in the frame, which has other"):
         picture(pd.DataFrame({"other": [1]}))
-    empty = pd.DataFrame(
-        columns=["key", "first_time", "last_time", "positions", "step", "count", "state", "probability"]
-    )
+    columns = "key first_time last_time positions step count state probability path occurrences share"
+    empty = pd.DataFrame(columns=columns.split())
     with pytest.raises(
         ArgumentError, match=rf"plot.{picture.__name__}: the frame has no rows; there is nothing to draw"
     ):
