@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: help check demo tour docs test test-processes test-tools test-lowest test-slow test-all bench bench-large lint clean
 
 help:
-	@echo "make demo            install into .venv, take real flights through the jobs, ask fourteen questions"
+	@echo "make demo            install into .venv, take real flights through the jobs, ask fifteen questions"
 	@echo "make tour            the same in twelve deliveries, with maintenance and the seconds of warm questions"
 	@echo "make test            lint, types and the fast tests"
 	@echo "make test-processes  tests that start sessions and processes of their own, as users do"

@@ -1,4 +1,4 @@
-"""`make demo`: a year of real flights and weather, delivered in two halves, and fourteen questions about order.
+"""`make demo`: a year of real flights and weather, delivered in two halves, and fifteen questions about order.
 
 `make tour` takes its time: twelve deliveries, maintenance, and each question asked a second time, for its seconds when
 warm.
@@ -21,6 +21,7 @@ from chains import CHAIN_QUESTIONS, ChainQuestion
 from deliver import LATE_REPORTER, MONTHS, Deliveries
 from forecast_picture import draw_forecasts
 from front_picture import draw_front
+from funnels import BREAKS, FunnelQuestion
 from heat import DailyMaxima, FullHistory, airports_of
 from machines import MACHINE_QUESTIONS, WAVE, MachineQuestion, Verdict
 from patterns import NOTHING_BETWEEN, PATTERN_QUESTIONS, PatternQuestion
@@ -120,6 +121,7 @@ def main(route: Route) -> None:
             draw_front(spark, OUTPUT / "a_front.png")
         console.print("The most probable one as a picture: demo/output/a_front.png")
         answer_machines(spark, route, last + 1, MACHINE_QUESTIONS, as_of)
+        answer_funnel(spark, route, last + 1 + len(MACHINE_QUESTIONS), BREAKS)
     finally:
         spark.stop()
     console.print(f"\nDone in {time.monotonic() - begun:.0f} s. All rows: demo/output; the lake: demo/lake.")
@@ -294,6 +296,24 @@ def answer_machines(
     draw_forecasts(spark, questions, {WAVE.subscription: full}, OUTPUT / "forecasts.png")
     seconds = sum(summary.seconds for summary in summaries)
     console.print(f"How good forecasts are as a picture: demo/output/forecasts.png (evaluate took {seconds:.1f} s)")
+
+
+def answer_funnel(spark: SparkSession, route: Route, number: int, question: FunnelQuestion) -> None:
+    """Ask how many get how far, by airport, and which aircraft got to the last step; draw one airport's funnel."""
+    headline(number, question.title, question.asked)
+    console.print(f"  PATTERN {question.pattern}", markup=False)
+    counts, count_seconds = timed(spark, route, question.counts)
+    aircraft, row_seconds = timed(spark, route, question.aircraft)
+    table = tally("rows")
+    table.add_row("match_funnel, by airport", f"{len(counts)}", f"{count_seconds:.2f} s")
+    table.add_row("match_funnel_rows, those at the last step", f"{len(aircraft)}", f"{row_seconds:.2f} s")
+    console.print(table)
+    print_rows("How many aircraft get how far", counts)
+    print_rows("Whose day broke at the last step", aircraft, number)
+    with console.status("drawing …"):
+        question.draw(spark, OUTPUT / "a_day_breaks.png")
+    console.print(question.means.format(aircraft=len(aircraft)))
+    console.print(f"The funnel of {question.drawn} as a picture: demo/output/a_day_breaks.png")
 
 
 def full_history(spark: SparkSession) -> list[Verdict]:

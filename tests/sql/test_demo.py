@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 from matplotlib.image import imread
-from naive import groups
+from naive import funnels, groups, kleene
 from naive.flight_chains import HOUR, Departure, chains, doubled, later_and_later
 from naive.flight_patterns import Flight, everything, given_up, nothing_between
 from naive.group_cases import is_named
@@ -46,6 +46,7 @@ def demo() -> Iterator[tuple[ModuleType, ...]]:
     sys.path.insert(0, str(ROOT / "demo"))
     import chains
     import deliver
+    import funnels
     import heat
     import machines
     import patterns
@@ -53,7 +54,7 @@ def demo() -> Iterator[tuple[ModuleType, ...]]:
     import questions
     import sky
 
-    yield deliver, questions, chains, picture, sky, machines, heat, patterns
+    yield deliver, questions, chains, picture, sky, machines, heat, patterns, funnels
     sys.path.remove(str(ROOT / "demo"))
 
 
@@ -272,6 +273,33 @@ def test_exact_questions_find_what_loops_over_the_flights_of_each_aircraft_find(
     )
     assert expected
     assert spark.sql(here(asked.rows)).count() == len(expected)
+
+
+def test_days_break_where_a_loop_over_the_flights_of_each_aircraft_says(lake, demo, monkeypatch, tmp_path):
+    spark, _ = lake
+    question = demo[8].BREAKS
+    by_key: dict[str | None, list[kleene.Event]] = {}
+    for row in spark.sql(
+        "SELECT key, position, unix_micros(time) AS at, name, attributes['origin'] AS origin "
+        f"FROM {DATABASE}.events WHERE stream = 'flights' ORDER BY time, position"
+    ).collect():
+        flight = kleene.Event(row["position"], row["at"], row["name"], {"origin": row["origin"]})
+        by_key.setdefault(row["key"], []).append(flight)
+    steps = funnels.named("on_time", "late|very_late", "very_late", "cancelled")
+    day = funnels.Window(24 * HOUR * 1_000_000)
+    expected = funnels.funnel(by_key, steps, within=day, by=lambda flight: flight.values["origin"])
+    found = spark.sql(f"SELECT * FROM {question.call} ORDER BY group, step").collect()
+    assert [(row["group"], row["step"], row["reached"], row["dropped"], row["seconds_p50"]) for row in found] == [
+        (one.group, one.step, one.reached, one.dropped, one.seconds_p50) for one in expected
+    ]
+    assert [[tuple(each) for each in row["next_events"]] for row in found] == [
+        list(one.next_events) for one in expected
+    ]
+    assert spark.sql(here(question.counts)).count() == len(expected) == 12
+    at_the_end = [one.reached for one in expected if one.step == question.steps]
+    assert spark.sql(here(question.aircraft)).count() == sum(at_the_end) > 0
+    question.draw(spark, tmp_path / "funnel.png")
+    assert imread(tmp_path / "funnel.png").std() > 0.05
 
 
 CHAINS = [
