@@ -280,9 +280,9 @@ def test_an_example_fails_with_the_message_that_the_page_shows(answers: dict[str
 
 
 @pytest.mark.parametrize("example", examples("sql", ""), ids=str)
-def test_an_example_without_rows_is_sql(spark: SparkSession, example: Example) -> None:
+def test_an_example_without_rows_is_sql(letters: SparkSession, example: Example) -> None:
     if "…" not in example.text:
-        spark._jsparkSession.sessionState().sqlParser().parsePlan(example.text)
+        letters._jsparkSession.sessionState().sqlParser().parsePlan(example.text)
 
 
 def test_every_pattern_of_the_examples_is_of_the_language() -> None:

@@ -18,11 +18,11 @@ PRINTED = re.compile(r"^```python\n(?P<code>.*?)^```\n\n```text\n(?P<shown>.*?)^
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    """The process, which found nothing in its folder but the snippet."""
+    """The process, which found nothing in its folder but the snippets, one behind the other."""
     folder = tmp_path_factory.mktemp("quick_start")
-    found = PRINTED.search(README)
-    assert found, "README.md has no Python snippet that is followed by what it prints"
-    (folder / "quick_start.py").write_text(found["code"], encoding="utf-8")
+    found = list(PRINTED.finditer(README))
+    assert len(found) == 2, "README.md asks over a table and over a stream, each time with what is printed"
+    (folder / "quick_start.py").write_text("".join(each["code"] for each in found), encoding="utf-8")
     command = [sys.executable, "quick_start.py"]
     environment = {**os.environ, "PATTERNLAKE_DRIVER_MEMORY": "2g"}
     return subprocess.run(
@@ -31,10 +31,9 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProces
 
 
 def test_the_quick_start_prints_what_the_readme_shows(done: subprocess.CompletedProcess[str]) -> None:
-    found = PRINTED.search(README)
-    assert found
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.strip() == found["shown"].strip()
+    shown = "".join(each["shown"] for each in PRINTED.finditer(README))
+    assert [line for line in done.stdout.splitlines() if line] == [line for line in shown.splitlines() if line]
 
 
 def test_nothing_but_the_answer_is_printed(done: subprocess.CompletedProcess[str]) -> None:
