@@ -19,6 +19,7 @@ from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.sql_ext.learning import Learned
 from patternlake.sql_ext.size_settings import read_count, read_size
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.published import NameCount
 from patternlake.udfs.trends.text_request import MOST_EVENTS
 
 if TYPE_CHECKING:
@@ -86,10 +87,19 @@ class Lake:
         """What is published at a moment, in microseconds; None: now."""
         return Snapshot(self.reader, as_of)
 
+    def count_names(self) -> list[NameCount]:
+        """How often each name occurs, where nothing is kept of it; of what jobs keep, there is nothing to count."""
+        return []
+
     def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
         """Whether the driver's own process may read these rows, by their files or by columns alone."""
         most = read_size(self.spark, DRIVER_BYTES, DEFAULT_DRIVER_BYTES)
         return self.reader.size(table, where, columns) <= most
+
+    @property
+    def in_one_order(self) -> bool:
+        """Whether positions count the events of a whole stream."""
+        return True
 
     @property
     def ways(self) -> tuple[str | None, ...]:

@@ -33,6 +33,7 @@ from patternlake.sql_ext.trend_sources import EventVertices, KeptVertices, Verte
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.arrays import IntArray, repeat_between
 from patternlake.udfs.equal_shares import equal_shares
+from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.partitions import PART, columns_holding, portions_by_partition
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.requests import BatchRange
@@ -235,6 +236,11 @@ def _call_of_text(
     facts = facts_of(snapshot, arguments["stream"])
     reads = check_text(arguments, facts.published, facts.known, facts.counts, whole=False)
     asked = reads.request.layout.query
+    if reads.windows.counted and not lake.in_one_order:
+        raise ArgumentError(
+            "WITHIN n EVENTS counts the events of a whole stream, and the positions of TABLE(…) are ranks in its "
+            "partitions; give a window in time"
+        )
     where, all_where = _events_read(reads, reads.rows, reads.names, arguments)
     _check_size(lake, reads.events, where, asked.partition, arguments)
     told = tell_unseen(names_asked(asked), facts.counts)

@@ -12,6 +12,8 @@ from patternlake.udfs.arguments import check_given, moment, unknown
 from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.requests import BatchRange
 
+SETTLED = 1 << 61
+"""The watermark of what has all arrived: behind every moment."""
 _NAME = re.compile(r"[A-Za-z0-9_.]+")
 """Names that a shell takes as they are."""
 

@@ -13,12 +13,15 @@ from pyspark.errors import PySparkException
 
 from patternlake.delta_tables.timestamps import to_micros
 from patternlake.sql_ext.answering.declaration import REQUIRED, Parameter, explicit
+from patternlake.sql_ext.answering.table_arguments import is_table
 from patternlake.udfs.errors import ArgumentError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
+STREAM = "stream"
+"""The parameter in whose place a table may stand."""
 _NAMED = "NamedArgumentExpression"
 _WHOLE = ("BIGINT", "INT")
 _TIME_ZONE = "spark.sql.session.timeZone"
@@ -101,7 +104,11 @@ class SqlArguments:
         return values, columns
 
     def value(self, function: str, parameter: Parameter, expression: JavaObject) -> Any:
-        """The value of one expression."""
+        """The value of one expression; of ``TABLE(…)`` in the place of a stream, the expression."""
+        if is_table(expression):
+            if parameter.name == STREAM:
+                return expression
+            raise ArgumentError(f"{function}: {parameter.name} takes no TABLE(…), which may stand for a stream")
         if not self._constant(expression):
             raise ArgumentError(
                 f"{function}: {parameter.name} must be a constant, not {expression.sql()}, which may differ from row "

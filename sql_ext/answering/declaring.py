@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from patternlake.sql_ext.answering.declaration import REQUIRED, Answer, Parameter, ScalarFunction, TableFunction
 from patternlake.sql_ext.answering.registering import call, said
@@ -23,6 +24,7 @@ _R = TypeVar("_R")
 _Function = TableFunction | ScalarFunction
 _SIMPLE: dict[frozenset[Any], str] = {
     frozenset({str}): "STRING",
+    frozenset({str, DataFrame}): "STRING",
     frozenset({int, str}): "STRING",
     frozenset({int}): "BIGINT",
     frozenset({Int32}): "INT",

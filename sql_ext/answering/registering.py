@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import java_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from patternlake.sql_ext.answering.arguments import SqlArguments, bound, plain_values, split
+from patternlake.sql_ext.answering.arguments import STREAM, SqlArguments, bound, plain_values, split
 from patternlake.sql_ext.answering.declaration import RowsFunction, ScalarFunction, TableFunction
 from patternlake.sql_ext.answering.remembered import answered, worked_out
-from patternlake.sql_ext.answering.table_arguments import is_table, planned_over
+from patternlake.sql_ext.answering.table_arguments import OrderedRows, is_table, planned_over, read_terms, rows_apart
 from patternlake.sql_ext.enabled import lake_of_object
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.over_tables import lake_over
 from patternlake.sql_ext.row_patterns.parsing import put_parser
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
-    from pyspark.sql import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,13 @@ def call(function: TableFunction, spark: SparkSession, given: dict[str, Any]) ->
     PatternLakeError
         What is wrong with the call.
     """
+    stream = given.get(STREAM)
+    if isinstance(stream, DataFrame):
+        rows = OrderedRows(
+            stream, read_terms(stream, given.get("key"), "key"), read_terms(stream, given.get("time"), "time")
+        )
+        values = _plain(spark, function, {**given, STREAM: None, "key": None, "time": None})
+        return _over(function, values, rows, lambda: rows)
     return answered(function, *_placed(spark, function, _plain(spark, function, given)))
 
 
@@ -66,6 +73,17 @@ def said(function: ScalarFunction, spark: SparkSession, given: dict[str, Any]) -
     """The value of a call from Python; parameters and errors as of `call`."""
     lake, arguments = _placed(spark, function, _plain(spark, function, given))
     return worked_out(lambda: function.value(lake, arguments))
+
+
+def _over(
+    function: TableFunction, arguments: dict[str, Any], rows: OrderedRows, apart: Callable[[], OrderedRows]
+) -> DataFrame:
+    """The answer over a table in the place of a stream."""
+    if not any(parameter.name == "time" for parameter in function.parameters):
+        raise ArgumentError(f"{function.name} asks a stream, not a table; `patternlake init --table` makes one of it")
+    lake, values = lake_over(rows, arguments, apart)
+    answer = worked_out(lambda: function.plan(lake, values))
+    return lake.local(answer.rows, function.schema) if isinstance(answer.rows, pa.Table) else answer.rows
 
 
 def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given: dict[str, Any]) -> dict[str, Any]:
@@ -77,6 +95,9 @@ def _placed(
     spark: SparkSession, function: TableFunction | ScalarFunction, arguments: dict[str, Any]
 ) -> tuple[Lake, dict[str, Any]]:
     """The lake that a call asks, and its arguments there: its stream or query is perhaps of another database."""
+    for column in ("time", "name"):
+        if arguments.get(column) is not None:
+            raise ArgumentError(f"{column} says which column of TABLE(…) it is; a stream knows its own: leave it out")
     of = next((name for name in _OBJECTS if arguments.get(name) is not None), function.parameters[0].name)
     lake, name = lake_of_object(spark, arguments.get(of))
     return lake, {**arguments, of: name} if of in arguments else arguments
@@ -188,6 +209,11 @@ class _TableBuilder(_Builder):
     def planned(self, spark: SparkSession, expressions: JavaObject) -> JavaObject:
         function = self._function
         arguments = SqlArguments(spark).values(function.name, function.parameters, expressions)
+        table = arguments.get(STREAM)
+        if table is not None and not isinstance(table, str):
+            return planned_over(
+                spark, table, lambda rows: _over(function, arguments, rows, partial(rows_apart, spark, table))
+            )
         frame: Any = answered(function, *_placed(spark, function, arguments))
         return frame._jdf.queryExecution().analyzed()
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column, DataFrame
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
@@ -16,7 +18,6 @@ from patternlake.udfs.language.row_pattern.tokens import tokens_of
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
-    from pyspark.sql import SparkSession
 
 TABLE = "FunctionTableSubqueryArgumentExpression"
 _COLUMN: Any = ClassicColumn  # its stubs take it for a method
@@ -141,6 +142,14 @@ def _catalyst_term(jvm: Any, expression: JavaObject) -> Term:
     return Term(column, expression.name() if is_column else expression.sql(), is_column, order)
 
 
+def as_column(term: Term) -> Column:
+    """A part of ORDER BY as a Column."""
+    words = term.order.upper().split()
+    name = f"{'desc' if 'DESC' in words else 'asc'}{f'_nulls_{words[-1].lower()}' if 'NULLS' in words else ''}"
+    column: Column = getattr(term.value, name)()
+    return column
+
+
 def is_table(expression: JavaObject) -> bool:
     """Whether an argument is ``TABLE(…)``."""
     return bool(expression.getClass().getSimpleName() == TABLE)
@@ -179,12 +188,34 @@ def planned_over(spark: SparkSession, expression: JavaObject, plan: Callable[[Or
     table = expression.plan()
     leaf = getattr(jvm.org.apache.spark.sql.catalyst.plans.logical, "LocalRelation$")
     stand_in = getattr(leaf, "MODULE$").apply(table.output())
-    rows: Any = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, stand_in)
-    answer: Any = plan(
-        OrderedRows(
-            DataFrame(rows, spark),
-            tuple(_catalyst_term(jvm, one) for one in _listed(jvm, expression.partitionByExpressions())),
-            tuple(_catalyst_term(jvm, one) for one in _listed(jvm, expression.orderByExpressions())),
-        )
-    )
+    answer: Any = plan(_rows_of(spark, expression, stand_in))
     return jvm.patternlake.StandIn.replaced(answer._jdf.queryExecution().analyzed(), stand_in, table)
+
+
+def rows_apart(spark: SparkSession, expression: JavaObject) -> OrderedRows:
+    """The rows of ``TABLE(…)`` in a session of their own, for what has to be known before a question is planned.
+
+    Raises
+    ------
+    ArgumentError
+        The table names what only the statement around it knows.
+    """
+    session: Any = spark._jsparkSession
+    own = SparkSession(spark.sparkContext, session.cloneSession())
+    try:
+        return _rows_of(own, expression, expression.plan())
+    except (Py4JError, PySparkException):
+        raise ArgumentError(
+            "TABLE(…) is read before this question is planned, so it cannot name a CTE of the statement; make a "
+            "temporary view of it"
+        ) from None
+
+
+def _rows_of(spark: SparkSession, expression: JavaObject, plan: JavaObject) -> OrderedRows:
+    jvm: Any = spark._jvm
+    rows: Any = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    return OrderedRows(
+        DataFrame(rows, spark),
+        tuple(_catalyst_term(jvm, one) for one in _listed(jvm, expression.partitionByExpressions())),
+        tuple(_catalyst_term(jvm, one) for one in _listed(jvm, expression.orderByExpressions())),
+    )

@@ -90,8 +90,10 @@ def cet_aggregate(
     from_time: datetime | str | None = None,
     to_time: datetime | str | None = None,
     as_of: datetime | str | None = None,
-    stream: str | None = None,
+    stream: str | DataFrame | None = None,
     params: Mapping[str, object] | None = None,
+    name: str | None = None,
+    time: str | None = None,
 ) -> DataFrame:
     """Aggregate attributes over the complete event trends of each window, without listing them.
 
@@ -110,7 +112,11 @@ def cet_aggregate(
     as_of
         Moment whose state answers.
     stream, params
-        Of a text alone: the stream that it asks, and the values of the parameters that it mentions.
+        Of a text alone: the stream that it asks, or a table, a row an event (in SQL ``TABLE(t) PARTITION BY user ORDER
+        BY (at)``, in Python a DataFrame, of which `key` is the column that partitions it); and the values of the
+        parameters that it mentions.
+    name, time
+        Of a table in the place of the stream: the columns of events' names and times.
 
     Returns
     -------

@@ -153,10 +153,12 @@ def cet_trends(
     max_trends: int = 1_000_000,
     truncate: bool = False,
     as_of: datetime | str | None = None,
-    stream: str | None = None,
+    stream: str | DataFrame | None = None,
     params: Mapping[str, object] | None = None,
     from_trend: int = 1,
     sample: int | None = None,
+    name: str | None = None,
+    time: str | None = None,
 ) -> DataFrame:
     """List the complete event trends of each window.
 
@@ -177,12 +179,16 @@ def cet_trends(
     as_of
         Moment whose state answers.
     stream, params
-        Of a text alone: the stream that it asks, and the values of the parameters that it mentions.
+        Of a text alone: the stream that it asks, or a table, a row an event (in SQL ``TABLE(t) PARTITION BY user ORDER
+        BY (at)``, in Python a DataFrame, of which `key` is the column that partitions it); and the values of the
+        parameters that it mentions.
     from_trend
         Number of the first trend that is listed, by key, window and positions; with `max_trends`, a page.
     sample
         So many trends instead, drawn at random from all: each set of them is as likely as any other. Equal calls draw
         the same, until something is published.
+    name, time
+        Of a table in the place of the stream: the columns of events' names and times.
 
     Returns
     -------

@@ -75,7 +75,7 @@ COLUMNS = {
 @table_function(plan=_plan, columns=COLUMNS)
 def match_funnel(
     spark: SparkSession,
-    stream: str,
+    stream: str | DataFrame,
     pattern: str,
     within: str | None = None,
     mode: str = DEFAULT_MODE,
@@ -86,6 +86,8 @@ def match_funnel(
     params: Mapping[str, object] | None = None,
     next: Int32 = DEFAULT_NEXT,
     as_of: datetime | str | None = None,
+    name: str | None = None,
+    time: str | None = None,
 ) -> DataFrame:
     """Count how many partitions reach each step of a pattern, and tell where the others stop.
 
@@ -94,7 +96,8 @@ def match_funnel(
     spark
         An enabled session.
     stream
-        Name of the stream.
+        Name of the stream; or a table, a row an event: in SQL ``TABLE(t) PARTITION BY user ORDER BY (at)``, in Python a
+        DataFrame, of which `key` is the column that partitions it.
     pattern
         Steps with ``;`` between them, 64 at most: names, alternatives, DEFINE conditions.
     within
@@ -114,6 +117,8 @@ def match_funnel(
         How many of the most frequent next events are told for each step.
     as_of
         Moment whose state answers.
+    name, time
+        Of a table in the place of the stream: the columns of events' names and times.
 
     Returns
     -------

@@ -45,7 +45,7 @@ COLUMNS = {
 @table_function(plan=_plan, columns=COLUMNS)
 def match_funnel_rows(
     spark: SparkSession,
-    stream: str,
+    stream: str | DataFrame,
     pattern: str,
     within: str | None = None,
     mode: str = DEFAULT_MODE,
@@ -54,6 +54,8 @@ def match_funnel_rows(
     to_time: datetime | str | None = None,
     params: Mapping[str, object] | None = None,
     as_of: datetime | str | None = None,
+    name: str | None = None,
+    time: str | None = None,
 ) -> DataFrame:
     """Tell for each partition how far it gets in a funnel, by which events, and what came next.
 
@@ -62,7 +64,8 @@ def match_funnel_rows(
     spark
         An enabled session.
     stream
-        Name of the stream.
+        Name of the stream; or a table, a row an event: in SQL ``TABLE(t) PARTITION BY user ORDER BY (at)``, in Python a
+        DataFrame, of which `key` is the column that partitions it.
     pattern
         Steps with ``;`` between them, 64 at most: names, alternatives, DEFINE conditions.
     within
@@ -78,6 +81,8 @@ def match_funnel_rows(
         Values of the parameters that the pattern mentions.
     as_of
         Moment whose state answers.
+    name, time
+        Of a table in the place of the stream: the columns of events' names and times.
 
     Returns
     -------

@@ -35,9 +35,10 @@ _PARTS = "group STRING, path ARRAY<INT>, partitions BIGINT, micros ARRAY<BIGINT>
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     facts = facts_of(lake.snapshot(arguments["as_of"]), arguments["stream"])
-    reads = check_request(arguments, facts.published, facts.known, facts.counts)
+    counts = facts.counts or lake.count_names()
+    reads = check_request(arguments, facts.published, facts.known, counts)
     request = reads.request
-    told = request.around is not None and tell_unseen([request.around], facts.counts)
+    told = request.around is not None and tell_unseen([request.around], counts)
     where = event_conditions(reads.events, from_time=arguments["from_time"], to_time=arguments["to_time"])
     gathered = Gather("events", request.event_columns, tuple(where), PARTITION, arguments["key"])
 
@@ -62,7 +63,7 @@ COLUMNS = {
 @table_function(plan=_plan, columns=COLUMNS)
 def match_paths(
     spark: SparkSession,
-    stream: str,
+    stream: str | DataFrame,
     around: str | None = None,
     before: Int32 = DEFAULT_BEFORE,
     after: Int32 = DEFAULT_AFTER,
@@ -75,6 +76,8 @@ def match_paths(
     to_time: datetime | str | None = None,
     max_paths: int = DEFAULT_PATHS,
     as_of: datetime | str | None = None,
+    name: str | None = None,
+    time: str | None = None,
 ) -> DataFrame:
     """Find the most frequent ways of names before and after an event, or of whole partitions.
 
@@ -83,7 +86,8 @@ def match_paths(
     spark
         An enabled session.
     stream
-        Name of the stream.
+        Name of the stream; or a table, a row an event: in SQL ``TABLE(t) PARTITION BY user ORDER BY (at)``, in Python a
+        DataFrame, of which `key` is the column that partitions it.
     around
         The name that paths lead to and from; without it each partition is one path.
     before, after
@@ -104,6 +108,8 @@ def match_paths(
         Rows of a group, at most.
     as_of
         Moment whose state answers.
+    name, time
+        Of a table in the place of the stream: the columns of events' names and times.
 
     Returns
     -------

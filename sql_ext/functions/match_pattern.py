@@ -173,7 +173,7 @@ COLUMNS = {
 @table_function(plan=_plan, columns=COLUMNS)
 def match_pattern(
     spark: SparkSession,
-    stream: str | None = None,
+    stream: str | DataFrame | None = None,
     pattern: str | None = None,
     policy: str = "skip_till_any",
     after_match: str = "next",
@@ -186,6 +186,8 @@ def match_pattern(
     truncate: bool = False,
     as_of: datetime | str | None = None,
     query: str | None = None,
+    name: str | None = None,
+    time: str | None = None,
 ) -> DataFrame:
     """Find the exact matches of a pattern.
 
@@ -194,7 +196,8 @@ def match_pattern(
     spark
         An enabled session.
     stream
-        Name of the stream.
+        Name of the stream; or a table, a row an event: in SQL ``TABLE(t) PARTITION BY user ORDER BY (at)``, in Python a
+        DataFrame, of which `key` is the column that partitions it.
     pattern
         Text of the pattern.
     policy
@@ -217,6 +220,8 @@ def match_pattern(
         Moment whose state answers.
     query
         Name of a kept pattern, in the place of stream, pattern, policy, after_match and params.
+    name, time
+        Of a table in the place of the stream: the columns of events' names and times.
 
     Returns
     -------

@@ -144,22 +144,23 @@ PREDICT_MATCH = [
     ("key", "STRING", "NULL"),
     ("as_of", "TIMESTAMP", "NULL"),
 ]
+OF_TABLE = [("name", "STRING", "NULL"), ("time", "STRING", "NULL")]
 PARAMETERS = {
     "match_seq": MATCH_SEQ,
     "match_exists": MATCH_EXISTS,
     "sketch_error": SKETCH_ERROR,
-    "match_pattern": MATCH_PATTERN,
+    "match_pattern": [*MATCH_PATTERN, *OF_TABLE],
     "explain_pattern": EXPLAIN_PATTERN,
     "match_groups": MATCH_GROUPS,
-    "cet_count": CET_COUNT,
-    "cet_trends": CET_TRENDS,
-    "cet_aggregate": CET_AGGREGATE,
+    "cet_count": [*CET_COUNT, *OF_TABLE],
+    "cet_trends": [*CET_TRENDS, *OF_TABLE],
+    "cet_aggregate": [*CET_AGGREGATE, *OF_TABLE],
     "group_members": GROUP_MEMBERS,
     "match_subscription": MATCH_SUBSCRIPTION,
     "predict_match": PREDICT_MATCH,
-    "match_funnel": MATCH_FUNNEL,
-    "match_funnel_rows": MATCH_FUNNEL_ROWS,
-    "match_paths": MATCH_PATHS,
+    "match_funnel": [*MATCH_FUNNEL, *OF_TABLE],
+    "match_funnel_rows": [*MATCH_FUNNEL_ROWS, *OF_TABLE],
+    "match_paths": [*MATCH_PATHS, *OF_TABLE],
 }
 
 

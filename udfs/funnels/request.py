@@ -11,9 +11,9 @@ from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.funnels.kernels.chains import MODES
 from patternlake.udfs.funnels.query import FunnelQuery, compile_query
 from patternlake.udfs.language.predicate.scopes import Scope
-from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.language.query.over_streams import parse_over
 from patternlake.udfs.partitions import count_portions
-from patternlake.udfs.published import NameCount, Published, published_stream
+from patternlake.udfs.published import SETTLED, NameCount, Published, published_stream
 from patternlake.udfs.requests import BatchRange, compile_once
 
 TASK_EVENTS = 200_000
@@ -103,7 +103,7 @@ def check_request(
     parameters = dict(arguments.get("params") or {})
     query = compile_once(_compiled, arguments["pattern"], configuration, parameters, arguments.get("within"))
     check_key(arguments, configuration, partitioned=query.partition != ("key",))
-    ends = [end for end in (*(row.last for row in counts), at.watermark) if end is not None]
+    ends = [end for end in (*(row.last for row in counts), at.watermark) if end is not None and end < SETTLED]
     until = max(ends, default=None)
     if until is not None and arguments.get("to_time") is not None:
         until = min(until, arguments["to_time"])
@@ -116,9 +116,9 @@ def check_request(
         watermark=at.watermark,
         until=until,
     )
-    events = sum(row.events for row in counts)
+    events = sum(row.events for row in counts) if counts else at.source_to
     return FunnelReads(request, at.rows, count_portions(events, TASK_EVENTS))
 
 
 def _compiled(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], within: str | None) -> FunnelQuery:
-    return compile_query(parse(text), Scope.of_stream(stream, parameters), within=within)
+    return compile_query(parse_over(text, stream), Scope.of_stream(stream, parameters), within=within)

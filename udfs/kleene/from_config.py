@@ -7,7 +7,7 @@ from typing import Any
 
 from patternlake.udfs.kleene.query import KleenePattern, compile_pattern
 from patternlake.udfs.language.predicate.predicates import Scope
-from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.language.query.over_streams import parse_over
 from patternlake.udfs.requests import compile_once
 
 
@@ -31,7 +31,7 @@ def pattern_of(configuration: Mapping[str, Any]) -> KleenePattern:
 
 def compile_text(text: str, stream: Mapping[str, Any], parameters: Mapping[str, Any], policy: str) -> KleenePattern:
     """Compile a pattern over a stream of a configuration."""
-    return compile_pattern(parse(text), Scope.of_stream(stream, parameters), policy=policy)
+    return compile_pattern(parse_over(text, stream), Scope.of_stream(stream, parameters), policy=policy)
 
 
 def unfit(pattern: KleenePattern) -> str | None:

@@ -190,7 +190,8 @@ def check_request(
         replanning = Replanning(replace(statistics, counts=own, events=statistics.total), factor)
     names = None if pattern.names is None else sorted(pattern.names)
     tasks = max(1, -(-int(statistics.total) // TASK_EVENTS))
-    width, low, high = (None, 0, 0) if whole else _portions(check, arguments, counts, sum(own.values()), statistics)
+    taking = sum(own.values()) if counts else float(at.source_to)
+    width, low, high = (None, 0, 0) if whole else _portions(check, arguments, counts, taking, statistics)
     request = KleeneRequest(
         pattern=pattern,
         plan=plan,
@@ -299,7 +300,7 @@ def _portions(
     """Width of a block, or None, and the numbers of the first and the last portion."""
     pattern = check.pattern
     if pattern.partition and _ranked(check):
-        taking = statistics.total
+        taking = max(taking, statistics.total)
     tasks = count_portions(int(taking), TASK_EVENTS)
     if pattern.partition:
         return None, 0, tasks - 1

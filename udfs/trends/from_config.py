@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from patternlake.udfs.language.predicate.predicates import Scope
-from patternlake.udfs.language.query.parser import parse
+from patternlake.udfs.language.query.over_streams import parse_over
 from patternlake.udfs.trends.query import compile_query
 from patternlake.udfs.trends.vertex_rows import Layout
 
@@ -25,4 +25,4 @@ def layout_of(configuration: Mapping[str, Any]) -> Layout:
         What is wrong with the query, with its place.
     """
     scope = Scope.of_stream(configuration["stream"], configuration["params"])
-    return Layout(compile_query(parse(configuration["query"]), scope), scope.attributes)
+    return Layout(compile_query(parse_over(configuration["query"], configuration["stream"]), scope), scope.attributes)

@@ -68,8 +68,8 @@ def check_text(
     query = compile_once(layout_of, configuration).query
     check_key(arguments, stream, partitioned=bool(query.partition))
     windows, last = Windows.of(query), at.source_to
-    # Of so many names, there may be others that are not counted.
-    counted = counts if len(counts) < MOST_NAMES else None
+    # Of so many names, there may be others that are not counted; of a table none is.
+    counted = counts if 0 < len(counts) < MOST_NAMES or not at.source_to else None
     names = names_taken(query)
     events = last if counted is None else sum(row.events for row in counted if names is None or row.name in names)
     lowest: int | None = 0

@@ -114,8 +114,11 @@ def vertices_of_rows(layout: Layout, rows: Mapping[str, pa.Array]) -> tuple[Vert
     """
     events, parts = events_of(layout.query, layout.types, rows)
     vertices = vertices_of(layout.query, events)
-    order = np.argsort(events.positions, kind="stable")
-    return vertices, parts, order[np.searchsorted(events.positions[order], vertices.position)]
+    # Of a table in the place of a stream, positions are unique in their partition alone.
+    width = int(events.positions.max(initial=0)) + 1
+    places = events.keys * width + events.positions
+    order = np.argsort(places, kind="stable")
+    return vertices, parts, order[np.searchsorted(places[order], vertices.key * width + vertices.position)]
 
 
 def rows_of_vertices(vertices: Vertices, parts: pa.ListArray, key: pa.Array) -> pa.RecordBatch:

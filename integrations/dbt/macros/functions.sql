@@ -39,12 +39,12 @@
 
 {% macro match_pattern(
     stream=none, pattern=none, policy=none, after_match=none, key=none, from_time=none, to_time=none, params=none,
-    plan=none, max_matches=none, truncate=none, as_of=none, query=none
+    plan=none, max_matches=none, truncate=none, as_of=none, query=none, name=none, time=none
 ) -%}
   {{- patternlake.call('match_pattern', {
     'stream': stream, 'pattern': pattern, 'policy': policy, 'after_match': after_match, 'key': key,
     'from_time': from_time, 'to_time': to_time, 'params': params, 'plan': plan, 'max_matches': max_matches,
-    'truncate': truncate, 'as_of': as_of, 'query': query
+    'truncate': truncate, 'as_of': as_of, 'query': query, 'name': name, 'time': time
   }) -}}
 {%- endmacro %}
 
@@ -77,58 +77,61 @@
 
 {% macro match_funnel(
     stream, pattern, within=none, mode=none, by=none, key=none, from_time=none, to_time=none, params=none, next=none,
-    as_of=none
+    as_of=none, name=none, time=none
 ) -%}
   {{- patternlake.call('match_funnel', {
     'stream': stream, 'pattern': pattern, 'within': within, 'mode': mode, 'by': by, 'key': key, 'from_time': from_time,
-    'to_time': to_time, 'params': params, 'next': next, 'as_of': as_of
+    'to_time': to_time, 'params': params, 'next': next, 'as_of': as_of, 'name': name, 'time': time
   }) -}}
 {%- endmacro %}
 
 {% macro match_funnel_rows(
-    stream, pattern, within=none, mode=none, key=none, from_time=none, to_time=none, params=none, as_of=none
+    stream, pattern, within=none, mode=none, key=none, from_time=none, to_time=none, params=none, as_of=none, name=none,
+    time=none
 ) -%}
   {{- patternlake.call('match_funnel_rows', {
     'stream': stream, 'pattern': pattern, 'within': within, 'mode': mode, 'key': key, 'from_time': from_time,
-    'to_time': to_time, 'params': params, 'as_of': as_of
+    'to_time': to_time, 'params': params, 'as_of': as_of, 'name': name, 'time': time
   }) -}}
 {%- endmacro %}
 
 {% macro match_paths(
     stream, around=none, before=none, after=none, by=none, top=none, within=none, key=none, fold=none, from_time=none,
-    to_time=none, max_paths=none, as_of=none
+    to_time=none, max_paths=none, as_of=none, name=none, time=none
 ) -%}
   {{- patternlake.call('match_paths', {
     'stream': stream, 'around': around, 'before': before, 'after': after, 'by': by, 'top': top, 'within': within,
-    'key': key, 'fold': fold, 'from_time': from_time, 'to_time': to_time, 'max_paths': max_paths, 'as_of': as_of
+    'key': key, 'fold': fold, 'from_time': from_time, 'to_time': to_time, 'max_paths': max_paths, 'as_of': as_of,
+    'name': name, 'time': time
   }) -}}
 {%- endmacro %}
 
 {% macro cet_count(
-    query, key=none, from_time=none, to_time=none, as_of=none, stream=none, params=none
+    query, key=none, from_time=none, to_time=none, as_of=none, stream=none, params=none, name=none, time=none
 ) -%}
   {{- patternlake.call('cet_count', {
     'query': query, 'key': key, 'from_time': from_time, 'to_time': to_time, 'as_of': as_of, 'stream': stream,
-    'params': params
+    'params': params, 'name': name, 'time': time
   }) -}}
 {%- endmacro %}
 
 {% macro cet_trends(
     query, key=none, from_time=none, to_time=none, max_trends=none, truncate=none, as_of=none, stream=none, params=none,
-    from_trend=none, sample=none
+    from_trend=none, sample=none, name=none, time=none
 ) -%}
   {{- patternlake.call('cet_trends', {
     'query': query, 'key': key, 'from_time': from_time, 'to_time': to_time, 'max_trends': max_trends,
-    'truncate': truncate, 'as_of': as_of, 'stream': stream, 'params': params, 'from_trend': from_trend, 'sample': sample
+    'truncate': truncate, 'as_of': as_of, 'stream': stream, 'params': params, 'from_trend': from_trend,
+    'sample': sample, 'name': name, 'time': time
   }) -}}
 {%- endmacro %}
 
 {% macro cet_aggregate(
-    query, aggregate, key=none, from_time=none, to_time=none, as_of=none, stream=none, params=none
+    query, aggregate, key=none, from_time=none, to_time=none, as_of=none, stream=none, params=none, name=none, time=none
 ) -%}
   {{- patternlake.call('cet_aggregate', {
     'query': query, 'aggregate': aggregate, 'key': key, 'from_time': from_time, 'to_time': to_time, 'as_of': as_of,
-    'stream': stream, 'params': params
+    'stream': stream, 'params': params, 'name': name, 'time': time
   }) -}}
 {%- endmacro %}
 

@@ -1,0 +1,316 @@
+"""Any table in the place of a stream: its rows as events, for the length of one question.
+
+A row's time is the first column of ORDER BY, its position the rank in its partition, its key the value of PARTITION BY,
+its name a column that the question names; all other columns are attributes, of their own types. Nothing is written.
+Everything has arrived: a table has no watermark that it waits for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from patternlake.delta_tables.database import Database
+from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.snapshots import Snapshot
+from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, as_column
+from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.row_patterns.spark_types import first_line
+from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.language.predicate.columns import value_type
+from patternlake.udfs.language.row_pattern.tokens import tokens_of
+from patternlake.udfs.published import SETTLED, NameCount, Published, PublishedBatch
+from patternlake.udfs.requests import BatchRange
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.state_reader import Condition, ListedFiles
+
+STREAM = "TABLE(…)"
+"""How messages call it."""
+_EVENTS_EACH = 100_000
+"""Events for each of Spark's own partitions of a shuffle: how many rows a table has is not known before it is read."""
+_SHUFFLE = "spark.sql.shuffle.partitions"
+
+
+class _NoFiles:
+    """In the place of a reader of files: all rows come from Spark."""
+
+    on_disk = False
+
+    def version(self, table: str) -> int:
+        return 0
+
+    def size(self, table: str, where: Sequence[Condition] = (), columns: Sequence[str] = ()) -> int:
+        return 1 << 62
+
+    def rows(self, table: str, columns: Sequence[str], where: Sequence[Condition] = (), fold: Any = None) -> Any:
+        raise ArgumentError(f"a question over {STREAM} cannot ask for {table}, which only a stream has")
+
+    def list_files(self, table: str, where: Sequence[Condition] = ()) -> ListedFiles | None:
+        return None
+
+    def once(self, table: str, key: Any, make: Callable[[], Any]) -> Any:
+        return make()
+
+
+@dataclass(frozen=True)
+class _Events(Database):
+    """A database of nothing but events."""
+
+    events: DataFrame | None = field(default=None, compare=False)
+
+    def table(self, table: str) -> DataFrame:
+        assert self.events is not None
+        return self.events
+
+
+class _Shown(Snapshot):
+    """What is known of the table."""
+
+    def __init__(self, reader: Any, as_of: int | None, published: Published) -> None:
+        super().__init__(reader, as_of)
+        self._published = published
+
+    def published(self, job: str, name: str) -> Published:
+        return self._published if job == "ingest" else Published(None)
+
+    def names(self, job: str) -> list[str]:
+        return []
+
+    def name_counts(self, rows: BatchRange, most: int) -> list[NameCount]:
+        return []
+
+
+@dataclass(frozen=True)
+class TableLake(Lake):
+    """A lake whose one stream is a table.
+
+    Attributes
+    ----------
+    known
+        What is told of the stream.
+    elsewhere
+        Gives the events in a session of their own, for what is asked while a statement is planned.
+    """
+
+    known: Published
+    elsewhere: Callable[[], DataFrame]
+
+    def snapshot(self, as_of: int | None) -> Snapshot:
+        """What is known of the table; of no earlier moment."""
+        if as_of is not None:
+            raise ArgumentError(
+                f"as_of asks for an earlier moment, which {STREAM} does not keep; leave it out, or give "
+                "TABLE(SELECT * FROM name VERSION AS OF n)"
+            )
+        return _Shown(self.reader, None, self.known)
+
+    def apart(self) -> Lake:
+        """As of `Lake`, over the table itself."""
+        events = self.elsewhere()
+        return replace(self, database=_Events(events.sparkSession, "", "", events=events))
+
+    def small(self, table: str, where: Sequence[Condition], columns: Sequence[str] = ()) -> bool:
+        """Nothing is: tasks read the rows."""
+        return False
+
+    def count_names(self) -> list[NameCount]:
+        """How often each name occurs: read before the question is planned."""
+        counts = self.elsewhere().groupBy("name").count().toArrow()
+        pairs = zip(counts["name"].to_pylist(), counts["count"].to_pylist(), strict=True)
+        return [NameCount(name, events, None, None) for name, events in pairs]
+
+    @property
+    def in_one_order(self) -> bool:
+        """Positions are ranks in a partition."""
+        return False
+
+    @property
+    def learns(self) -> bool:
+        """Nothing is kept of a question."""
+        return False
+
+    @property
+    def max_trend_events(self) -> int:
+        """How many events there are is not known before they are read."""
+        return 1 << 62
+
+
+def lake_over(
+    rows: OrderedRows, arguments: dict[str, Any], elsewhere: Callable[[], OrderedRows]
+) -> tuple[TableLake, dict[str, Any]]:
+    """A table as a stream.
+
+    Parameters
+    ----------
+    rows
+        The table, in the session that asks.
+    arguments
+        Of the call: ``time`` and ``name`` say which columns are what; the texts among them which are read.
+    elsewhere
+        The same in a session of its own.
+
+    Returns
+    -------
+    (lake, arguments)
+        What to ask, and how.
+
+    Raises
+    ------
+    ArgumentError
+        A column is missing or not of the right type, or the order is not one of time.
+    """
+    others = {name: value for name, value in arguments.items() if name not in ("time", "name")}
+    if others.get("query") is not None and "pattern" in others:
+        raise ArgumentError(f"query names a kept pattern, which has its stream; with {STREAM} give the pattern's text")
+    texts = [value for name, value in others.items() if isinstance(value, str) and name != "key"]
+    made = _Table(rows, arguments.get("time"), arguments.get("name"), texts)
+    spark = rows.frame.sparkSession
+    published = Published(
+        PublishedBatch(
+            object_id=0,
+            base_batch=0,
+            batch_id=0,
+            configuration=json.dumps(made.configuration),
+            source_to=_EVENTS_EACH * int(str(spark.conf.get(_SHUFFLE, "8"))),
+            watermark=SETTLED,
+        ),
+        first=0,
+    )
+
+    def apart() -> DataFrame:
+        return _Table(elsewhere(), arguments.get("time"), arguments.get("name"), texts).events()
+
+    database = _Events(spark, "", "", events=made.events())
+    unused: Any = None
+    lake = TableLake(database, _NoFiles(), unused, unused, published, apart)  # type: ignore[arg-type]
+    return lake, {**others, "stream": STREAM}
+
+
+class _Table:
+    """The rows of a table as events.
+
+    Parameters
+    ----------
+    rows
+        The table.
+    time, name
+        The columns of events' times and names; None: the first of ORDER BY, and the column ``name``.
+    texts
+        Of the question: of the columns those are attributes that they name.
+    """
+
+    def __init__(self, rows: OrderedRows, time: str | None, name: str | None, texts: Sequence[str]) -> None:
+        self.rows = rows
+        self.types = {field.name: field.dataType.simpleString() for field in rows.frame.schema}
+        self.time = self._time(time)
+        self.name = self._named("name", name)
+        words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
+        self.read = [one for one in self.types if one.lower() in words and value_type(self.types[one]) is not None]
+        # Of a table that has such columns, the event's own go before them.
+        self.read = [one for one in self.read if one not in ("key", "name", "time", "position")]
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """As that of a stream."""
+        types = {
+            **{name: self.types[name].removesuffix("_ntz") for name in self.read},
+            **dict.fromkeys(self.parts, "string"),
+        }
+        return {
+            "key": "key",
+            "attributes": {name: {"type": kind} for name, kind in types.items()},
+            "partition": list(self.parts) or ["key"],
+            "partition_is_given": bool(self.rows.partition_by),
+        }
+
+    @property
+    def parts(self) -> dict[str, Column]:
+        """Attributes that partition the table, where several columns do: joined, different values could be equal."""
+        terms = self.rows.partition_by
+        return {f"__part_{at}": term.value.cast("string") for at, term in enumerate(terms)} if len(terms) > 1 else {}
+
+    def _time(self, given: str | None) -> Column:
+        if given is not None:
+            name = self._column("time", given)
+            term = Term(F.col(identifier(name)), name, is_column=True)
+        elif self.rows.order_by:
+            term = self.rows.order_by[0]
+        else:
+            raise ArgumentError(f"{STREAM} needs an order in time: write ORDER BY (column) behind it")
+        if self.rows.order_by and (term.order.upper().startswith("DESC")):
+            raise ArgumentError(f"ORDER BY {term.name} {term.order}: events come in the order of time; leave DESC out")
+        try:
+            kind = self.rows.frame.select(term.value).schema[0].dataType.simpleString()
+        except PySparkException as error:
+            raise ArgumentError(f"time: {first_line(error)}") from None
+        if kind not in ("timestamp", "timestamp_ntz", "date"):
+            raise ArgumentError(
+                f"the time of an event is a TIMESTAMP or a DATE, not {term.name}, which is {kind.upper()}; begin ORDER "
+                "BY with such a column, or make one of it: timestamp_seconds(…)"
+            )
+        return term.value.cast("timestamp")
+
+    def _named(self, what: str, given: str | None) -> str:
+        if given is None and what not in (one.lower() for one in self.types):
+            raise ArgumentError(
+                f"which column has the names of events? Write {what} => 'column'; columns: {', '.join(self.types)}"
+            )
+        return self._column(what, what if given is None else given)
+
+    def _column(self, what: str, given: str) -> str:
+        for name in self.types:
+            if name.lower() == given.lower():
+                return name
+        raise ArgumentError(f"{what} => {shortened(given)} is no column of the table; columns: {', '.join(self.types)}")
+
+    def events(self) -> DataFrame:
+        """The rows as the table `events` has them."""
+        partition = [term.value for term in self.rows.partition_by]
+        order = [self.time, *map(as_column, self.rows.order_by)]
+        rank = F.row_number().over(Window.partitionBy(*partition).orderBy(*order))
+        texts = {**{name: self._text(name) for name in self.read}, **self.parts}
+        attributes = F.create_map(*(part for name, text in texts.items() for part in (F.lit(name), text)))
+        try:
+            return self.rows.frame.select(
+                F.lit(0).alias("stream_id"),
+                F.lit(0).cast("bigint").alias("batch_id"),
+                rank.cast("bigint").alias("position"),
+                self._known(self.time, "the time").alias("time"),
+                _key(partition).alias("key"),
+                self._known(F.col(identifier(self.name)).cast("string"), f"the name ({self.name})").alias("name"),
+                attributes.cast("map<string, string>").alias("attributes"),
+            )
+        except PySparkException as error:
+            raise ArgumentError(f"{STREAM}: {first_line(error)}") from None
+
+    def _known(self, value: Column, what: str) -> Column:
+        message = f"{what} of a row of the table is NULL, which no event's is; leave such rows out"
+        return F.coalesce(value, F.expr(f"raise_error({literal(message)})").cast("string").cast(_type(what)))
+
+    def _text(self, name: str) -> Column:
+        """A value as attributes have it: as Spark casts it, moments in UTC."""
+        column = F.col(identifier(name))
+        if self.types[name] != "timestamp":
+            return column.cast("string")
+        seconds = F.unix_micros(column).cast("decimal(20, 6)") / F.lit(1_000_000)
+        moment = F.expr("TIMESTAMP_NTZ '1970-01-01'") + F.make_dt_interval(secs=seconds.cast("decimal(18, 6)"))
+        return moment.cast("string")
+
+
+def _type(what: str) -> str:
+    return "timestamp" if what == "the time" else "string"
+
+
+def _key(partition: Sequence[Column]) -> Column:
+    """What is shown of a partition; of several columns their values joined by a comma."""
+    if not partition:
+        return F.lit(None).cast("string")
+    texts = [value.cast("string") for value in partition]
+    return texts[0] if len(texts) == 1 else F.concat_ws(",", *(F.coalesce(text, F.lit("NULL")) for text in texts))
