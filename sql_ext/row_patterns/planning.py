@@ -36,6 +36,7 @@ from patternlake.udfs.rows.measures import (
     AggregateAtom,
     Atom,
     ClassifierAtom,
+    MatchNumberAtom,
     Measures,
     NavigationAtom,
     read_measures,
@@ -105,13 +106,16 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     def column(sql: str) -> str:
         return given.setdefault(own.get(sql.strip("`").lower(), sql), f"__column_{len(given)}")
 
+    atoms = {f"{ATOM}{at}": one for at, one in enumerate(measures.atoms) if f"{ATOM}{at}" not in folded}
+    if not (shown or atoms or folded):
+        atoms[f"{ATOM}{len(measures.atoms)}"] = MatchNumberAtom()  # rows without columns have no number in Arrow
     task = RowsTask(
         pattern=compile_pattern(clause, conditions.conditions, conditions.types),
         holding=tuple(None if name not in holding else column(holding[name]) for name in clause.variables),
         kernel_columns=tuple((one, column(one.sql.format(window=f"({window})"))) for one in conditions.columns),
         columns={sql: column(sql) for sql in measures.columns},
         shown={name: column(name) for name in shown},
-        atoms={f"{ATOM}{at}": one for at, one in enumerate(measures.atoms) if f"{ATOM}{at}" not in folded},
+        atoms=atoms,
         limits=_limits(base.sparkSession),
         folded=tuple(folded.values()),
         folded_columns={name: column(name) for name in folded_columns},
@@ -125,7 +129,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     atom_types = _atom_types(base, measures, types, text)
     fields = [
         *((name, base.schema[name].dataType) for name in shown),
-        *((name, atom_types[name]) for name in task.atoms),
+        *((name, atom_types.get(name, LongType())) for name in task.atoms),
     ]
     if folded:
         fields.append((LISTS, _lists_type(base, folded_columns)))
