@@ -95,6 +95,14 @@ def read_terms(frame: DataFrame, given: str | Column | Sequence[str | Column] | 
     return tuple(terms)
 
 
+def qualifiers(frame: DataFrame) -> frozenset[str]:
+    """The names of a frame's tables, as its columns know them."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    jvm: Any = frame.sparkSession._jvm
+    parts = [_listed(jvm, attribute.qualifier()) for attribute in _listed(jvm, plan.output())]
+    return frozenset(str(one[-1]) for one in parts if one)
+
+
 def text_term(frame: DataFrame, text: str) -> Term:
     """A part of PARTITION BY or ORDER BY as SQL has it: an expression, ASC or DESC, and where NULLs stand."""
     tokens = tokens_of(text)[:-1]
@@ -107,10 +115,16 @@ def text_term(frame: DataFrame, text: str) -> Term:
     if not end:
         raise ArgumentError("an expression of PARTITION BY or ORDER BY is empty")
     order = " ".join(words[end:])
-    if end == 1 and tokens[0].is_name:
-        names = {name.lower(): name for name in frame.columns}
-        if (found := names.get(tokens[0].name.lower())) is not None:
-            return _column_term(found, order)
+    names = {name.lower(): name for name in frame.columns}
+    if end == 1 and tokens[0].is_name and (found := names.get(tokens[0].name.lower())) is not None:
+        return _column_term(found, order)
+    if (
+        end == 3
+        and tokens[1].sign == "."
+        and tokens[0].name.lower() in {one.lower() for one in qualifiers(frame)}
+        and (found := names.get(tokens[2].name.lower())) is not None
+    ):
+        return _column_term(found, order)
     expression = text[tokens[0].start : tokens[end - 1].end]
     return Term(F.expr(expression), expression, is_column=False, order=order)
 

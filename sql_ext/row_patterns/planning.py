@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, String
 from patternlake.delta_tables.arrow_rows import arrow_schema
 from patternlake.delta_tables.quoting import identifier
 from patternlake.sql_ext.answering import tasks
-from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, text_term
+from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, qualifiers, text_term
 from patternlake.sql_ext.row_patterns.folding import fold_aggregates
 from patternlake.sql_ext.row_patterns.spark_types import first_line, selected, types_of
 from patternlake.sql_ext.size_settings import read_count, read_size
@@ -82,7 +82,7 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
         The table has two columns of a name, partitions or order are given twice, or a setting is no size.
     """
     columns = _columns(rows.frame)
-    clause = parse_clause(text, columns)
+    clause = parse_clause(text, columns, qualifiers(rows.frame))
     rows = _placed(rows, clause)
     base, window = _in_order(rows)
     definitions = read_definitions(clause, columns)

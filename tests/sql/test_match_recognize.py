@@ -94,6 +94,10 @@ def test_all_rows_per_match(lake: SparkSession) -> None:
          "PATTERN (a+)')", [(4,), (5,)]),
         ("SELECT n FROM match_recognize(clause => 'MEASURES count(*) AS n PATTERN (a+)', input => TABLE(SELECT ts % 2 "
          "AS odd, * FROM ticks) PARTITION BY (odd, symbol) ORDER BY (ts DESC))", [(2,), (2,), (2,), (3,)]),
+        ("SELECT n FROM ticks t MATCH_RECOGNIZE (PARTITION BY t.symbol ORDER BY t.ts MEASURES max(T.ts) AS n "
+         "PATTERN (a+) DEFINE a AS t.price > 0)", [(4,), (5,)]),
+        ("SELECT * FROM ticks MATCH_RECOGNIZE (MEASURES 42 AS m PATTERN (a{3}))", [(42,), (42,), (42,)]),
+        ("SELECT count(*) FROM ticks MATCH_RECOGNIZE (PATTERN (a{4}))", [(2,)]),
         ("SELECT n FROM VALUES (1), (2) AS t(symbol) MATCH_RECOGNIZE (MEASURES count(*) AS n PATTERN (a+))", [(2,)]),
     ],
 )  # fmt: skip

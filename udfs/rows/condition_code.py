@@ -51,6 +51,8 @@ _AGGREGATES = {
 _TURNED = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
 _OPERATORS = frozenset({*_ARITHMETIC, *_SIGNS, *_LOGIC, *_COMPARISONS, "not", "is null", "coalesce", "if"})
 _Source = tuple[int, int, int]
+_MOST_SEEN = 100
+"""Of a condition that looks back further, it is not kept what failed: each row on the way would be a part of that."""
 
 
 @dataclass
@@ -214,6 +216,9 @@ class ConditionCode:
         number = self.set_of(seen.variables)
         if seen.kind == FIRST:
             self.see(first, number, seen.offset)
+            return
+        if seen.offset > _MOST_SEEN:
+            self.sees[-1] = None
             return
         own = len(self.sees) - 1 in list(self.sets)[number]
         # The last one of a set that the row asked about is of is that row.

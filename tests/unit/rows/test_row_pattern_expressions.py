@@ -86,6 +86,40 @@ def test_what_looks_at_the_row_alone_is_a_boolean_of_spark(condition: str, wante
     assert not read.typed({}).conditions
 
 
+def test_a_variable_may_be_called_as_a_statement_begins() -> None:
+    clause = parse_clause(
+        "MEASURES LAST(drop.price) AS m, show.addr.city AS r PATTERN (show drop+) "
+        "DEFINE drop AS drop.price < PREV(drop.price) AND drop.rate > 2 * show.rate",
+        COLUMNS,
+    )
+    read = read_definitions(clause, COLUMNS)
+    assert read.rows == {"drop": "(price < lag(price, 1) OVER {window})"}
+    made = read.typed(dict.fromkeys(read.columns, "double"))
+    assert made.conditions == {"drop": Call(">", (Value("c0"), Value("c1", Seen(LAST, ("show",)))))}
+    assert [column.sql for column in made.columns] == ["rate", "2 * rate"]
+    assert read_measures(clause, COLUMNS).columns == ("price", "addr.city")
+
+
+def test_the_inputs_table_may_stand_before_a_column() -> None:
+    text = "MEASURES max(Ticks.price) + ticks.addr.city AS m PATTERN (b) DEFINE b AS ticks.price > PREV(`ticks`.price)"
+    clause = parse_clause(text, COLUMNS, ["ticks"])
+    assert read_definitions(clause, COLUMNS).rows == {"b": "(price > lag(price, 1) OVER {window})"}
+    assert read_measures(clause, COLUMNS).columns == ("price", "addr.city")
+    with pytest.raises(PredicateError, match="'prise' is no column of the input"):
+        read_measures(parse_clause("MEASURES ticks.prise AS m PATTERN (b)", COLUMNS, ["ticks"]), COLUMNS)
+    # A variable of the name comes first.
+    own = parse_clause("MEASURES t.price AS m PATTERN (t b)", COLUMNS, ["t"])
+    assert read_measures(own, COLUMNS).atoms == (NavigationAtom("price", Seen(LAST, ("t",)), final=True),)
+
+
+def test_an_offset_that_no_match_has_rows_for() -> None:
+    made = measures("LAST(price, 9223372036854775807)")
+    assert made.atoms == (NavigationAtom("price", Seen(LAST, (), 2147483647), final=True),)
+    with pytest.raises(PredicateError, match="the offset of LAST is a whole number from 0"):
+        measures("LAST(price, 9223372036854775808)")
+    assert rows_of_match("price > LAST(price, 9223372036854775807)", price=pa.array([1, 2])) == []
+
+
 def test_a_condition_is_split_between_spark_and_the_kernel() -> None:
     read = definitions("price < PREV(price) AND price > a.price AND MATCH_NUMBER() < 3")
     assert read.rows == {"b": "(price < lag(price, 1) OVER {window})"}

@@ -23,11 +23,18 @@ from patternlake.udfs.language.row_pattern.tree import Clause, SqlText
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _SEMANTICS = ("RUNNING", "FINAL")
+_STATEMENTS = {
+    *("ALTER", "CALL", "CREATE", "DROP", "EXECUTE", "EXPLAIN", "FETCH", "GRANT", "INSERT", "MINUS", "OPTIMIZE"),
+    *("PREPARE", "QUALIFY", "RENAME", "RETURNING", "REVOKE", "ROLLBACK", "SHOW", "UNCACHE", "VACUUM"),
+}
+"""Words that sqlglot takes for statements, and that name a column or a variable here; their place says which."""
 _MASK = "_x"
 """A name in the place of a call. Its place says which; no call is shorter."""
 _FIRST_MARK = 0xE100
 """The first of the characters, of no writing, that stand for strings."""
 _MOST_SHOWN = 20
+_MOST_OFFSET, _NO_ROW = (1 << 63) - 1, (1 << 31) - 1
+"""Offsets go up to the one; no partition has as many rows as the other."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +229,9 @@ class FormulaReader:
             at = end
         # Calls become names of the same length, so that places in the parser's tree are places in the text.
         masked = list(self.text[span.start : span.end])
+        for at, token in enumerate(tokens):
+            if token.word in _STATEMENTS and _sign(tokens, at + 1) != "(":
+                masked[token.start - span.start : token.end - span.start] = "n" * len(token.text)
         for start, term in calls.items():
             masked[start - span.start : term.span.end - span.start] = _MASK.ljust(term.span.end - start)
         # What is escaped in strings other dialects read otherwise, and sqlglot would write it anew.
@@ -263,17 +273,25 @@ class FormulaReader:
                 continue
             spans = [Span(span.start + part.meta["start"], span.start + part.meta["end"] + 1) for part in parts]
             if spans[0].start not in calls and isinstance(node.this, exp.Identifier):
-                made[spans[0].start] = self.column([part.name for part in parts], spans)
+                made[spans[0].start] = self.column([self.named(one) for one in spans], spans)
             elif isinstance(node.this, exp.Star):
                 place = Span(spans[0].start, spans[-1].end)
                 self.fail(f"{self.text[place.start : place.end]} stands only in count", place)
         return list(made.values())
+
+    def named(self, span: Span) -> str:
+        """The name that stands at a place, without its quotes."""
+        text = self.text[span.start : span.end]
+        return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
     def column(self, parts: Sequence[str], spans: Sequence[Span]) -> ColumnTerm:
         """A column, once it is known to be there."""
         whole = Span(spans[0].start, spans[-1].end)
         variable = self.names.get(parts[0].upper()) if len(parts) > 1 else None
         at = 0 if variable is None else 1
+        of_table = len(parts) > 1 and not at and parts[0].upper() in self.clause.qualifiers
+        if of_table and (parts[1].upper() in self.columns or parts[0].upper() not in self.columns):
+            at = 1
         name = self.columns.get(parts[at].upper())
         if name is None:
             variables = len(parts) > 1 and not at
@@ -383,12 +401,12 @@ class FormulaReader:
 
     def offset(self, name: str, tokens: Sequence[Token]) -> int:
         """The offset of a navigation: a whole number that is written out."""
-        if len(tokens) != 1 or not tokens[0].text.isdecimal() or len(tokens[0].text) > 9:
+        if len(tokens) != 1 or not tokens[0].text.isdecimal() or int(tokens[0].text) > _MOST_OFFSET:
             span = Span(tokens[0].start, tokens[-1].end)
             found = shortened(self.clause.text[span.start : span.end])
             hint = {"PREV": "; NEXT goes on", "NEXT": "; PREV goes back"}.get(name, "")
             self.fail(f"the offset of {name} is a whole number from 0, written out, not {found}{hint}", span)
-        return int(tokens[0].text)
+        return min(int(tokens[0].text), _NO_ROW)
 
     def aggregate(
         self,

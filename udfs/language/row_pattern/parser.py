@@ -45,7 +45,7 @@ _NO_OPERAND = {"AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "BETWEEN", "IS", "CASE
 """Words behind which an operand stands, so that the next word is a column whatever it is."""
 
 
-def parse_clause(text: str, columns: Collection[str] | None = None) -> Clause:
+def parse_clause(text: str, columns: Collection[str] | None = None, qualifiers: Collection[str] = ()) -> Clause:
     """Read what stands between the parentheses of MATCH_RECOGNIZE.
 
     Parameters
@@ -55,6 +55,8 @@ def parse_clause(text: str, columns: Collection[str] | None = None) -> Clause:
     columns
         The names of the input's columns, so that ``x.y`` is an error where x is neither a variable nor a column; None:
         such an x is left to Spark.
+    qualifiers
+        The names of the input's tables, which may stand before a column.
 
     Returns
     -------
@@ -76,15 +78,16 @@ def parse_clause(text: str, columns: Collection[str] | None = None) -> Clause:
     >>> clause.variables, clause.definitions[0].condition.text
     (('a', 'b'), 'price > a.price')
     """
-    return _ClauseParser(text, columns).clause()
+    return _ClauseParser(text, columns, qualifiers).clause()
 
 
 class _ClauseParser(PatternParser):
     """One reading of a clause."""
 
-    def __init__(self, text: str, columns: Collection[str] | None) -> None:
+    def __init__(self, text: str, columns: Collection[str] | None, qualifiers: Collection[str]) -> None:
         super().__init__(text)
-        self.columns = None if columns is None else {column.upper() for column in columns}
+        self.qualifiers = frozenset(name.upper() for name in qualifiers)
+        self.columns = None if columns is None else {column.upper() for column in columns} | self.qualifiers
 
     def clause(self) -> Clause:
         """The whole text."""
@@ -290,6 +293,7 @@ class _ClauseParser(PatternParser):
             definitions=tuple(
                 Definition(self.names[name.name.upper()], self.sql_text(tokens)) for name, tokens in definitions
             ),
+            qualifiers=self.qualifiers,
         )
 
     def check_once(self, names: Sequence[Token], what: str) -> None:

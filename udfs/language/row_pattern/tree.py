@@ -164,6 +164,8 @@ class Clause:
         there, or as a subset was defined, whatever their case elsewhere.
     subsets, definitions
         In text order; a variable without a definition is true for every row.
+    qualifiers
+        Names of the input's tables in upper case, which may stand before a column where no variable is called so.
     """
 
     text: str = field(compare=False)
@@ -177,3 +179,4 @@ class Clause:
     variables: tuple[str, ...]
     subsets: tuple[Subset, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    qualifiers: frozenset[str] = frozenset()
