@@ -9,13 +9,16 @@ from typing import ClassVar
 
 from benchmarks.row_pattern_suites.cases import Case, NotApplicableError
 from benchmarks.row_pattern_suites.dialects import Dialect, Token, clauses_of, closing, meaningful, written
-from benchmarks.row_pattern_suites.sqllogictest import Reading
+from benchmarks.row_pattern_suites.sqllogictest import CLAUSE, Reading
 
 _OWN = {
     r"(?i)\bdefines\b|\bdefine\s+auto\b": "DEFINE AUTO and DEFINES are DuckDB's own",
     r"(?i)\bunnest\s*\(": "rows made of a list in a measure are DuckDB's own",
     r"(?i)\b(list|array_agg)\s*\([^()]*\border by\b": "ORDER BY in array_agg is not in Spark",
     r"(?i)\blambda\b": "DuckDB's own words for lambda functions",
+    r"(?is)\blateral\s*\(.*\bmatch_recognize\b.*\bu\.k\b": (
+        "columns of an outer query in the clause: Spark's table functions are not correlated"
+    ),
 }
 _IN_CLAUSE = {
     r"(?i)\bover\s*\(": "a window function in the clause is DuckDB's own, the standard forbids it",
@@ -35,6 +38,7 @@ class DuckdbReading(Reading):
     def __init__(self, file: Path) -> None:
         super().__init__(file)
         self.macros: set[str] = set()
+        self.holding: set[str] = set()
 
     def statement(self, label: str, sql: str) -> Case | None:
         """What must not fail."""
@@ -42,6 +46,8 @@ class DuckdbReading(Reading):
         if macro:
             self.macros.add(macro[1].lower())
             return None
+        if CLAUSE.search(sql):
+            self.holding |= {one.lower() for one in re.findall(r"(?i)(?:view|table|into)\s+(\w+)", sql)}
         return super().statement(label, sql)
 
     def query(self, label: str, columns: str, sql: str, tail: list[str]) -> Case | None:
@@ -49,6 +55,10 @@ class DuckdbReading(Reading):
         if re.search(r"(?is)with unmatched rows.*\{-", sql):
             raise NotApplicableError("WITH UNMATCHED ROWS and an exclusion, which the standard forbids")
         return super().query(label, columns, sql, tail)
+
+    def reads_clause(self, sql: str) -> bool:
+        """Whether a query reads a view or a table that a clause made."""
+        return bool(self.holding & {token.text.lower() for token in meaningful(sql)})
 
     def translated(self, sql: str) -> str:
         """A query in Spark SQL."""
