@@ -111,7 +111,8 @@ class World:
         db = self.database(name)
         tables = {f"{table}_log": db.table(table) for table in only}
         views = {table: self.spark.table(db.view(table)) for table in only if TABLES[table].view}
-        return {name: frame_texts(frame) for name, frame in {**tables, **views}.items()}
+        # How far the tables of a job are when one of its objects is published, depends on what the others have written.
+        return {name: frame_texts(frame.drop("versions")) for name, frame in {**tables, **views}.items()}
 
 
 @pytest.fixture
