@@ -277,7 +277,9 @@ def test_exact_questions_find_what_loops_over_the_flights_of_each_aircraft_find(
 
 def test_days_break_where_a_loop_over_the_flights_of_each_aircraft_says(lake, demo, monkeypatch, tmp_path):
     spark, _ = lake
-    question = demo[8].BREAKS
+    # Three steps instead of the demo's four: no aircraft of these days goes through all of them.
+    question = replace(demo[8].BREAKS, steps=3)
+    question = replace(question, pattern=question.pattern.replace(" ; very_late ;", " ;"))
     by_key: dict[str | None, list[kleene.Event]] = {}
     for row in spark.sql(
         "SELECT key, position, unix_micros(time) AS at, name, attributes['origin'] AS origin "
@@ -285,7 +287,7 @@ def test_days_break_where_a_loop_over_the_flights_of_each_aircraft_says(lake, de
     ).collect():
         flight = kleene.Event(row["position"], row["at"], row["name"], {"origin": row["origin"]})
         by_key.setdefault(row["key"], []).append(flight)
-    steps = funnels.named("on_time", "late|very_late", "very_late", "cancelled")
+    steps = funnels.named("on_time", "late|very_late", "cancelled")
     day = funnels.Window(24 * HOUR * 1_000_000)
     expected = funnels.funnel(by_key, steps, within=day, by=lambda flight: flight.values["origin"])
     found = spark.sql(f"SELECT * FROM {question.call} ORDER BY group, step").collect()
@@ -295,8 +297,8 @@ def test_days_break_where_a_loop_over_the_flights_of_each_aircraft_says(lake, de
     assert [[tuple(each) for each in row["next_events"]] for row in found] == [
         list(one.next_events) for one in expected
     ]
-    assert spark.sql(here(question.counts)).count() == len(expected) == 12
-    at_the_end = [one.reached for one in expected if one.step == question.steps]
+    assert spark.sql(here(question.counts)).count() == len(expected) == 9
+    at_the_end = [one.reached for one in expected if one.step == 3]
     assert spark.sql(here(question.aircraft)).count() == sum(at_the_end) > 0
     question.draw(spark, tmp_path / "funnel.png")
     assert imread(tmp_path / "funnel.png").std() > 0.05
