@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from both_ways import BOTH_WAYS, BothWays
 from chains import CHAIN_QUESTIONS, ChainQuestion
 from deliver import LATE_REPORTER, MONTHS, Deliveries
 from forecast_picture import draw_forecasts
@@ -122,6 +123,7 @@ def main(route: Route) -> None:
         console.print("The most probable one as a picture: demo/output/a_front.png")
         answer_machines(spark, route, last + 1, MACHINE_QUESTIONS, as_of)
         answer_funnel(spark, route, last + 1 + len(MACHINE_QUESTIONS), BREAKS)
+        answer_both_ways(spark, route, BOTH_WAYS)
     finally:
         spark.stop()
     console.print(f"\nDone in {time.monotonic() - begun:.0f} s. All rows: demo/output; the lake: demo/lake.")
@@ -314,6 +316,23 @@ def answer_funnel(spark: SparkSession, route: Route, number: int, question: Funn
         question.draw(spark, OUTPUT / "a_day_breaks.png")
     console.print(question.means.format(aircraft=len(aircraft)))
     console.print(f"The funnel of {question.drawn} as a picture: demo/output/a_day_breaks.png")
+
+
+def answer_both_ways(spark: SparkSession, route: Route, questions: Sequence[BothWays]) -> None:
+    """Ask questions a second time, by MATCH_RECOGNIZE, and print whether the matches are the same."""
+    console.rule("The same by MATCH_RECOGNIZE")
+    console.print(
+        "Three of these questions once more, as the SQL standard asks them of any table: of the view of events."
+    )
+    for question in questions:
+        console.print(f"\n{question.title}{question.of_rows}", markup=False)
+        ours, our_seconds = timed(spark, route, question.of_stream)
+        theirs, their_seconds = timed(spark, route, question.of_rows)
+        table = tally("matches", "the same ones")
+        table.add_row(question.function, f"{len(ours)}", "", f"{our_seconds:.2f} s")
+        same = "yes" if sorted(map(str, ours)) == sorted(map(str, theirs)) else "no"
+        table.add_row("MATCH_RECOGNIZE", f"{len(theirs)}", same, f"{their_seconds:.2f} s")
+        console.print(table)
 
 
 def full_history(spark: SparkSession) -> list[Verdict]:

@@ -481,6 +481,23 @@ def test_heat_waves_are_five_hot_days_in_a_row(lake, airports):
     assert [len(airport.days) for airport in airports] == [364] * 3
 
 
+def test_three_questions_have_the_same_answers_by_match_recognize(lake, demo):
+    import both_ways
+
+    spark, _ = lake
+    counts = []
+    for question in both_ways.BOTH_WAYS:
+        ours, theirs = (
+            sorted(tuple(map(str, row)) for row in spark.sql(here(query)).collect())
+            for query in (question.of_stream, question.of_rows)
+        )
+        assert theirs == ours, question.title
+        counts.append(len(ours))
+    # The days of the tests have few aircraft that were late three times; the heat waves are those of the year.
+    assert counts[1] > 0
+    assert counts[2] == 19
+
+
 def test_the_model_with_all_histories_is_judged_by_the_forecasts_that_evaluate_judges(
     lake, demo, airports, monkeypatch
 ):
