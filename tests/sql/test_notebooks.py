@@ -58,6 +58,24 @@ def test_your_data_goes_from_a_table_over_quarantine_to_answers(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+def test_row_patterns_asks_a_table_for_shapes_sessions_and_what_never_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = executed("row_patterns.ipynb", tmp_path, monkeypatch)
+    assert [text for text in shown if text == "picture"] == ["picture"]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in "\n".join(shown).splitlines() if "|" in line]
+    assert [row[1:] for row in rows if row[0] == "ACME"][:3] == [
+        ["3", "4", "7", "7"],
+        ["7", "2", "5", "11"],
+        ["11", "1", "3", "13"],
+    ]
+    assert [row[3] for row in rows if row[0] == "ann"] == ["[view, cart, pay]", "[view]"]
+    assert rows[-1] == ["ben", "2025-03-03 09:20:00", "view"]
+    assert "no column of the input (did you mean 'price'?)" in shown[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_late_data_is_turned_down_or_taken_in_and_earlier_answers_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
