@@ -126,7 +126,9 @@ class SqlArguments:
             scala = self._jvm.org.apache.spark.sql.catalyst.CatalystTypeConverters.convertToScala(
                 value, cast.dataType()
             )
-            return dict(self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(scala))
+            # By place: to look at the exception that a Java iterator ends with takes as long as the rest of a call.
+            keys = scala.keys().toSeq()
+            return {key: scala.apply(key) for key in (keys.apply(number) for number in range(keys.size()))}
         except (Py4JJavaError, PySparkException) as error:
             raise _wrong_type(function, parameter, expression) from error
 
@@ -153,8 +155,7 @@ class SqlArguments:
         column = self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
         columns = self._jvm.PythonUtils.toSeq([column])
         plan: Any = self._spark.range(1)._jdf.select(columns).queryExecution().optimizedPlan()
-        (made,) = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(plan.expressions())
-        return made.eval(None)
+        return plan.expressions().apply(0).eval(None)
 
     def _cast(self, expression: JavaObject, type_: str) -> JavaObject:
         expressions = self._jvm.org.apache.spark.sql.catalyst.expressions

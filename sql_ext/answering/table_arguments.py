@@ -139,11 +139,12 @@ def _sorted_terms(frame: DataFrame, column: Column) -> list[Term]:
     plan: Any = frame.orderBy(column)._jdf.queryExecution().analyzed()
     while plan.nodeName() != "Sort":
         plan = plan.children().apply(0)
-    return [_catalyst_term(jvm, order) for order in _listed(jvm, plan.order())]
+    return [_catalyst_term(jvm, order) for order in _listed(plan.order())]
 
 
-def _listed(jvm: Any, items: JavaObject) -> list[JavaObject]:
-    return list(jvm.scala.jdk.javaapi.CollectionConverters.asJava(items))
+def _listed(items: JavaObject) -> list[JavaObject]:
+    # A Java iterator ends with an exception, which takes py4j and Delta 0.1 s to look at.
+    return [items.apply(number) for number in range(items.size())]
 
 
 def _catalyst_term(jvm: Any, expression: JavaObject) -> Term:
@@ -195,7 +196,7 @@ def planned_over(spark: SparkSession, expression: JavaObject, plan: Callable[[Or
         The table refers to columns of the statement around it.
     """
     jvm: Any = spark._jvm
-    if _listed(jvm, expression.outerAttrs()):
+    if _listed(expression.outerAttrs()):
         raise ArgumentError(
             "TABLE(…) refers to columns of the query around it, which differ from row to row; join its answer instead"
         )
@@ -230,6 +231,6 @@ def _rows_of(spark: SparkSession, expression: JavaObject, plan: JavaObject) -> O
     rows: Any = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
     return OrderedRows(
         DataFrame(rows, spark),
-        tuple(_catalyst_term(jvm, one) for one in _listed(jvm, expression.partitionByExpressions())),
-        tuple(_catalyst_term(jvm, one) for one in _listed(jvm, expression.orderByExpressions())),
+        tuple(_catalyst_term(jvm, one) for one in _listed(expression.partitionByExpressions())),
+        tuple(_catalyst_term(jvm, one) for one in _listed(expression.orderByExpressions())),
     )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import pyarrow as pa
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -65,9 +64,8 @@ def answered(
 def checked(frame: DataFrame) -> DataFrame:
     """Rows without their column of errors; an error ends the query, and no filter of the analyst comes before it."""
     # Spark moves no filter below one that is not deterministic, and never leaves one out.
-    raised = F.when(F.col(ERROR).isNotNull(), F.raise_error(F.col(ERROR)).cast("boolean"))
-    good: Column = raised.when(F.rand() < 0, F.lit(False)).otherwise(F.lit(True))
-    return frame.where(good).drop(ERROR)
+    raised = f"WHEN {ERROR} IS NOT NULL THEN CAST(raise_error({ERROR}) AS BOOLEAN)"
+    return frame.where(f"CASE {raised} WHEN rand() < 0 THEN false ELSE true END").drop(ERROR)
 
 
 def limit_matches(matches: DataFrame, max_matches: int, *, truncate: bool) -> DataFrame:

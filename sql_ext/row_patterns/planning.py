@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from patternlake.delta_tables.arrow_rows import arrow_schema
@@ -27,7 +26,7 @@ from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause
 from patternlake.udfs.rows.atoms import is_computed_here
-from patternlake.udfs.rows.definitions import Definitions, read_definitions
+from patternlake.udfs.rows.definitions import read_definitions
 from patternlake.udfs.rows.matches import MOST_ROWS, MOST_STEPS
 from patternlake.udfs.rows.measures import (
     ATOM,
@@ -88,12 +87,15 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     definitions = read_definitions(clause, columns)
     measures = read_measures(clause, columns)
 
-    holding = _holding(base, definitions, window)
-    kernel_types = types_of(base, [(sql.format(window=f"({window})"), NOWHERE) for sql in definitions.columns], text)
-    conditions = definitions.typed(
-        {sql: kind.simpleString() for sql, kind in zip(definitions.columns, kernel_types, strict=True)}
-    )
-    types = dict(zip(measures.columns, types_of(base, _found(measures.columns, clause), text), strict=True))
+    alone = {name: sql.format(window=f"({window})") for name, sql in definitions.rows.items()}
+    compared = [sql.format(window=f"({window})") for sql in definitions.columns]
+    places = {one.variable: one.condition.span for one in clause.definitions}
+    # All at once: Spark takes some milliseconds for each question.
+    asked = [*((sql, places[name]) for name, sql in alone.items()), *((sql, NOWHERE) for sql in compared)]
+    found = iter(types_of(base, [*asked, *_placed_in(measures.columns, clause)], text))
+    holding = {name: _holds(clause, name, sql, next(found)) for name, sql in alone.items()}
+    conditions = definitions.typed({sql: next(found).simpleString() for sql in definitions.columns})
+    types = {sql: next(found) for sql in measures.columns}
     folded = _folded(measures, types)
     folded_columns = _named_in([atom.sql + (atom.filter or "") for atom in folded.values()], columns)
     partition = [f"{_PARTITION}_{number}" for number in range(len(rows.partition_by))]
@@ -121,11 +123,11 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
         folded_columns={name: column(name) for name in folded_columns},
     )
     numbers = (
-        F.expr(f"row_number() OVER ({window})").alias(RANK),
-        F.expr(f"count(1) OVER ({window} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)").alias(SIZE),
+        f"row_number() OVER ({window}) AS {RANK}",
+        f"count(1) OVER ({window} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS {SIZE}",
     )
     # The numbers' window leaves the rows in its order, which no later step may change.
-    dealt = base.select(*numbers, *(F.expr(sql).alias(name) for sql, name in given.items()))
+    dealt = base.selectExpr(*numbers, *(f"{sql} AS {name}" for sql, name in given.items()))
     atom_types = _atom_types(base, measures, types, text)
     fields = [
         *((name, base.schema[name].dataType) for name in shown),
@@ -133,10 +135,10 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
     ]
     if folded:
         fields.append((LISTS, _lists_type(base, folded_columns)))
-    found = tasks.answered(dealt, task.portions, lambda _, portion: [task.answers(portion)], _schema(fields))
+    answer = tasks.answered(dealt, task.portions, lambda _, portion: [task.answers(portion)], _schema(fields))
     if folded:
-        found = fold_aggregates(found, list(folded.values()), list(folded))
-    return _answer(found, rows, clause, measures, list(columns))
+        answer = fold_aggregates(answer, list(folded.values()), list(folded))
+    return _answer(answer, rows, clause, measures, list(columns))
 
 
 def _columns(frame: DataFrame) -> dict[str, str]:
@@ -182,23 +184,17 @@ def _in_order(rows: OrderedRows) -> tuple[DataFrame, str]:
     return base, " ".join(words)
 
 
-def _holding(base: DataFrame, definitions: Definitions, window: str) -> dict[str, str]:
-    """By variables, the booleans of the row alone in Spark SQL."""
-    clause = definitions.clause
-    places = {one.variable: one.condition.span for one in clause.definitions}
-    holding = {name: sql.format(window=f"({window})") for name, sql in definitions.rows.items()}
-    types = types_of(base, [(sql, places[name]) for name, sql in holding.items()], clause.text)
-    for name, kind in zip(holding, types, strict=True):
-        if kind.simpleString() not in ("boolean", "void"):
-            message = f"the condition of {name} is true or false, not of the type {kind.simpleString()}"
-            raise PredicateError(message, clause.text, places[name].start, places[name].end)
-    return {
-        name: f"CAST({sql} AS BOOLEAN)" if kind.simpleString() == "void" else sql
-        for (name, sql), kind in zip(holding.items(), types, strict=True)
-    }
+def _holds(clause: Clause, variable: str, sql: str, kind: DataType) -> str:
+    """What is said of the row alone, once it is known to be true or false."""
+    type_ = kind.simpleString()
+    if type_ not in ("boolean", "void"):
+        place = next(one.condition.span for one in clause.definitions if one.variable == variable)
+        message = f"the condition of {variable} is true or false, not of the type {type_}"
+        raise PredicateError(message, clause.text, place.start, place.end)
+    return f"CAST({sql} AS BOOLEAN)" if type_ == "void" else sql
 
 
-def _found(expressions: Sequence[str], clause: Clause) -> list[tuple[str, Span]]:
+def _placed_in(expressions: Sequence[str], clause: Clause) -> list[tuple[str, Span]]:
     """Expressions with their places among the measures; none where they do not stand there word by word."""
     found = []
     for sql in expressions:
@@ -226,8 +222,8 @@ def _named_in(texts: Sequence[str], columns: dict[str, str]) -> list[str]:
 
 def _atom_types(base: DataFrame, measures: Measures, types: dict[str, DataType], text: str) -> dict[str, DataType]:
     """By the names of atoms their types."""
-    matched = base.withColumns({CLASSIFIER: F.lit(""), MATCH_NUMBER: F.lit(0).cast("bigint")})
     aggregates = {at: one.sql for at, one in enumerate(measures.atoms) if isinstance(one, AggregateAtom)}
+    matched = base.selectExpr("*", f"'' AS {CLASSIFIER}", f"0L AS {MATCH_NUMBER}") if aggregates else base
     found = types_of(matched, [(sql, NOWHERE) for sql in aggregates.values()], text)
     of_aggregates = dict(zip(aggregates, found, strict=True))
 

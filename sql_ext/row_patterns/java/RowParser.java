@@ -31,6 +31,11 @@ public class RowParser implements InvocationHandler {
         return Proxy.isProxyClass(parser.getClass()) && Proxy.getInvocationHandler(parser) instanceof RowParser;
     }
 
+    /** The parser behind it. */
+    public ParserInterface inner() {
+        return this.next;
+    }
+
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
         String name = method.getName();
         if (name.equals("parsePlan") || name.equals("parsePlanWithParameters") || name.equals("parseQuery")) {

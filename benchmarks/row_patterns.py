@@ -1,0 +1,135 @@
+"""MATCH_RECOGNIZE in `spark.sql`, beside plain Spark SQL where that can say the same.
+
+``python -m benchmarks.row_patterns [rows] [repeats]`` prints one line of JSON for each question: medians of seconds,
+in turns. *v* is ``start down+ up+`` over the prices of ten thousand symbols, beside three ``lag``; *no b* is ``A+ B+``
+of one partition where no B comes; *crimes* is a robbery, a battery near it and a theft within half an hour, the table
+one partition; *thousand* is a clause over 1,000 rows; *other statements* are parses of a statement without the clause,
+with our parser in front and without it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks.lakes import new_folder
+from benchmarks.measuring import median, side_by_side
+from benchmarks.sessions import ask, spark_session
+
+SYMBOLS = 10_000
+KINDS = ("robbery", "battery", "theft", "fraud", "arson", "assault", "burglary", "trespass")
+PARSES = 300
+_V = (
+    "MEASURES LAST(up.price) AS price PATTERN (start down+ up+) "
+    "DEFINE down AS price < PREV(price), up AS price > PREV(price)"
+)
+_CRIMES = (
+    "ORDER BY at MEASURES r.at AS r, m.at AS m AFTER MATCH SKIP TO NEXT ROW PATTERN (r z* b z* m) DEFINE "
+    "r AS kind = 'robbery', b AS kind = 'battery' AND abs(b.x - r.x) < 0.05, "
+    "m AS kind = 'theft' AND abs(m.x - r.x) < 0.05 AND m.at <= r.at + INTERVAL 30 MINUTES"
+)
+
+
+def measure(rows: int, repeats: int) -> list[dict[str, Any]]:
+    """All questions."""
+    with new_folder(f"row_patterns_{rows}") as folder, spark_session(folder) as spark:
+        found = [_prices(spark, f"{folder}/prices", rows, repeats)]
+        for count in sorted({20_000, rows // 10}):
+            found.append(_no_b(spark, f"{folder}/letters_{count}", count, repeats))
+        for count in (20_000, rows * 7 // 10):
+            found.append(_crimes(spark, f"{folder}/crimes_{count}", count, repeats))
+        return [*found, _thousand(spark, max(repeats, 5)), _other_statements(spark)]
+
+
+def _table(frame: DataFrame, place: str, name: str) -> None:
+    frame.write.format("delta").save(place)
+    frame.sparkSession.read.format("delta").load(place).createOrReplaceTempView(name)
+
+
+def _prices(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[str, Any]:
+    symbol = (F.col("id") % min(SYMBOLS, rows)).cast("string")
+    frame = spark.range(rows).select(
+        F.concat(F.lit("s"), symbol).alias("symbol"),
+        F.timestamp_seconds(F.col("id")).alias("ts"),
+        (F.hash("id") % 1000).alias("price"),
+    )
+    _table(frame, place, "prices")
+
+    def ours() -> None:
+        ask(spark, f"SELECT count(*) FROM prices MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts {_V})")
+
+    def plain() -> None:
+        over = "OVER (PARTITION BY symbol ORDER BY ts)"
+        lags = ", ".join(f"lag(price, {number}) {over} AS p{number}" for number in (1, 2, 3))
+        ask(spark, f"SELECT count(*) FROM (SELECT price, {lags} FROM prices) WHERE p1 < p2 AND p2 < p3 AND price > p1")
+
+    return _timed(f"v, {rows:,} rows", {"MATCH_RECOGNIZE": ours, "three lags": plain}, repeats)
+
+
+def _no_b(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[str, Any]:
+    name = f"letters_{rows}"
+    _table(spark.range(rows).select("id", F.lit("a").alias("letter")), place, name)
+    clause = "ORDER BY id PATTERN (a+ b+) DEFINE a AS letter = 'a', b AS letter = 'b'"
+    text = f"SELECT count(*) FROM {name} MATCH_RECOGNIZE ({clause})"
+    return _timed(f"no b, {rows:,} rows", {"MATCH_RECOGNIZE": lambda: ask(spark, text)}, repeats)
+
+
+def _crimes(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[str, Any]:
+    name = f"crimes_{rows}"
+    frame = spark.range(rows).select(
+        F.timestamp_seconds(F.col("id") * 60).alias("at"),
+        F.element_at(F.array(*map(F.lit, KINDS)), F.pmod(F.hash("id"), F.lit(len(KINDS))) + 1).alias("kind"),
+        (F.pmod(F.hash("id", F.lit(1)), F.lit(1000)) / 1000).alias("x"),
+    )
+    _table(frame, place, name)
+    text = f"SELECT count(*) FROM {name} MATCH_RECOGNIZE ({_CRIMES})"
+    return _timed(f"crimes, {rows:,} rows", {"MATCH_RECOGNIZE": lambda: ask(spark, text)}, repeats)
+
+
+def _thousand(spark: SparkSession, repeats: int) -> dict[str, Any]:
+    spark.sql("SELECT symbol, ts, price FROM prices LIMIT 1000").toPandas()
+    rows = spark.range(1000).select(
+        (F.col("id") % 10).alias("symbol"), F.col("id").alias("ts"), (F.hash("id") % 100).alias("price")
+    )
+    rows.createOrReplaceTempView("thousand")
+    ours = f"SELECT count(*) FROM thousand MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts {_V})"
+    plain = (
+        "SELECT count(*) FROM (SELECT lag(price) OVER (PARTITION BY symbol ORDER BY ts) AS p FROM thousand) WHERE p > 9"
+    )
+    actions = {"MATCH_RECOGNIZE": lambda: ask(spark, ours), "one lag": lambda: ask(spark, plain)}
+    return _timed("thousand", actions, repeats)
+
+
+def _other_statements(spark: SparkSession) -> dict[str, Any]:
+    columns = ", ".join(f"sum(price * {number}) AS s{number}" for number in range(100))
+    text = f"SELECT symbol, {columns} FROM prices WHERE price > 1 GROUP BY symbol"
+    parser: Any = spark._jsparkSession.sessionState().sqlParser()
+    handler: Any = spark._jvm.java.lang.reflect.Proxy.getInvocationHandler(parser)  # type: ignore[union-attr]
+    inner = handler.inner()
+
+    def parses(by: Any) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(PARSES):
+                by.parsePlan(text)
+
+        return run
+
+    return _timed(f"other statements, {PARSES} parses", {"with": parses(parser), "without": parses(inner)}, 9)
+
+
+def _timed(name: str, actions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, Any]:
+    for action in actions.values():
+        action()
+    taken = side_by_side(actions, repeats)
+    figures = {"question": name, **{way: round(median(times), 3) for way, times in taken.items()}}
+    print(json.dumps(figures), flush=True)
+    return figures
+
+
+if __name__ == "__main__":
+    measure(*(int(argument) for argument in [*sys.argv[1:3], *("10000000", "3")[len(sys.argv) - 1 :]]))
