@@ -99,7 +99,7 @@ def qualifiers(frame: DataFrame) -> frozenset[str]:
     """The names of a frame's tables, as its columns know them."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     jvm: Any = frame.sparkSession._jvm
-    parts = [_listed(jvm, attribute.qualifier()) for attribute in _listed(jvm, plan.output())]
+    parts = [_listed(attribute.qualifier()) for attribute in _listed(jvm, plan.output())]
     return frozenset(str(one[-1]) for one in parts if one)
 
 
