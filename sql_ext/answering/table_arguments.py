@@ -98,7 +98,6 @@ def read_terms(frame: DataFrame, given: str | Column | Sequence[str | Column] | 
 def qualifiers(frame: DataFrame) -> frozenset[str]:
     """The names of a frame's tables, as its columns know them."""
     plan: Any = frame._jdf.queryExecution().analyzed()
-    jvm: Any = frame.sparkSession._jvm
     parts = [_listed(attribute.qualifier()) for attribute in _listed(jvm, plan.output())]
     return frozenset(str(one[-1]) for one in parts if one)
 
