@@ -98,7 +98,7 @@ def read_terms(frame: DataFrame, given: str | Column | Sequence[str | Column] | 
 def qualifiers(frame: DataFrame) -> frozenset[str]:
     """The names of a frame's tables, as its columns know them."""
     plan: Any = frame._jdf.queryExecution().analyzed()
-    parts = [_listed(attribute.qualifier()) for attribute in _listed(jvm, plan.output())]
+    parts = [_listed(attribute.qualifier()) for attribute in _listed(plan.output())]
     return frozenset(str(one[-1]) for one in parts if one)
 
 

@@ -20,7 +20,7 @@ from patternlake.sql_ext.answering.table_arguments import OrderedRows, Term, qua
 from patternlake.sql_ext.row_patterns.folding import fold_aggregates
 from patternlake.sql_ext.row_patterns.spark_types import first_line, selected, types_of
 from patternlake.sql_ext.size_settings import read_count, read_size
-from patternlake.udfs.errors import ArgumentError, PredicateError
+from patternlake.udfs.errors import ArgumentError, PatternError, PredicateError
 from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
@@ -81,7 +81,11 @@ def plan_row_pattern(rows: OrderedRows, text: str) -> DataFrame:
         The table has two columns of a name, partitions or order are given twice, or a setting is no size.
     """
     columns = _columns(rows.frame)
-    clause = parse_clause(text, columns, qualifiers(rows.frame))
+    try:
+        clause = parse_clause(text, columns)
+    except PatternError:
+        # Perhaps it names columns by their table; to ask Spark for each column's takes some milliseconds.
+        clause = parse_clause(text, columns, qualifiers(rows.frame))
     rows = _placed(rows, clause)
     base, window = _in_order(rows)
     definitions = read_definitions(clause, columns)
