@@ -23,6 +23,8 @@ from benchmarks.row_pattern_suites.running import DIFFERS, NOT_APPLICABLE, PASSE
 from benchmarks.sessions import spark_session
 from benchmarks.tables import console
 
+SHOWN = 100
+"""After so many cases it is told how many were asked."""
 SUITES = ("duckdb", "zetasql", "trino", "calcite", "esper", "risingwave", "flink")
 
 app = typer.Typer(add_completion=False, help=__doc__, pretty_exceptions_enable=False)
@@ -52,7 +54,12 @@ def run(
         for name, place in zip(suite, path, strict=True):
             cases = importlib.import_module(f"benchmarks.row_pattern_suites.{name}").read_files(place)
             chosen = (case for case in cases if only in case.label or case.views)
-            found[name] = [one for one in run_cases(spark, chosen) if only in one.case.label]
+            found[name] = []
+            for outcome in run_cases(spark, chosen):
+                if only in outcome.case.label:
+                    found[name].append(outcome)
+                    if not len(found[name]) % SHOWN:
+                        screen.print(f"[dim]{name}: {len(found[name])} cases asked…")
             _print_reasons(screen, name, found[name], texts)
     screen.print(_totals(found))
     if any(outcome.kind == DIFFERS for outcomes in found.values() for outcome in outcomes):

@@ -16,6 +16,7 @@ _OWN = {
     r"(?i)\bunnest\s*\(": "rows made of a list in a measure are DuckDB's own",
     r"(?i)\b(list|array_agg)\s*\([^()]*\border by\b": "ORDER BY in array_agg is not in Spark",
     r"(?i)\blambda\b": "DuckDB's own words for lambda functions",
+    r"(?is)\bon\s+true\s+match_recognize": "a clause behind the condition of a join is DuckDB's own",
     r"(?is)\blateral\s*\(.*\bmatch_recognize\b.*\bu\.k\b": (
         "columns of an outer query in the clause: Spark's table functions are not correlated"
     ),
@@ -31,6 +32,8 @@ class DuckdbReading(Reading):
     dialect = Dialect("duckdb", functions={"LIST": "array_agg"})
     limits: ClassVar[Mapping[str, str]] = {
         "Not implemented Error": "DuckDB does not have it yet, the standard has it",
+        r"over CLASSIFIER(\(\))? reads": "DuckDB does not have it yet, the standard has it",
+        "cannot be an aggregate|only means something while the matcher": "an older file refuses what newer files have",
         "PERMUTE takes at most": "DuckDB permutes so many at most, the standard any number",
         "DISTINCT, FILTER and ORDER BY are not supported": "DuckDB does not have it yet, the standard has it",
     }
@@ -76,12 +79,12 @@ class DuckdbReading(Reading):
 
 
 def _from_first(tokens: list[Token]) -> list[Token]:
-    """``(FROM t)`` as ``(SELECT * FROM t)``."""
+    """``(FROM t)`` as ``(SELECT * FROM t)``, and ``//`` as DIV."""
     done: list[Token] = []
     for token in tokens:
         if token.word == "FROM" and done and done[-1].text == "(":
             done += meaningful("SELECT *")
-        done.append(token)
+        done.append(Token("word", "DIV") if token.text == "//" else token)
     return done
 
 
