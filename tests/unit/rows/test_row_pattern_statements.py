@@ -67,6 +67,12 @@ def test_other_statements_stay_as_they_are(statement: str) -> None:
     assert rewrite_statement(statement, lambda clause: f"<{clause}>") == statement
 
 
+def test_a_clause_behind_a_joins_condition_is_refused() -> None:
+    statement = "SELECT * FROM t JOIN (SELECT 1 FROM u JOIN v ON true) w ON t.x = w.x MATCH_RECOGNIZE (PATTERN (a))"
+    with pytest.raises(PatternSyntaxError, match=r"line 1, column 57: .* not behind the condition of a join; write"):
+        rewrite_statement(statement, str)
+
+
 def test_a_clause_that_is_never_closed_is_shown() -> None:
     with pytest.raises(PatternSyntaxError) as caught:
         rewrite_statement("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a)", str)

@@ -37,7 +37,7 @@ def rewrite_statement(text: str, literal: Callable[[str], str]) -> str:
     Raises
     ------
     PatternSyntaxError
-        A clause is not closed.
+        A clause is not closed, or stands behind the condition of a join.
 
     Examples
     --------
@@ -61,6 +61,7 @@ def _rewrite(text: str, literal: Callable[[str], str], *, inside: bool) -> str:
             at += 1
             continue
         close = _closed(text, tokens, at + 1)
+        _check_relation(text, tokens, begin, at)
         start = tokens[begin].start
         while calls and calls[-1][0] >= start:
             calls.pop()  # a clause in the relation, which is rewritten with it
@@ -92,6 +93,19 @@ def _relation(tokens: Sequence[Token], at: int, *, inside: bool) -> int | None:
         else:
             begin -= 1
     return 0 if inside and at else None
+
+
+def _check_relation(text: str, tokens: Sequence[Token], begin: int, end: int) -> None:
+    """Fail at a relation that ends with the condition of a join, which is none."""
+    at = begin
+    while at < end:
+        if tokens[at].word == "ON":
+            message = (
+                "MATCH_RECOGNIZE stands behind a table, not behind the condition of a join; "
+                "write (SELECT * FROM … JOIN … ON …) MATCH_RECOGNIZE (…)"
+            )
+            raise PatternSyntaxError(message, text, tokens[at].start, tokens[at].end)
+        at = _closed(text, tokens, at) + 1 if tokens[at].sign in _OPENING else at + 1
 
 
 def _opened(tokens: Sequence[Token], at: int) -> int:
