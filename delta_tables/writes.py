@@ -110,6 +110,8 @@ def append(
         few = rows.rows if isinstance(rows, FewRows) else arrow_rows(rows)
         return direct_writer.append(folder, few, application=application, version=version)
     if isinstance(rows, FewRows):
+        if not rows.rows.num_rows:
+            return False  # as where Spark or tasks write: no commit of nothing
         if lock is not None:
             with lock.alone() as held:
                 if held:
