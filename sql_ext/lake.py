@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from patternlake.delta_tables.spark_reader import chosen
 from patternlake.delta_tables.state_reader import Condition, StateReader
 from patternlake.sql_ext.learning import Learned
 from patternlake.sql_ext.size_settings import read_count, read_size
+from patternlake.udfs.arguments import moment
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.published import NameCount
 from patternlake.udfs.trends.text_request import MOST_EVENTS
@@ -38,6 +40,8 @@ REPLAN_FACTOR = "spark.patternlake.replanFactor"
 DEFAULT_REPLAN_FACTOR = 10.0
 LEARN = "spark.patternlake.learn"
 """Whether runs of exact patterns tell what they observe of conditions, and plans are chosen by it."""
+_CLOCKS = 60_000_000
+"""Microseconds by which clocks of clients may be ahead of this one."""
 _SETTINGS = (DRIVER_BYTES, READER, MAX_TREND_EVENTS)
 """What an answer, or whether there is one, depends on."""
 
@@ -84,7 +88,16 @@ class Lake:
         return replace(self, database=in_own_session(self.database))
 
     def snapshot(self, as_of: int | None) -> Snapshot:
-        """What is published at a moment, in microseconds; None: now."""
+        """What is published at a moment, in microseconds; None: now.
+
+        Raises
+        ------
+        ArgumentError
+            The moment is yet to come, by more than clocks differ.
+        """
+        now = time.time_ns() // 1000
+        if as_of is not None and as_of > now + _CLOCKS:
+            raise ArgumentError(f"as_of {moment(as_of)} is yet to come (now: {moment(now)}); leave it out for now")
         return Snapshot(self.reader, as_of)
 
     def count_names(self) -> list[NameCount]:

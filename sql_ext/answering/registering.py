@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 _RAISED = "USER_RAISED_EXCEPTION"
 _OBJECTS = ("stream", "query")
 """Parameters that may name an object of another database; else it is the first one."""
+_WORDS = ("policy", "after_match", "mode", "overlap")
+"""Parameters that take one of a few words."""
 _COLUMN: Any = Column  # its stubs take it for a method
 _INJECTED: set[tuple[str, int]] = set()
 """Applications, and in them what their sessions have in common, whose later sessions have the functions."""
@@ -81,7 +83,7 @@ def _over(
     """The answer over a table in the place of a stream."""
     if not any(parameter.name == "time" for parameter in function.parameters):
         raise ArgumentError(f"{function.name} asks a stream, not a table; `patternlake init --table` makes one of it")
-    lake, values = lake_over(rows, arguments, apart)
+    lake, values = lake_over(rows, {name: _chosen(name, value) for name, value in arguments.items()}, apart)
     answer = worked_out(lambda: function.plan(lake, values))
     return lake.local(answer.rows, function.schema) if isinstance(answer.rows, pa.Table) else answer.rows
 
@@ -95,12 +97,18 @@ def _placed(
     spark: SparkSession, function: TableFunction | ScalarFunction, arguments: dict[str, Any]
 ) -> tuple[Lake, dict[str, Any]]:
     """The lake that a call asks, and its arguments there: its stream or query is perhaps of another database."""
+    arguments = {name: _chosen(name, value) for name, value in arguments.items()}
     for column in ("time", "name"):
         if arguments.get(column) is not None:
             raise ArgumentError(f"{column} says which column of TABLE(…) it is; a stream knows its own: leave it out")
     of = next((name for name in _OBJECTS if arguments.get(name) is not None), function.parameters[0].name)
     lake, name = lake_of_object(spark, arguments.get(of))
     return lake, {**arguments, of: name} if of in arguments else arguments
+
+
+def _chosen(name: str, value: Any) -> Any:
+    """A value; one of a few words whatever its case."""
+    return value.lower() if name in _WORDS and isinstance(value, str) else value
 
 
 def register(spark: SparkSession, functions: Iterable[TableFunction | ScalarFunction | RowsFunction]) -> None:

@@ -438,5 +438,13 @@ def __getattr__(name: str) -> object:
     if name == "plot":
         return import_module("patternlake.sql_ext.plots")
     if name not in (*NAMES, *OVER_ROWS):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, __all__, 1)
+        hint = f"; near it: {near[0]}" if near else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     return getattr(import_module(f"patternlake.sql_ext.functions.{name}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -125,7 +125,7 @@ def test_arguments_may_be_anything_that_is_the_same_in_each_row(lake: SketchLake
     (plain,) = lake.spans([call("match_seq", "worked", "A ; B", to_position=16)])
     for text in (
         "match_seq(concat('wor', 'ked'), 'A ; B', to_position => 4 * 4)",
-        "match_seq('worked', 'A ; B', to_position => '16', key => NULL, as_of => current_timestamp() + INTERVAL 1 DAY)",
+        "match_seq('worked', 'A ; B', to_position => '16', key => NULL, as_of => now() + INTERVAL 1 SECOND)",
         "match_seq(pattern => 'A ; B', stream => 'worked', to_position => CAST(16 AS TINYINT), params => map('a', 1))",
         "match_seq('worked', 'A ; B', to_position => 1.6e1, level => 0.0)",
     ):
@@ -227,6 +227,19 @@ def test_no_helper_stands_among_the_users_functions(lake: SketchLake) -> None:
     shown = {row["function"] for row in lake.spark.sql("SHOW USER FUNCTIONS").collect()}
     of_delta = {"table_changes", "table_changes_by_path"}
     assert shown - of_delta == {f.name for f in (*enabling.FUNCTIONS, *enabling.ROWS_FUNCTIONS)}
+
+
+def test_words_are_taken_whatever_their_case_and_no_moment_that_is_yet_to_come(lake: SketchLake, keyed: Stream) -> None:
+    lower, upper = lake.ask(
+        [
+            f"match_pattern('{keyed.name}', 'A ; B', policy => {policy}, after_match => {after})"
+            for policy, after in (("'skip_till_next'", "'past_last'"), ("'Skip_Till_Next'", "'PAST_LAST'"))
+        ]
+    )
+    assert lower == upper
+    assert lower
+    with pytest.raises(PySparkException, match=r"as_of 2999-01-01.* is yet to come"):
+        lake.rows(f"SELECT * FROM match_pattern('{keyed.name}', 'A ; B', as_of => TIMESTAMP '2999-01-01')")
 
 
 def test_many_threads_ask_at_once(lake: SketchLake, keyed: Stream) -> None:
