@@ -5,11 +5,15 @@ in turns. *v* is ``start down+ up+`` over the prices of ten thousand symbols, be
 of one partition where no B comes; *crimes* is a robbery, a battery near it and a theft within half an hour, the table
 one partition; *thousand* is a clause over 1,000 rows; *other statements* are parses of a statement without the clause,
 with our parser in front and without it.
+
+With PATTERNLAKE_PANDAS_MATCH_RECOGNIZE, a folder that has `pandas_match_recognize` and what it needs, it is asked *v*
+over a hundredth of the rows, once, beside us over the same rows; both must find as many matches.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +43,8 @@ def measure(rows: int, repeats: int) -> list[dict[str, Any]]:
     """All questions."""
     with new_folder(f"row_patterns_{rows}") as folder, spark_session(folder) as spark:
         found = [_prices(spark, f"{folder}/prices", rows, repeats)]
+        if (peer := os.environ.get("PATTERNLAKE_PANDAS_MATCH_RECOGNIZE")) is not None:
+            found.append(_beside_pandas(spark, peer, rows // 100))
         for count in sorted({20_000, rows // 10}):
             found.append(_no_b(spark, f"{folder}/letters_{count}", count, repeats))
         for count in (20_000, rows * 7 // 10):
@@ -69,6 +75,29 @@ def _prices(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[st
         ask(spark, f"SELECT count(*) FROM (SELECT price, {lags} FROM prices) WHERE p1 < p2 AND p2 < p3 AND price > p1")
 
     return _timed(f"v, {rows:,} rows", {"MATCH_RECOGNIZE": ours, "three lags": plain}, repeats)
+
+
+def _beside_pandas(spark: SparkSession, folder: str, rows: int) -> dict[str, Any]:
+    sys.path.append(folder)
+    from pandas_match_recognize import match_recognize  # type: ignore[import-not-found]
+
+    few = spark.sql("SELECT symbol, ts, price FROM prices WHERE hash(symbol) % 100 = 0").limit(rows).toPandas()
+    found: dict[str, int] = {}
+    spark.createDataFrame(few).createOrReplaceTempView("few_prices")
+    question = f"MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts {_V})"
+
+    def ours() -> None:
+        found["MATCH_RECOGNIZE"] = ask(spark, f"SELECT count(*) FROM few_prices {question}")[0][0]
+
+    def pandas() -> None:
+        clause = question.replace("PATTERN", "ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN", 1)
+        found["pandas"] = len(match_recognize(f"SELECT * FROM df {clause}", few))
+
+    figures = _timed(
+        f"v, {len(few):,} rows", {"MATCH_RECOGNIZE": ours, "pandas-match-recognize": pandas}, 1, warm=False
+    )
+    print(json.dumps({"equal": found["MATCH_RECOGNIZE"] == found["pandas"], **found}), flush=True)
+    return figures
 
 
 def _no_b(spark: SparkSession, place: str, rows: int, repeats: int) -> dict[str, Any]:
@@ -122,8 +151,8 @@ def _other_statements(spark: SparkSession) -> dict[str, Any]:
     return _timed(f"other statements, {PARSES} parses", {"with": parses(parser), "without": parses(inner)}, 9)
 
 
-def _timed(name: str, actions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, Any]:
-    for action in actions.values():
+def _timed(name: str, actions: dict[str, Callable[[], Any]], repeats: int, *, warm: bool = True) -> dict[str, Any]:
+    for action in actions.values() if warm else ():
         action()
     taken = side_by_side(actions, repeats)
     figures = {"question": name, **{way: round(median(times), 3) for way, times in taken.items()}}
