@@ -121,8 +121,9 @@ def _evaluation(frame: drawing.Frame, measure: str, dashed: bool, ax: Axes | Non
         )  # fmt: skip
     ax.set_xlim(-0.3, len(thresholds) - 0.7)
     ax.set_xticks(range(len(thresholds)), [f"{threshold:g}" for threshold in thresholds])
-    # Precision may be small as a whole; recall begins at all.
-    ax.set_ylim(0, 1.05 if measure == "recall" else None)
+    # Precision may be small as a whole; recall begins at all. Points at the top are seen as a whole.
+    highest = 1.0 if measure == "recall" else float(ax.dataLim.y1)
+    ax.set_ylim(0, 1.05 * (highest if highest > 0 else 1.0))
     ax.set_xlabel("forecasts above this probability")
     ax.set_ylabel(measure)
     ax.grid(axis="y", lw=0.5, alpha=0.5)

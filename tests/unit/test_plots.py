@@ -436,6 +436,12 @@ class TestForecasts:
         assert [label.get_text() for label in ax.get_xticklabels()] == ["0.1", "0.5"]
         assert plot.forecasts(self.JUDGED, measure="recall", dashed=True).lines[0].get_linestyle() == "--"
 
+    def test_points_at_the_top_are_seen_as_a_whole_also_where_lines_are_alike_or_there_are_none(self) -> None:
+        flat = self.JUDGED.assign(precision=0.004)
+        assert plot.forecasts(flat).get_ylim() == (0, pytest.approx(0.0042))
+        assert plot.forecasts(flat, measure="recall").get_ylim() == (0, 1.05)
+        assert plot.forecasts(self.JUDGED.assign(forecasts=0)).get_ylim() == (0, 1.05)
+
     def test_where_nothing_was_forecast_a_line_has_no_point(self) -> None:
         judged = self.JUDGED.assign(forecasts=[10, 0, 20, 5, 1])
         lines = plot.forecasts(judged, measure="recall").lines
