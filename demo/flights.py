@@ -310,7 +310,7 @@ def answer_funnel(spark: SparkSession, route: Route, number: int, question: Funn
     table.add_row("match_funnel, by airport", f"{len(counts)}", f"{count_seconds:.2f} s")
     table.add_row("match_funnel_rows, those at the last step", f"{len(aircraft)}", f"{row_seconds:.2f} s")
     console.print(table)
-    print_rows("How many aircraft get how far", counts)
+    print_rows("How many aircraft get how far, and what the others did next", counts, most=len(counts))
     print_rows("Whose day broke at the last step", aircraft, number)
     with console.status("drawing …"):
         question.draw(spark, OUTPUT / "a_day_breaks.png")
@@ -402,7 +402,9 @@ def print_verdicts(title: str, verdicts: Sequence[Verdict]) -> None:
     console.print(table)
 
 
-def print_rows(title: str, rows: Sequence[Row] | Sequence[dict[str, Any]], number: int | None = None) -> None:
+def print_rows(
+    title: str, rows: Sequence[Row] | Sequence[dict[str, Any]], number: int | None = None, *, most: int = SHOWN_ROWS
+) -> None:
     """Print the first rows with their total; all of a question's rows go to a file, too."""
     records = [row if isinstance(row, dict) else row.asDict() for row in rows]
     columns = list(records[0]) if records else []
@@ -410,7 +412,7 @@ def print_rows(title: str, rows: Sequence[Row] | Sequence[dict[str, Any]], numbe
     for column in columns:
         number_column = isinstance(records[0][column], int) and not isinstance(records[0][column], bool)
         table.add_column(column, justify="right" if number_column else "left", overflow="fold")
-    for record in records[:SHOWN_ROWS]:
+    for record in records[:most]:
         # As it is: b[i-1].x in a plan is no markup.
         table.add_row(*[Text(f"{value:,}" if type(value) is int else str(value)) for value in record.values()])
     console.print(table)

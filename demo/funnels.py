@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COUNTS = """
-SELECT group AS origin, step, operand, reached, round(100 * share_of_previous, 1) AS percent_of_previous,
-  round(seconds_p50 / 3600, 1) AS median_hours, dropped,
-  array_join(transform(next_events, x -> concat(coalesce(x.name, 'nothing'), ' ', x.partitions)), ', ') AS and_next
+SELECT group AS origin, concat(step, ' ', operand) AS step, reached,
+  coalesce(string(round(100 * share_of_previous, 1)), '') AS percent,
+  coalesce(string(round(seconds_p50 / 3600, 1)), '') AS hours,
+  array_join(transform(next_events, x -> concat(coalesce(x.name, 'nothing'), ' ', x.partitions)), ', ') AS others_next
 FROM {call} ORDER BY origin, step
 """
 """One line for each airport and step."""

@@ -179,6 +179,7 @@ def draw_trends(axes: Axes, graph: Graph) -> None:
     )
     others = len(axes.lines)
     patternlake.plot.trends(trends, flights, y="delay", label=None, elbows=True, ax=axes)
+    axes.set_title("", loc="left")
     axes.get_legend().remove()
     steps = {step for trend in graph.trends for step in pairwise(trend)}
     for line in axes.lines[others : others + len(steps)]:
