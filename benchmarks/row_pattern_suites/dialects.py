@@ -153,7 +153,9 @@ def type_of(tokens: Sequence[Token]) -> str:
 
 
 def _literal(token: Token, dialect: Dialect) -> Token:
-    """A token with Spark's quotes."""
+    """A token with Spark's quotes, and Spark's division of whole numbers."""
+    if token.text == "//":
+        return Token("word", "DIV")
     if token.kind == "string":
         return Token("string", token.text.replace("\\", "\\\\").replace("''", "\\'"))
     if token.kind == "quoted" and token.text[0] == '"':

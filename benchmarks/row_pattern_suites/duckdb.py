@@ -79,12 +79,12 @@ class DuckdbReading(Reading):
 
 
 def _from_first(tokens: list[Token]) -> list[Token]:
-    """``(FROM t)`` as ``(SELECT * FROM t)``, and ``//`` as DIV."""
+    """``(FROM t)`` as ``(SELECT * FROM t)``."""
     done: list[Token] = []
     for token in tokens:
         if token.word == "FROM" and done and done[-1].text == "(":
             done += meaningful("SELECT *")
-        done.append(Token("word", "DIV") if token.text == "//" else token)
+        done.append(token)
     return done
 
 

@@ -12,6 +12,7 @@ from benchmarks.row_pattern_suites.cases import Case, NotApplicableError, View
 from benchmarks.row_pattern_suites.dialects import Dialect
 from benchmarks.row_pattern_suites.sqllogictest import CLAUSE, Reading
 
+_FIRST = "RisingWave's first version refuses what the standard has"
 _WITHIN = "WITHIN is RisingWave's own"
 _NEVER = {"mv_first"}
 """A view whose last match is open to the end."""
@@ -28,9 +29,8 @@ class RisingwaveReading(Reading):
 
     dialect = Dialect("risingwave")
     limits: ClassVar[Mapping[str, str]] = {
-        "PERMUTE|ascending|positive integer literal|MEASURES|physical NEXT|from the match start|range quantifier": (
-            "RisingWave's first version refuses what the standard has"
-        ),
+        "PERMUTE|ascending|positive integer literal|MEASURES|physical NEXT": _FIRST,
+        "PREV.. offset|from the match start|range quantifier": _FIRST,
         "append-only": "it is about what a stream can keep up",
         "WITHIN|within|NULL, zero or negative|widens": _WITHIN,
     }
