@@ -44,7 +44,7 @@ def told(stream: AlertStream, alert: str) -> list[tuple[str | None, int, int]]:
     return [(row["key"], seconds(row["last_time"]), row["held_back"]) for row in stream.told(alert)]
 
 
-@pytest.mark.parametrize("way", ["few", "many"])
+@pytest.mark.parametrize("way", ["few", pytest.param("many", marks=pytest.mark.slow)])
 def test_the_next_alert_of_a_key_counts_what_was_held_back_in_whatever_runs(
     lake: SketchLake, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
