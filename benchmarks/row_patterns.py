@@ -7,7 +7,7 @@ one partition; *thousand* is a clause over 1,000 rows; *other statements* are pa
 with our parser in front and without it.
 
 With PATTERNLAKE_PANDAS_MATCH_RECOGNIZE, a folder that has `pandas_match_recognize` and what it needs, it is asked *v*
-over a hundredth of the rows, once, beside us over the same rows; both must find as many matches.
+over a tenth of the rows, once, beside us over the same rows; both must find as many matches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def measure(rows: int, repeats: int) -> list[dict[str, Any]]:
     with new_folder(f"row_patterns_{rows}") as folder, spark_session(folder) as spark:
         found = [_prices(spark, f"{folder}/prices", rows, repeats)]
         if (peer := os.environ.get("PATTERNLAKE_PANDAS_MATCH_RECOGNIZE")) is not None:
-            found.append(_beside_pandas(spark, peer, rows // 100))
+            found.append(_beside_pandas(spark, peer, rows // 10))
         for count in sorted({20_000, rows // 10}):
             found.append(_no_b(spark, f"{folder}/letters_{count}", count, repeats))
         for count in (20_000, rows * 7 // 10):
@@ -81,7 +81,7 @@ def _beside_pandas(spark: SparkSession, folder: str, rows: int) -> dict[str, Any
     sys.path.append(folder)
     from pandas_match_recognize import match_recognize  # type: ignore[import-not-found]
 
-    few = spark.sql("SELECT symbol, ts, price FROM prices WHERE hash(symbol) % 100 = 0").limit(rows).toPandas()
+    few = spark.sql("SELECT symbol, ts, price FROM prices WHERE hash(symbol) % 10 = 0").limit(rows).toPandas()
     found: dict[str, int] = {}
     spark.createDataFrame(few).createOrReplaceTempView("few_prices")
     question = f"MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts {_V})"
