@@ -31,6 +31,10 @@ QUESTIONS = {
     ],
     "SELECT key FROM match_pattern('clicks', 'cart ; pay+ PARTITION BY key WITHIN 1 HOUR')": ["ben"],
     "SELECT match_exists('clicks', 'cart ; pay', key => 'ben')": [True],
+    "SELECT key FROM events MATCH_RECOGNIZE (PARTITION BY key ORDER BY position MEASURES count(*) AS n "
+    "PATTERN (a b) DEFINE a AS name = 'cart', b AS name = 'pay' AND b.time > a.time)": ["ben"],
+    "SELECT key FROM match_pattern(TABLE(SELECT key, time, name FROM events) PARTITION BY key ORDER BY (time), "
+    "'cart ; !pay ; leave')": ["ann"],
 }
 
 
