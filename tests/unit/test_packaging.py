@@ -28,7 +28,7 @@ getattr(build_meta, f"build_{sys.argv[1]}")(sys.argv[2])
 
 def tree() -> set[str]:
     """The package's files, by their places in it."""
-    found = {"__init__.py", "py.typed"}
+    found = {"__init__.py", "__main__.py", "py.typed"}
     for folder in FOLDERS:
         paths = (ROOT / folder).rglob("*")
         found |= {path.relative_to(ROOT).as_posix() for path in paths if path.is_file() and path.suffix != ".pyc"}
