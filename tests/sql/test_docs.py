@@ -240,8 +240,12 @@ def test_an_example_gives_the_rows_that_the_page_shows(answers: dict[str, Answer
 @pytest.mark.slow
 def test_the_jobs_make_the_events_of_the_recipes(spark: SparkSession, recipes: SparkSession, tmp_path: Path) -> None:
     ingested = ingested_recipes(spark.newSession(), tmp_path, PAGES["recipes.md"])
-    text = "SELECT stream, position, time, name, key, step, probability, attributes FROM {}.events ORDER BY 1, 2"
-    assert ingested.sql(text.format("ingested")).collect() == recipes.sql(text.format("recipes")).collect()
+    # Events of one time lie as in their file; those that are published for the examples, by their names.
+    text = "SELECT stream, time, name, key, step, probability, attributes FROM {}.events"
+    found, wanted = (
+        session.sql(text.format(name)).collect() for session, name in ((ingested, "ingested"), (recipes, "recipes"))
+    )
+    assert sorted(map(str, found)) == sorted(map(str, wanted))
 
 
 @pytest.mark.parametrize("example", examples("python", "text"), ids=str)
