@@ -282,17 +282,13 @@ class _Table:
                 F.lit(0).alias("stream_id"),
                 F.lit(0).cast("bigint").alias("batch_id"),
                 rank.cast("bigint").alias("position"),
-                self._known(self.time, "the time").alias("time"),
+                _known(self.time, "the time", "timestamp").alias("time"),
                 _key(partition).alias("key"),
-                self._known(F.col(identifier(self.name)).cast("string"), f"the name ({self.name})").alias("name"),
+                _known(F.col(identifier(self.name)), f"the name ({self.name})", "string").alias("name"),
                 attributes.cast("map<string, string>").alias("attributes"),
             )
         except PySparkException as error:
             raise ArgumentError(f"{STREAM}: {first_line(error)}") from None
-
-    def _known(self, value: Column, what: str) -> Column:
-        message = f"{what} of a row of the table is NULL, which no event's is; leave such rows out"
-        return F.coalesce(value, F.expr(f"raise_error({literal(message)})").cast("string").cast(_type(what)))
 
     def _text(self, name: str) -> Column:
         """A value as attributes have it: as Spark casts it, moments in UTC."""
@@ -304,8 +300,10 @@ class _Table:
         return moment.cast("string")
 
 
-def _type(what: str) -> str:
-    return "timestamp" if what == "the time" else "string"
+def _known(value: Column, what: str, type_: str) -> Column:
+    """A value, which may not be NULL."""
+    message = f"{what} of a row of the table is NULL, which no event's is; leave such rows out"
+    return F.coalesce(value.cast(type_), F.expr(f"raise_error({literal(message)})").cast("string").cast(type_))
 
 
 def _key(partition: Sequence[Column]) -> Column:
