@@ -18,10 +18,9 @@ from sqlglot.errors import SqlglotError
 from patternlake.udfs.errors import PredicateError, shortened
 from patternlake.udfs.language.query.tree import Span
 from patternlake.udfs.language.row_pattern.expressions import AGGREGATES, LOGICAL, PHYSICAL
-from patternlake.udfs.language.row_pattern.tokens import Token, tokens_of
+from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause, SqlText
 
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _SEMANTICS = ("RUNNING", "FINAL")
 _STATEMENTS = {
     *("ALTER", "CALL", "CREATE", "DROP", "EXECUTE", "EXPLAIN", "FETCH", "GRANT", "INSERT", "MINUS", "OPTIMIZE"),
@@ -481,19 +480,16 @@ def _sign(tokens: Sequence[Token], at: int) -> str:
 
 def _closed(tokens: Sequence[Token], at: int) -> int:
     """Behind the parenthesis that closes the one at a place."""
-    depth = 0
-    for end in range(at, len(tokens)):
-        depth += (tokens[end].sign in _OPENING) - (tokens[end].sign in _CLOSING)
-        if not depth:
-            return end + 1
-    raise AssertionError(tokens[at])  # the parser of the clause has balanced them
+    close = find_closing(tokens, at)
+    assert close is not None, tokens[at]  # the parser of the clause has balanced them
+    return close + 1
 
 
 def _split_at_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     """The arguments of a call; none of an empty one."""
     parts, begin, depth = [], 0, 0
     for at, token in enumerate(tokens):
-        depth += (token.sign in _OPENING) - (token.sign in _CLOSING)
+        depth += (token.sign in OPENING) - (token.sign in CLOSING)
         if token.sign == "," and not depth:
             parts.append(tokens[begin:at])
             begin = at + 1
@@ -505,7 +501,7 @@ def _split_at_and(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     parts: list[Sequence[Token]] = []
     begin = depth = cases = between = 0
     for at, token in enumerate(tokens):
-        depth += (token.sign in _OPENING) - (token.sign in _CLOSING)
+        depth += (token.sign in OPENING) - (token.sign in CLOSING)
         if depth or (at and tokens[at - 1].sign == "."):
             continue
         cases += (token.word == "CASE") - (token.word == "END" and cases > 0)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from patternlake.udfs.errors import PatternSyntaxError
-from patternlake.udfs.language.row_pattern.tokens import Token, tokens_of
+from patternlake.udfs.language.row_pattern.tokens import CLOSING, OPENING, Token, find_closing, tokens_of
 
 _WORD = "MATCH_RECOGNIZE"
 _BEFORE = frozenset({"FROM", "JOIN", "LATERAL", "USING", "TABLE"})
 """Words behind which a relation begins."""
 _NO_RELATION = frozenset({"SELECT", "WITH"})
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 def rewrite_statement(text: str, literal: Callable[[str], str]) -> str:
@@ -83,7 +82,7 @@ def _relation(tokens: Sequence[Token], at: int, *, inside: bool) -> int | None:
     begin = at
     while begin:
         before = tokens[begin - 1]
-        if before.sign in _CLOSING:
+        if before.sign in CLOSING:
             begin = _opened(tokens, begin - 1)
         elif before.sign == "," and (values := _values(tokens, begin - 1)) is not None:
             begin = values
@@ -105,14 +104,14 @@ def _check_relation(text: str, tokens: Sequence[Token], begin: int, end: int) ->
                 "write (SELECT * FROM … JOIN … ON …) MATCH_RECOGNIZE (…)"
             )
             raise PatternSyntaxError(message, text, tokens[at].start, tokens[at].end)
-        at = _closed(text, tokens, at) + 1 if tokens[at].sign in _OPENING else at + 1
+        at = _closed(text, tokens, at) + 1 if tokens[at].sign in OPENING else at + 1
 
 
 def _opened(tokens: Sequence[Token], at: int) -> int:
     """The parenthesis that opens one; the first token where none does."""
     depth = 0
     for begin in range(at, -1, -1):
-        depth += (tokens[begin].sign in _CLOSING) - (tokens[begin].sign in _OPENING)
+        depth += (tokens[begin].sign in CLOSING) - (tokens[begin].sign in OPENING)
         if not depth:
             return begin
     return 0
@@ -127,9 +126,7 @@ def _values(tokens: Sequence[Token], at: int) -> int | None:
 
 def _closed(text: str, tokens: Sequence[Token], at: int) -> int:
     """The parenthesis that closes one."""
-    depth = 0
-    for end in range(at, len(tokens)):
-        depth += (tokens[end].sign in _OPENING) - (tokens[end].sign in _CLOSING)
-        if not depth:
-            return end
+    close = find_closing(tokens, at)
+    if close is not None:
+        return close
     raise PatternSyntaxError("this '(' of MATCH_RECOGNIZE is never closed", text, tokens[at].start)

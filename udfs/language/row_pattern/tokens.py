@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patternlake.udfs.errors import PatternSyntaxError
@@ -19,6 +20,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+OPENING, CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,16 @@ class Token:
         """A name without its quotes."""
         quote = self.text[0]
         return self.text if self.kind == "word" else self.text[1:-1].replace(quote * 2, quote)
+
+
+def find_closing(tokens: Sequence[Token], at: int) -> int | None:
+    """The bracket that closes the one at a place; None where none does."""
+    depth = 0
+    for place in range(at, len(tokens)):
+        depth += (tokens[place].sign in OPENING) - (tokens[place].sign in CLOSING)
+        if not depth:
+            return place
+    return None
 
 
 def tokens_of(text: str) -> list[Token]:
