@@ -14,7 +14,7 @@ from tests.faults.steps import STEPS
 
 def meet(folder: Path, workers: list[subprocess.Popen[str]]) -> None:
     """Wait until every worker stands at its write, or has ended before it."""
-    until = time.monotonic() + 200
+    until = time.monotonic() + 1800
     while any(not (folder / f"reached.{w.pid}").exists() and w.poll() is None for w in workers):
         assert time.monotonic() < until, "the workers did not meet"
         time.sleep(0.05)
