@@ -49,6 +49,8 @@ class Stream:
         int64[m]: the first event of the part whose window reaches each.
     members
         For each operand int64[k]: the events that it takes, with its filter, in order.
+    endings
+        For each operand with UNTIL int64[k]: the events that end its collecting, in order.
     unfiltered
         For each operand: how many events it would take without its filter.
     events
@@ -68,6 +70,7 @@ class Stream:
     reach: IntArray
     floor: IntArray
     members: tuple[IntArray, ...]
+    endings: Mapping[int, IntArray]
     unfiltered: tuple[int, ...]
     events: Events
     windowed: bool
@@ -112,7 +115,9 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
     _check(events)
     ordinals = ranks(events.keys) if events.ordinals is None else np.ascontiguousarray(events.ordinals, np.int64)
     masks, unfiltered = _masks(pattern, pattern.operands, events)
-    kept = np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.zeros(0, np.int64)
+    endings = _endings(pattern, events)
+    taken = [*masks, *endings.values()]
+    kept = np.flatnonzero(np.logical_or.reduce(taken)) if taken else np.zeros(0, np.int64)
     part = _parts(pattern, events, kept)
     order = np.argsort(part, kind="stable")
     kept, part = kept[order], part[order]
@@ -133,6 +138,7 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
         reach=reach,
         floor=floor,
         members=tuple(np.flatnonzero(mask[kept]).astype(np.int64) for mask in masks),
+        endings={number: np.flatnonzero(mask[kept]).astype(np.int64) for number, mask in endings.items()},
         unfiltered=unfiltered,
         events=events,
         windowed=pattern.within is not None,
@@ -226,6 +232,17 @@ def _masks(
             made[operand.takes, operand.filter] = mask(operand)
     found = [made[operand.takes, operand.filter] for operand in operands]
     return [masks for masks, _ in found], tuple(count for _, count in found)
+
+
+def _endings(pattern: KleenePattern, events: Events) -> dict[int, BoolArray]:
+    """For each operand with UNTIL bool[n]: the events that end its collecting."""
+    code = {name: number for number, name in enumerate(events.vocabulary)}
+    found: dict[int, BoolArray] = {}
+    for number, operand in enumerate(pattern.operands):
+        for ending in operand.until:
+            own = events.names == code.get(ending.takes, -1) if ending.define is None else events.truth(ending.define)
+            found[number] = found.get(number, np.zeros(len(events), np.bool_)) | own
+    return found
 
 
 def _parts(pattern: KleenePattern, events: Events, kept: IntArray) -> IntArray:

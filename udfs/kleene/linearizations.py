@@ -8,9 +8,9 @@ per choice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.query import tree
@@ -20,6 +20,7 @@ MOST_LINEARIZATIONS = 500
 """Greatest number of linearizations of one pattern."""
 
 Pairs = frozenset[tuple[int, int]]
+Adjacent = tuple[frozenset[int], frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,9 @@ class Linearization:
         of which is repeated.
     gaps
         Where negated operands stand.
+    adjacent
+        Pairs of sets of operands, as ``,`` joins them: where both have events, the first event of the second set is the
+        one directly after the last event of the first set in the partition.
     stages
         The operands cut at the repeated ones: a stage is one repeated operand, or plain operands between two such.
     """
@@ -59,6 +63,7 @@ class Linearization:
     operands: tuple[int, ...]
     before: Pairs
     gaps: tuple[Gap, ...]
+    adjacent: tuple[Adjacent, ...]
     stages: tuple[tuple[int, ...], ...]
 
 
@@ -69,6 +74,7 @@ class _Part:
     operands: tuple[int, ...] = ()
     before: Pairs = field(default_factory=frozenset)
     gaps: tuple[Gap, ...] = ()
+    adjacent: tuple[Adjacent, ...] = ()
 
 
 def linearizations_of(
@@ -124,12 +130,23 @@ class _Expander:
         below = [self.parts(child) for child in node.children()]
         if isinstance(node, tree.Disjunction):
             return [part for parts in below for part in parts]
+        if isinstance(node, tree.SomeOf):
+            return self.some_of(node, below)
         count = 1
         for parts in below:
             count *= len(parts)
             self.check(count)
-        join = _after_one_another if isinstance(node, tree.Sequence) else _beside_one_another
+        join = _JOINS[type(node)]
         return [join(chosen) for chosen in product(*below)]
+
+    def some_of(self, node: tree.SomeOf, below: Sequence[list[_Part]]) -> list[_Part]:
+        """At least so many of the items, in any order: the greater sets first."""
+        found: list[_Part] = []
+        for size in range(len(below), node.count - 1, -1):
+            for chosen in combinations(below, size):
+                found += [_beside_one_another(parts) for parts in product(*chosen)]
+                self.check(len(found))
+        return found
 
     def settled(self, part: _Part) -> list[_Part]:
         """The part with every repeated operand ordered against all others, one linearization per way."""
@@ -140,7 +157,7 @@ class _Expander:
                     return [
                         linearization
                         for pair in ((one, other), (other, one))
-                        for linearization in self.settled(_Part(part.operands, _closed(part.before, pair), part.gaps))
+                        for linearization in self.settled(replace(part, before=_closed(part.before, pair)))
                     ]
         self.settled_lines += 1
         self.check(self.settled_lines)
@@ -152,18 +169,43 @@ def _after_one_another(parts: Sequence[_Part]) -> _Part:
     operands: tuple[int, ...] = ()
     before: set[tuple[int, int]] = set()
     gaps: list[Gap] = []
+    adjacent: list[Adjacent] = []
     for part in parts:
+        adjacent += part.adjacent
         before |= part.before | set(product(operands, part.operands))
         gaps = [Gap(gap.negated, gap.left, gap.right | set(part.operands)) for gap in gaps]
         gaps += [Gap(gap.negated, gap.left | set(operands), gap.right) for gap in part.gaps]
         operands += part.operands
-    return _Part(operands, frozenset(before), tuple(gaps))
+    return _Part(operands, frozenset(before), tuple(gaps), tuple(adjacent))
+
+
+def _next_to_one_another(parts: Sequence[_Part]) -> _Part:
+    """A run: a sequence in which each part begins directly after those before it."""
+    joined = _after_one_another(parts)
+    adjacent = list(joined.adjacent)
+    for at in range(1, len(parts)):
+        left = frozenset(number for part in parts[:at] for number in part.operands)
+        if left and parts[at].operands:
+            adjacent.append((left, frozenset(parts[at].operands)))
+    return replace(joined, adjacent=tuple(adjacent))
 
 
 def _beside_one_another(parts: Sequence[_Part]) -> _Part:
     """A conjunction: no order between the parts."""
     operands = tuple(number for part in parts for number in part.operands)
-    return _Part(operands, frozenset(pair for part in parts for pair in part.before))
+    return _Part(
+        operands,
+        frozenset(pair for part in parts for pair in part.before),
+        tuple(gap for part in parts for gap in part.gaps),
+        tuple(pair for part in parts for pair in part.adjacent),
+    )
+
+
+_JOINS: Mapping[type[Node], Callable[[Sequence[_Part]], _Part]] = {
+    tree.Sequence: _after_one_another,
+    tree.Contiguous: _next_to_one_another,
+    tree.Conjunction: _beside_one_another,
+}
 
 
 def _closed(before: Pairs, pair: tuple[int, int]) -> Pairs:
@@ -186,4 +228,4 @@ def _linearization(part: _Part, repeated: frozenset[int]) -> Linearization:
         else:
             stages[-1] += (number,)
         open_stage = number not in repeated
-    return Linearization(operands, part.before, part.gaps, tuple(stages))
+    return Linearization(operands, part.before, part.gaps, part.adjacent, tuple(stages))

@@ -20,6 +20,7 @@ from itertools import product
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.aggregate_conditions import AggregateCondition, aggregate_condition
 from patternlake.udfs.kleene.linearizations import MOST_LINEARIZATIONS, Linearization, linearizations_of
+from patternlake.udfs.kleene.refusals import refuse_untaken
 from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
 from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong
 from patternlake.udfs.language.predicate.predicates import (
@@ -38,6 +39,14 @@ from patternlake.udfs.language.query.tree import Extent, Query
 
 MOST_OPERANDS = 64
 """Greatest number of operands of one pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A name of UNTIL, and its DEFINE where it has one."""
+
+    takes: str
+    define: Predicate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,9 @@ class Operand:
         True where `takes` is a DEFINE primitive.
     text
         The operand as the pattern writes it, for plans.
+    until
+        What ends its collecting, by name and DEFINE: it takes no event behind the first such one that follows its own
+        first. Empty without UNTIL.
     """
 
     name: str
@@ -71,6 +83,12 @@ class Operand:
     filter: Predicate | None
     define: Predicate | None
     text: str
+    until: tuple[Ending, ...] = ()
+
+    @property
+    def asking(self) -> tuple[Operand | Ending, ...]:
+        """The operand and what ends it: all that asks for events by name or DEFINE."""
+        return self, *self.until
 
     @property
     def grows(self) -> bool:
@@ -188,6 +206,12 @@ class KleenePattern:
         return len(self.ways) > 1
 
     @property
+    def ranked(self) -> bool:
+        """Whether it matters how many events of the partition lie between two, those of no operand among them."""
+        counted = self.within is not None and self.within.counted
+        return counted or any(linearization.adjacent for linearization in self.linearizations)
+
+    @property
     def ways(self) -> tuple[tuple[Linearization, frozenset[int]], ...]:
         """What ``skip_till_next`` and ``strict`` try for a start, in the order of the text: a linearization, and which
         of its operands are left out; what is optional is taken before it is left out.
@@ -248,32 +272,20 @@ class KleenePattern:
     def asked_names(self) -> tuple[str, ...]:
         """The event names that operands and their primitives ask for, in text order, each once; negated ones too."""
         found: dict[str, None] = {}
-        for operand in self.operands:
-            asked = [operand.takes] if operand.define is None else sorted(names_admitted(operand.define) or ())
+        for taking in (part for operand in self.operands for part in operand.asking):
+            asked = [taking.takes] if taking.define is None else sorted(names_admitted(taking.define) or ())
             found.update(dict.fromkeys(asked))
         return tuple(found)
 
     @property
     def names(self) -> frozenset[str] | None:
-        """Names of events that can take part; None where a DEFINE may hold for any name."""
-        return self._names(range(len(self.operands)))
+        """Names of events that can take part, or end a repetition; None where a DEFINE may hold for any name."""
+        return _names_taken(part for operand in self.operands for part in operand.asking)
 
     @property
     def beginning_names(self) -> frozenset[str] | None:
         """Names of events that a match may begin with; None where a DEFINE may hold for any name."""
-        return self._names(self.beginnings)
-
-    def _names(self, numbers: Iterable[int]) -> frozenset[str] | None:
-        found: set[str] = set()
-        for operand in (self.operands[number] for number in numbers):
-            if operand.define is None:
-                found.add(operand.takes)
-                continue
-            admitted = names_admitted(operand.define)
-            if admitted is None:
-                return None
-            found |= admitted
-        return frozenset(found)
+        return _names_taken(self.operands[number] for number in self.beginnings)
 
 
 def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "skip_till_any") -> KleenePattern:
@@ -286,14 +298,14 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     scope
         Attributes, parameters and key column that predicates may use; its operands are replaced by the query's.
     policy
-        ``skip_till_any``, ``skip_till_next`` or ``strict``; the last two take no ``&``.
+        ``skip_till_any``, ``skip_till_next`` or ``strict``.
 
     Raises
     ------
     UnsupportedOperatorError
-        Naming the operator and its place: what `engines.check` refuses, ``&`` under another policy than
-        ``skip_till_any``, more than `MOST_OPERANDS` operands or `linearizations.MOST_LINEARIZATIONS` linearizations, or
-        as many `KleenePattern.ways` under another policy.
+        Naming the operator and its place: what `engines.check` and `refusals.refuse_untaken` refuse, more than
+        `MOST_OPERANDS` operands or `linearizations.MOST_LINEARIZATIONS` linearizations, or as many `KleenePattern.ways`
+        under another policy than ``skip_till_any``.
     PatternSyntaxError, PredicateError
         Two operands have one name; a predicate is not allowed or names what is not in scope; ``[i-1]`` of an operand
         that takes one event, of two operands in one conjunct or of a negated one; a conjunct over two negated operands,
@@ -303,12 +315,25 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     """
     engines.check(query, "kleene")
     scope = scope or Scope()
-    if policy != "skip_till_any":
-        _refuse_conjunctions(query, policy)
+    refuse_untaken(query, policy)
     pattern = _Compiler(query, scope).pattern()
     if policy != "skip_till_any":
         _refuse_many_ways(pattern, policy)
     return pattern
+
+
+def _names_taken(parts: Iterable[Operand | Ending]) -> frozenset[str] | None:
+    """Names of events that some parts of a pattern take; None where a DEFINE may hold for any name."""
+    found: set[str] = set()
+    for part in parts:
+        if part.define is None:
+            found.add(part.takes)
+            continue
+        admitted = names_admitted(part.define)
+        if admitted is None:
+            return None
+        found |= admitted
+    return frozenset(found)
 
 
 def _columns_of_events(read: Collection[str]) -> tuple[str, ...]:
@@ -328,13 +353,6 @@ def _refuse_many_ways(pattern: KleenePattern, policy: str) -> None:
             f"{MOST_LINEARIZATIONS} are the most that it takes; split it into several patterns"
         )
         raise UnsupportedOperatorError(message, pattern.query.text, span.start, span.end)
-
-
-def _refuse_conjunctions(query: Query, policy: str) -> None:
-    for node in query.pattern.walk():
-        if isinstance(node, tree.Conjunction):
-            message = f"'&' (AND) has no order to scan by; policy {policy} does not take it, skip_till_any does"
-            raise UnsupportedOperatorError(message, query.text, node.sign.start, node.sign.end)
 
 
 class _Compiler:
@@ -402,7 +420,15 @@ class _Compiler:
             filter=conjunction(parts) if parts else None,
             define=define,
             text=("!" if operand.negated else "") + quoted(operand.name) + form,
+            until=self.endings(node),
         )
+
+    def endings(self, node: tree.Node) -> tuple[Ending, ...]:
+        """What ends the collecting of a repetition."""
+        if not isinstance(node, tree.Repetition) or node.until is None:
+            return ()
+        events = [part for part in node.until.walk() if isinstance(part, tree.Event)]
+        return tuple(Ending(event.name, self.defined.get(event.name)) for event in events)
 
     def place(self, conjunct: Predicate) -> None:
         """Put a conjunct in its place."""
@@ -460,11 +486,13 @@ class _Compiler:
         return node.maximum if isinstance(node, tree.Repetition) else 1
 
     def columns(self, made: tuple[Operand, ...]) -> frozenset[str]:
-        predicates = [part for operand in made for part in (operand.filter, operand.define) if part is not None]
+        taking = [part for operand in made for part in operand.asking]
+        predicates = [part.define for part in taking if part.define is not None]
+        predicates += [operand.filter for operand in made if operand.filter is not None]
         predicates += [condition.predicate for condition in self.conditions]
         predicates += [Predicate(aggregate) for aggregate in self.aggregates]
         read = {reference.column for predicate in predicates for reference in predicate.references}
         read |= {reference.column for condition in self.aggregate_conditions for reference in condition.operands}
-        if any(operand.define is None for operand in made):
+        if any(part.define is None for part in taking):
             read.add("name")
         return frozenset(read | set(self.along)) - {"position", "time"}

@@ -274,7 +274,7 @@ def _checked(
 
 def _ranked(check: _Compiled) -> bool:
     """Whether it matters how many events lie between two, those that the pattern can't take among them."""
-    return check.policy == "strict" or (check.pattern.within is not None and check.pattern.within.counted)
+    return check.policy == "strict" or check.pattern.ranked
 
 
 def _read(counts: Sequence[NameCount], carried: Carried, last: int) -> list[NameCount]:

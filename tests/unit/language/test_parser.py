@@ -118,6 +118,7 @@ def test_commas_directly_inside_a_function_separate_its_arguments(text: str, pat
         ("A{2,}", "{}", 2, None),
         ("A{0, 5}", "{}", 0, 5),
         ("A{0,}", "{}", 0, None),
+        ("A{,5}", "{}", 0, 5),
     ],
 )
 def test_repetitions(text: str, form: str, minimum: int, maximum: int | None) -> None:

@@ -19,11 +19,13 @@ from patternlake.udfs.language.query.tree import (
     Disjunction,
     Event,
     Extent,
+    Measure,
     Negation,
     Node,
     Query,
     Repetition,
     Sequence,
+    SomeOf,
     TimeCondition,
 )
 
@@ -56,6 +58,7 @@ def grown(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         several.map(lambda items: Disjunction(items=items)),
         several.map(lambda items: Conjunction(items=items)),
         st.lists(inner, min_size=1, max_size=3).map(lambda items: Negation(items=tuple(items))),
+        st.builds(lambda items, count: SomeOf(count=min(count, len(items)), items=items), several, st.integers(1, 3)),
         st.builds(repeated, inner, st.sampled_from(["+", "*", "?", "[n]", "{}"]), st.data()),
         st.builds(named, inner, NAMES, st.booleans()),
         st.builds(
@@ -72,7 +75,10 @@ def repeated(item: Node, form: str, data: st.DataObject) -> Repetition:
         low = data.draw(st.integers(0, 9))
         high = data.draw(st.one_of(st.none(), st.integers(max(low, 1), 12)))
     assert low is not None
-    return Repetition(item=item, form=form, minimum=low, maximum=high)
+    ends = st.lists(st.builds(lambda name: Event(name=name), NAMES), min_size=2, max_size=3)
+    either = ends.map(lambda items: Disjunction(items=tuple(items)))
+    until = data.draw(st.one_of(st.none(), st.builds(lambda name: Event(name=name), NAMES), either))
+    return Repetition(item=item, form=form, minimum=low, maximum=high, until=until)
 
 
 def named(node: Node, alias: str, indexed: bool) -> Node:
@@ -95,6 +101,12 @@ def queries(draw: st.DrawFn) -> Query:
         pattern=pattern,
         define=tuple(Definition(name, draw(PREDICATES)) for name in defined),
         where=draw(st.one_of(st.none(), PREDICATES)),
+        measures=tuple(
+            Measure(name, draw(PREDICATES))
+            for name in draw(
+                st.lists(st.sampled_from(["n", "two words", "it`s", "'s", "été"]), max_size=3, unique=True)
+            )
+        ),
         partition=tuple(draw(st.lists(NAMES, max_size=3, unique=True))),
         within=within,
         slide=slide,
@@ -125,7 +137,7 @@ def test_no_pair_of_parentheses_can_be_left_out(pattern: Node) -> None:
             stack.append(at)
         elif character == ")":
             start = stack.pop()
-            if text[:start].endswith("NOT"):
+            if text[:start].endswith(("NOT", "OF ")):
                 continue
             without = text[:start] + " " + text[start + 1 : at] + " " + text[at + 1 :]
             try:
@@ -158,6 +170,11 @@ def test_the_text_of_every_part_reads_as_that_part(pattern: Node) -> None:
         ("(!A)+", "(!A)+"),
         ("A { 2 , 2 }", "A{2}"),
         ("(A b[])+ AS 'it''s' @( x )", "(A b[])+ AS 'it''s' @(x)"),
+        ("B{,3} AS b until U", "B{0,3} AS b UNTIL U"),
+        ("B+ UNTIL OR(U, V)", "B+ UNTIL (U | V)"),
+        ("2 of (A, B ; C, (D, E))", "2 OF (A, B ; C, (D, E))"),
+        ("1 OF (A)", "A"),
+        ("a measures t(a) as `at`, a.x AS 'two words'", "a MEASURES t(a) AS at, a.x AS `two words`"),
         ("'plain' ; 'or' ; 'two words'", "plain ; 'or' ; 'two words'"),
         ("e+ e[] within 60 minutes slide 600 sec", "e+ e[] WITHIN 1 HOUR SLIDE 10 MIN"),
         ("A within 5 unit", "A WITHIN 5 EVENTS"),

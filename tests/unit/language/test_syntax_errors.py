@@ -24,7 +24,7 @@ ENDS = (
     f"{SHOWN}"
 )
 QUOTED = "names with such characters stand in quotes:"
-ORDER = "the order is DEFINE, WHERE, PARTITION BY, WITHIN, SLIDE"
+ORDER = "the order is DEFINE, WHERE, MEASURES, PARTITION BY, WITHIN, SLIDE"
 
 MISTAKES = [
     # Operands that are missing.
@@ -96,7 +96,15 @@ MISTAKES = [
     ("A{0}", 2, "{0} repeats nothing; the greatest count must be 1 or more"),
     ("A{0,0}", 2, "{0,0} repeats nothing; the greatest count must be 1 or more"),
     ("A{3,2}", 2, "{3,2} counts down; write the smaller count first"),
-    ("A{,2}", 3, "expected a count inside { }, as in A{2,5}, found ','"),
+    ("A{,}", 4, "expected a count after ',', found '}'"),
+    ("A UNTIL B", 3, "UNTIL ends the collecting of a repetition; write it behind one, as in B+ UNTIL C"),
+    ("A+ UNTIL (B ; C)", 10, "UNTIL takes a name, or several in parentheses, as in B+ UNTIL (C | D)"),
+    ("3 OF (A, B)", 1, "3 OF 2 never comes; name as many at least"),
+    ("0 OF (A, B)", 1, "0 OF asks for nothing; the count must be 1 or more"),
+    ("A MEASURES t(A)", 12, "a measure needs a name: write expression AS name, as in LAST(b.x) AS highest"),
+    ("A MEASURES AS n", 12, "a measure needs a name: write expression AS name, as in LAST(b.x) AS highest"),
+    ("A MEASURES t(A) AS n, A.x AS N", 30, "measure N is named twice"),
+    ("A MEASURES t(A) AS n,", 22, "expected a measure after ',', found the end of the text"),
     ("A{2;3}", 4, "expected ',' or '}' after the count, found ';'"),
     ("A{2,3;", 6, "expected '}' after the counts, found ';'"),
     ("A{2,x}", 5, "expected a count or '}' after ',', found 'x'"),

@@ -1,13 +1,17 @@
-"""The clauses of a query: DEFINE, WHERE, PARTITION BY, WITHIN, SLIDE; predicates are kept as text, with their place."""
+"""The clauses of a query: DEFINE, WHERE, MEASURES, PARTITION BY, WITHIN, SLIDE; SQL is kept as text, with its place."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from patternlake.udfs.language.query import extents, mistakes
 from patternlake.udfs.language.query.cursor import Cursor
 from patternlake.udfs.language.query.lexer import CLAUSES, Kind, Token, sql_end
-from patternlake.udfs.language.query.tree import Definition, Event, Extent, Query, Span
+from patternlake.udfs.language.query.tree import Definition, Event, Extent, Measure, Query, Repetition, Span
+
+_NAMED = re.compile(r"\sAS\s+(?P<name>\w+|`(?:[^`]|``)+`|'(?:[^']|'')+')\s*$", re.IGNORECASE)
+"""The end of a measure."""
 
 
 class ClauseParser(Cursor):
@@ -29,8 +33,10 @@ class ClauseParser(Cursor):
             return replace(query, define=self.definitions())
         if name == "WHERE":
             keyword = self.token
-            text, span = self.predicate(keyword.end, sql_end(self.text, keyword.end), "WHERE")
+            text, span = self.sql(keyword.end, sql_end(self.text, keyword.end), "WHERE")
             return replace(query, where=text, where_span=span)
+        if name == "MEASURES":
+            return replace(query, measures=self.measures())
         if name == "PARTITION":
             return replace(query, partition=self.columns())
         size = self.extent()
@@ -52,12 +58,32 @@ class ClauseParser(Cursor):
             if self.token.keyword != "AS":
                 self.unexpected(f"AS and a predicate after {mistakes.name(name.value)}")
             start = self.token.end
-            end = sql_end(self.text, start, list_of_definitions=True)
-            text, span = self.predicate(start, end, f"{mistakes.name(name.value)} AS")
+            end = sql_end(self.text, start, commas=True)
+            text, span = self.sql(start, end, f"{mistakes.name(name.value)} AS")
             found[name.value] = Definition(name.value, text, span, Span(name.start, span.end))
             if not self.token.is_sign(","):
                 return tuple(found.values())
             self.advance()
+
+    def measures(self) -> tuple[Measure, ...]:
+        """``MEASURES expression AS name, …``."""
+        found: dict[str, Measure] = {}
+        while True:
+            start, before = self.token.end, "MEASURES" if not found else "','"
+            text, span = self.sql(start, sql_end(self.text, start, commas=True), before, "a measure")
+            named = _NAMED.search(text)
+            if named is None:
+                self.fail(mistakes.MEASURE_WITHOUT_NAME, span.start, span.end)
+            quote = named["name"][0] if named["name"][0] in "`'" else ""
+            name = named["name"].strip(quote).replace(2 * quote, quote) if quote else named["name"]
+            place = Span(span.start + named.start("name"), span.start + named.end("name"))
+            if not (expression := text[: named.start()].rstrip()):
+                self.fail("expected an expression before AS", place.start, place.end)
+            if name.casefold() in {other.casefold() for other in found}:
+                self.fail(f"measure {mistakes.name(name)} is named twice", place.start, place.end)
+            found[name] = Measure(name, expression, Span(span.start, span.start + len(expression)), place)
+            if not self.token.is_sign(","):
+                return tuple(found.values())
 
     def columns(self) -> tuple[str, ...]:
         """``PARTITION BY column, …``."""
@@ -109,7 +135,9 @@ class ClauseParser(Cursor):
         if not query.define:
             return
         nodes = list(query.pattern.walk())
-        events = {node.name for node in nodes if isinstance(node, Event)}
+        ends = [node.until for node in nodes if isinstance(node, Repetition) and node.until is not None]
+        named = [*nodes, *(node for end in ends for node in end.walk())]
+        events = {node.name for node in named if isinstance(node, Event)}
         aliases = {node.alias for node in nodes}
         for definition in query.define:
             if definition.name not in events:

@@ -62,11 +62,11 @@ class Cursor:
             self.unexpected(expected, named=True)
         return self.advance()
 
-    def predicate(self, start: int, end: int, what: str) -> tuple[str, Span]:
+    def sql(self, start: int, end: int, before: str, what: str = "a predicate") -> tuple[str, Span]:
         """SQL text between two offsets, without the blanks around it; the next token is the one behind it."""
         text = self.text[start:end].strip()
         self.resume(end)
         if not text:
-            self.unexpected(f"a predicate after {what}")
+            self.unexpected(f"{what} after {before}")
         first = start + len(self.text[start:end]) - len(self.text[start:end].lstrip())
         return text, Span(first, first + len(text))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.language.query import mistakes, operands
-from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.operators import Operator, uses
 from patternlake.udfs.language.query.tree import (
     Conjunction,
@@ -26,6 +25,7 @@ from patternlake.udfs.language.query.tree import (
     Query,
     Repetition,
     Sequence,
+    SomeOf,
     Span,
 )
 
@@ -44,6 +44,7 @@ _KINDS: dict[type[Node], str] = {
     Disjunction: "an alternative (|)",
     Conjunction: "a conjunction (&)",
     Negation: "a negation (!)",
+    SomeOf: "some of several (OF)",
 }
 
 
@@ -178,15 +179,6 @@ def _flat(node: Node) -> list[Node]:
     return items
 
 
-def _no_negation_under_and(query: Query) -> Iterator[Refusal]:
-    """``&`` has no order, so nothing lies between its operands."""
-    for node in query.pattern.walk():
-        if isinstance(node, Conjunction):
-            for inner in node.walk():
-                if isinstance(inner, Negation):
-                    yield inner.sign, "'!' (not) stands under '&'; it needs an order, as ';' gives"
-
-
 def _names_told_apart(query: Query) -> Iterator[Refusal]:
     """A name that stands more than once has an alias everywhere."""
     named = operands.number(query)
@@ -238,29 +230,6 @@ def _operand_of(reference: Reference, named: operands.Operands) -> str | None:
     return None if operand is None else operand.name
 
 
-def _optional(query: Query, place: Span) -> str:
-    """What to write instead of ``A?``."""
-    _, item = _repetition(query, place)
-    return f"write {item}*, which takes all that can be added, or both cases with '|', as in (A ; B) | B"
-
-
-def _counts(query: Query, place: Span) -> str:
-    """What to write instead of ``A{n,m}``; no ``|`` says ``A{n,}``."""
-    node, item = _repetition(query, place)
-    if node.maximum is None and isinstance(node.item, Event):
-        if node.minimum < 2:
-            return f"write {item}{'*+'[node.minimum]}"
-        name = quoted(node.alias or node.item.alias or node.item.name)
-        return f"write {item}+ and count what it takes in WHERE, as in COUNT({name}.position) >= {node.minimum}"
-    return "write the counts with '|', as in A[2] | A[3]"
-
-
-def _repetition(query: Query, place: Span) -> tuple[Repetition, str]:
-    """The repetition whose sign stands at a place, and the text in front of it."""
-    node = next(node for node in query.pattern.walk() if isinstance(node, Repetition) and node.sign == place)
-    return node, query.text[node.item.span.start : node.item.span.end]
-
-
 _EVERYWHERE = {
     Operator.GROUP_NAME: "name the events inside the group",
     Operator.SLIDE: "leave it out",
@@ -302,19 +271,8 @@ ENGINES: dict[str, Engine] = {
         Engine(
             name="kleene",
             functions="match_pattern, explain_pattern",
-            takes=frozenset({Operator.THEN, Operator.NOT, Operator.PLUS, Operator.STAR, Operator.COUNT})
-            | _GROUPING
-            | _CLAUSES
-            | _WITHIN,
-            inside={Negation: frozenset({Event}), Repetition: frozenset({Event})},
-            rules=(_no_negation_under_and, _negation_between(Sequence)),
-            instead={
-                Operator.NEXT: "write ';' with policy => 'strict' for events directly next to each other",
-                Operator.OPTIONAL: _optional,
-                Operator.RANGE: _counts,
-                Operator.TIMES: "WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
-                Operator.SLIDE: "every match is found without it",
-            },
+            takes=frozenset(Operator) - {Operator.SLIDE, Operator.GROUP_NAME},
+            instead={Operator.SLIDE: "every match is found without it"},
         ),
         Engine(
             name="groups",

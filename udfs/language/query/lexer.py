@@ -11,7 +11,7 @@ from enum import Enum
 
 from patternlake.udfs.errors import PatternSyntaxError
 
-CLAUSES = ("DEFINE", "WHERE", "PARTITION", "WITHIN", "SLIDE")
+CLAUSES = ("DEFINE", "WHERE", "MEASURES", "PARTITION", "WITHIN", "SLIDE")
 KEYWORDS = frozenset({"PATTERN", "SEQ", "AND", "OR", "NOT", "AS", *CLAUSES})
 
 _SIGNS = frozenset(";,|&!+*?[]{}()@∧∨")
@@ -129,14 +129,14 @@ def quoted_end(text: str, start: int) -> int:
     return end + 1
 
 
-def sql_end(text: str, start: int, *, list_of_definitions: bool = False) -> int:
+def sql_end(text: str, start: int, *, commas: bool = False) -> int:
     """Where SQL text that begins at `start` ends: at a clause keyword outside brackets and quotes, or with the text.
 
     Parameters
     ----------
     text, start
         The query and where in it the SQL text begins.
-    list_of_definitions
+    commas
         End also at a comma outside brackets and quotes, as between two definitions of DEFINE.
 
     Raises
@@ -144,7 +144,7 @@ def sql_end(text: str, start: int, *, list_of_definitions: bool = False) -> int:
     PatternSyntaxError
         A quote or a bracket is not closed, or a bracket closes nothing.
     """
-    return _scan(text, start, opener=None, commas=list_of_definitions)
+    return _scan(text, start, opener=None, commas=commas)
 
 
 def bracket_end(text: str, opener: int) -> int:

@@ -8,6 +8,10 @@ from patternlake.udfs.language.query.names import quoted
 
 EMPTY_BRACKETS = "[ ] needs a count, as in A[3]; a list of events is named behind its repetition, as in A+ a[]"
 
+MEASURE_WITHOUT_NAME = "a measure needs a name: write expression AS name, as in LAST(b.x) AS highest"
+UNTIL_WITHOUT_REPETITION = "UNTIL ends the collecting of a repetition; write it behind one, as in B+ UNTIL C"
+NOT_AN_END = "UNTIL takes a name, or several in parentheses, as in B+ UNTIL (C | D)"
+
 _SHOWN = 40
 _CURLY_QUOTES = frozenset("‘’‚“”„´")
 _BREAKS = frozenset(" \t\r\n;,|&!()[]{}'")
@@ -83,13 +87,17 @@ def stray(text: str, last: Token, token: Token, inside: str) -> str:
 
 def repeated_clause(clause: str) -> str:
     """A clause stands twice in a row."""
-    join = {"DEFINE": "put ',' between definitions", "WHERE": "join predicates with AND"}
+    join = {
+        "DEFINE": "put ',' between definitions",
+        "WHERE": "join predicates with AND",
+        "MEASURES": "put ',' between measures",
+    }
     return f"a second {clause}; {join.get(clause, 'a query has one')}"
 
 
 def late_clause(clause: str, seen: str) -> str:
     """A clause stands behind one that it must precede."""
-    return f"{clause} must stand before {seen}; the order is DEFINE, WHERE, PARTITION BY, WITHIN, SLIDE"
+    return f"{clause} must stand before {seen}; the order is DEFINE, WHERE, MEASURES, PARTITION BY, WITHIN, SLIDE"
 
 
 def too_long(clause: str) -> str:

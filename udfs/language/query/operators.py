@@ -15,6 +15,7 @@ from patternlake.udfs.language.query.tree import (
     Query,
     Repetition,
     Sequence,
+    SomeOf,
     Span,
 )
 
@@ -32,9 +33,12 @@ class Operator(Enum):
     OPTIONAL = "'?' (optional)"
     COUNT = "'[n]' (exactly n)"
     RANGE = "'{n,m}' (from n to m)"
+    UNTIL = "UNTIL (where a repetition ends)"
+    SOME_OF = "n OF ( … ) (at least n of several)"
     TIMES = "'@' (a condition on times)"
     DEFINE = "DEFINE"
     WHERE = "WHERE"
+    MEASURES = "MEASURES"
     PARTITION = "PARTITION BY"
     WITHIN_EVENTS = "WITHIN a number of events"
     WITHIN_TIME = "WITHIN a length of time"
@@ -48,6 +52,7 @@ _GROUPS: dict[type[Node], Operator] = {
     Disjunction: Operator.OR,
     Conjunction: Operator.AND,
     Negation: Operator.NOT,
+    SomeOf: Operator.SOME_OF,
 }
 _REPETITIONS = {
     "+": Operator.PLUS,
@@ -63,6 +68,8 @@ def uses(query: Query) -> Iterator[tuple[Operator, Span]]:
     for node in query.pattern.walk():
         if isinstance(node, Repetition):
             yield _REPETITIONS[node.form], node.sign
+            if node.until is not None:
+                yield Operator.UNTIL, node.until.span
         elif not isinstance(node, Event):
             yield _GROUPS[type(node)], node.sign
         if node.alias is not None and not is_event(node):
@@ -74,6 +81,8 @@ def uses(query: Query) -> Iterator[tuple[Operator, Span]]:
         yield Operator.DEFINE, definition.span
     if query.where is not None:
         yield Operator.WHERE, query.where_span
+    for measure in query.measures[:1]:
+        yield Operator.MEASURES, measure.expression_span
     if query.within is not None:
         yield Operator.WITHIN_EVENTS if query.within.counted else Operator.WITHIN_TIME, query.within.span
     if query.slide is not None:

@@ -23,6 +23,7 @@ from patternlake.udfs.language.query.tree import (
     Query,
     Repetition,
     Sequence,
+    SomeOf,
     Span,
     TimeCondition,
 )
@@ -123,9 +124,9 @@ class _Parser(ClauseParser):
         return node
 
     def postfix(self, depth: int) -> Node:
-        """An atom with its repetition, its alias and its time conditions."""
+        """An atom with its repetition, its alias, where it ends and its time conditions."""
         node = self.repetition(self.atom(depth))
-        node = self.alias(node)
+        node = self.until(self.alias(node), depth)
         while self.token.is_sign("@"):
             condition, end = self.condition()
             node = replace(node, conditions=(*node.conditions, condition), span=Span(node.span.start, end))
@@ -134,6 +135,11 @@ class _Parser(ClauseParser):
     def atom(self, depth: int) -> Node:
         """A name, a group in parentheses, or SEQ, AND, OR, NOT of arguments."""
         token = self.token
+        if token.kind is Kind.WORD and token.value.isascii() and token.value.isdigit():
+            word = self.after(token)
+            if word.kind is Kind.WORD and word.value.upper() == "OF" and self.after(word).is_sign("("):
+                self.check_depth(depth + 1)
+                return self.some_of(depth)
         if token.is_name:
             self.advance()
             place = Span(token.start, token.end)
@@ -155,6 +161,40 @@ class _Parser(ClauseParser):
                 return replace(items[0], span=place)
             return _FUNCTIONS[token.keyword](items=tuple(items), span=place, sign=Span(token.start, token.end))
         self.unexpected(mistakes.expected_operand(self.text, self.last), named=True)
+
+    def some_of(self, depth: int) -> Node:
+        """``n OF (a, b, …)``, from its count on."""
+        number = self.token
+        if int(number.value) == 0:
+            self.fail("0 OF asks for nothing; the count must be 1 or more", number.start, number.end)
+        count = self.count("a count before OF")
+        self.advance()
+        opener = self.take_sign("(", "'(' after OF")
+        items = [self.expression(depth + 1, commas=False)]
+        while self.token.is_sign(","):
+            self.advance()
+            items.append(self.expression(depth + 1, commas=False))
+        place, sign = Span(number.start, self.close(opener)), Span(number.start, opener.start)
+        if count > len(items):
+            self.fail(f"{count} OF {len(items)} never comes; name as many at least", place.start, place.end)
+        if len(items) == 1:
+            return replace(items[0], span=place)
+        return SomeOf(count=count, items=tuple(items), span=place, sign=sign)
+
+    def until(self, node: Node, depth: int) -> Node:
+        """``UNTIL u`` behind a repetition, if it is there."""
+        word = self.token
+        if not (word.kind is Kind.WORD and word.value.upper() == "UNTIL"):
+            return node
+        if not isinstance(node, Repetition):
+            if self.after(word).is_name or self.after(word).is_sign("("):
+                self.fail(mistakes.UNTIL_WITHOUT_REPETITION, word.start, word.end)
+            return node
+        self.advance()
+        end = self.atom(depth)
+        if not all(isinstance(part, Event | Disjunction) and part.alias is None for part in end.walk()):
+            self.fail(mistakes.NOT_AN_END, end.span.start, end.span.end)
+        return replace(node, until=end, span=Span(node.span.start, end.span.end))
 
     def close(self, opener: Token) -> int:
         """Take the parenthesis that closes `opener`; where it ends."""
@@ -182,14 +222,18 @@ class _Parser(ClauseParser):
         return self.bounded(item) if sign.is_sign("{") else item
 
     def bounded(self, item: Node) -> Repetition:
-        """``{n}``, ``{n,}`` or ``{n,m}``."""
+        """``{n}``, ``{n,}``, ``{n,m}`` or ``{,m}``."""
         sign = self.advance()
-        low = self.count("a count inside { }, as in A{2,5}")
+        unbounded_below = self.token.is_sign(",")
+        low = 0 if unbounded_below else self.count("a count inside { }, as in A{2,5}")
         high: int | None = low
         expected = "',' or '}' after the count"
         if self.token.is_sign(","):
             self.advance()
-            high = None if self.token.is_sign("}") else self.count("a count or '}' after ','")
+            endless = self.token.is_sign("}") and not unbounded_below
+            high = (
+                None if endless else self.count("a count after ','" if unbounded_below else "a count or '}' after ','")
+            )
             expected = "'}' after the counts"
         self.take_sign("}", expected)
         written = self.text[sign.start : self.last.end]
@@ -244,7 +288,7 @@ class _Parser(ClauseParser):
         if not opener.is_sign("("):
             self.unexpected("'(' and a condition on times after '@', as in @(t(b) - t(a) < 5 MIN)")
         closing = bracket_end(self.text, opener.start)
-        text, span = self.predicate(opener.end, closing, "'@('")
+        text, span = self.sql(opener.end, closing, "'@('")
         self.advance()
         return TimeCondition(text, span), closing + 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from patternlake.udfs.language.query import extents
+from patternlake.udfs.language.query.lexer import is_word
 from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.tree import (
     Conjunction,
@@ -14,6 +15,7 @@ from patternlake.udfs.language.query.tree import (
     Query,
     Repetition,
     Sequence,
+    SomeOf,
 )
 
 _JOIN: dict[type[Node], str] = {Sequence: " ; ", Contiguous: ", ", Disjunction: " | ", Conjunction: " & "}
@@ -40,6 +42,8 @@ def to_text(query: Query) -> str:
         parts.append("DEFINE " + ", ".join(f"{quoted(one.name)} AS {one.predicate}" for one in query.define))
     if query.where is not None:
         parts.append(f"WHERE {query.where}")
+    if query.measures:
+        parts.append("MEASURES " + ", ".join(f"{one.expression} AS {_column(one.name)}" for one in query.measures))
     if query.partition:
         parts.append("PARTITION BY " + ", ".join(map(quoted, query.partition)))
     if query.within is not None:
@@ -51,15 +55,16 @@ def to_text(query: Query) -> str:
 
 def pattern_text(node: Node) -> str:
     """A pattern or a part of one in canonical text."""
+    until = f" UNTIL {_inside(node.until, _ATOM)}" if isinstance(node, Repetition) and node.until is not None else ""
     if node.alias is None and not node.conditions:
-        return _bare(node)
+        return _bare(node) + until
     alias = ""
     if node.alias is not None:
         alias = f" {quoted(node.alias)}[]" if node.indexed else f" AS {quoted(node.alias)}"
     text = _bare(node)
     if _binding(node, bare=True) < _POSTFIX:
         text = f"({text})"
-    return text + alias + "".join(f" @({condition.text})" for condition in node.conditions)
+    return text + alias + until + "".join(f" @({condition.text})" for condition in node.conditions)
 
 
 def _bare(node: Node) -> str:
@@ -72,6 +77,8 @@ def _bare(node: Node) -> str:
         if len(node.items) == 1:
             return "!" + _inside(node.items[0], _BINDING[Negation])
         return f"NOT({', '.join(map(_argument, node.items))})"
+    if isinstance(node, SomeOf):
+        return f"{node.count} OF ({', '.join(map(_argument, node.items))})"
     kind = type(node)
     return _JOIN[kind].join(_inside(item, _BINDING[kind] + 1) for item in node.children())
 
@@ -86,7 +93,7 @@ def _binding(node: Node, *, bare: bool = False) -> int:
     """How tightly the node's text binds; `bare`: without its alias and conditions."""
     if not bare and (node.alias is not None or node.conditions):
         return _POSTFIX
-    if isinstance(node, Event) or (isinstance(node, Negation) and len(node.items) > 1):
+    if isinstance(node, Event | SomeOf) or (isinstance(node, Negation) and len(node.items) > 1):
         return _ATOM
     return _POSTFIX if isinstance(node, Repetition) else _BINDING[type(node)]
 
@@ -99,6 +106,11 @@ def _argument(node: Node) -> str:
         if isinstance(node, Sequence):
             return _JOIN[Sequence].join(_inside(item, _BINDING[Disjunction]) for item in node.items)
     return pattern_text(node)
+
+
+def _column(name: str) -> str:
+    """The name of a measure."""
+    return name if is_word(name) else "`" + name.replace("`", "``") + "`"
 
 
 def _sign(node: Repetition) -> str:

@@ -115,6 +115,17 @@ class Conjunction(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SomeOf(Node):
+    """``n OF (a, b, …)``: at least `count` of the items, in any order. Two items or more."""
+
+    count: int
+    items: tuple[Node, ...]
+
+    def children(self) -> tuple[Node, ...]:  # noqa: D102
+        return self.items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Negation(Node):
     """``! a``, NOT(a, b, …): none of the items between its neighbours. One item or more."""
 
@@ -134,12 +145,16 @@ class Repetition(Node):
         ``"+"``, ``"*"``, ``"?"``, ``"[n]"`` (exactly n) or ``"{}"`` (from `minimum` to `maximum`).
     minimum, maximum
         Bounds of the count; `maximum` is None where there is none.
+    until
+        An event, or an alternative of events, behind which nothing more is taken; it takes part in nothing else, so it
+        is no operand and not among `children`. None without UNTIL.
     """
 
     item: Node
     form: str
     minimum: int
     maximum: int | None
+    until: Node | None = None
 
     def children(self) -> tuple[Node, ...]:  # noqa: D102
         return (self.item,)
@@ -153,6 +168,16 @@ class Definition:
     predicate: str
     predicate_span: Span = field(default=NOWHERE, compare=False)
     span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """``expression AS name`` of MEASURES: a column of the answer; `expression` is Spark SQL over the operands."""
+
+    name: str
+    expression: str
+    expression_span: Span = field(default=NOWHERE, compare=False)
+    name_span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +209,8 @@ class Query:
         DEFINE primitives in text order.
     where
         The WHERE predicate as SQL text (still with units and ``[attr]``), or None.
+    measures
+        MEASURES in text order.
     partition
         PARTITION BY columns in text order.
     within, slide
@@ -196,6 +223,7 @@ class Query:
     define: tuple[Definition, ...] = ()
     where: str | None = None
     where_span: Span = field(default=NOWHERE, compare=False)
+    measures: tuple[Measure, ...] = ()
     partition: tuple[str, ...] = ()
     within: Extent | None = None
     slide: Extent | None = None
