@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 def run(
     spark: SparkSession,
     configuration: str | PathLike[str] | Configuration,
-    job: str = ALL,
+    job: str | Sequence[str] = ALL,
     *,
     object: str | None = None,
     rebuild: bool = False,
@@ -48,9 +48,9 @@ def run(
     configuration
         The configuration, or its file.
     job
-        A name of `JOBS`, or ``all``: every job, those first whose results others read, maintenance last. Maintenance
-        is part of ``all`` because ``all`` is what a scheduler calls: were it left out, a database that follows the
-        sample schedules would grow for ever.
+        A name of `JOBS`, several of them, or ``all``: every job. Those run first whose results others read, and
+        maintenance last. Maintenance is part of ``all`` because ``all`` is what a scheduler calls: were it left out, a
+        database that follows the sample schedules would grow for ever.
     object
         Only this object.
     rebuild

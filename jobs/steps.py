@@ -159,7 +159,11 @@ JOBS: dict[str, Job] = {
 
 
 def steps(
-    configuration: Configuration, job: str = ALL, *, object: str | None = None, rebuild: bool = False
+    configuration: Configuration,
+    job: str | Sequence[str] = ALL,
+    *,
+    object: str | None = None,
+    rebuild: bool = False,
 ) -> list[Step]:
     """List what a run does, in order; nothing is run, and no Spark session is needed.
 
@@ -168,24 +172,20 @@ def steps(
     configuration
         What is configured.
     job
-        A name of `JOBS`, or ``all``.
+        A name of `JOBS`, or ``all``; or several.
     object
-        Only this object; for ``all``, every job that has an object of this name.
+        Only this object, of each of the jobs that has one of this name.
     rebuild
         Whether the run is going to rebuild.
 
     Raises
     ------
     ArgumentError
-        There is no such job or object, or the job has nothing to rebuild.
+        There is no such job or object, or a job has nothing to rebuild.
     """
-    if job != ALL and job not in JOBS:
-        known = [*JOBS, ALL]
-        raise ArgumentError(f"there is no job {job!r}{suggest(job, known)}; jobs are {', '.join(known)}")
-    if rebuild and job != ALL and not JOBS[job].maintains:
-        able = ", ".join(name for name, each in JOBS.items() if each.maintains)
-        raise ArgumentError(f"the job {job!r} has nothing to rebuild; jobs that have: {able}, {ALL}")
-    found = [Step(name, each) for name in (JOBS if job == ALL else [job]) for each in JOBS[name].objects(configuration)]
+    asked = [job] if isinstance(job, str) else list(job)
+    chosen_jobs = _chosen_jobs(asked, rebuild)
+    found = [Step(name, each) for name in chosen_jobs for each in JOBS[name].objects(configuration)]
     # All that is done with a stream comes before what is made of its matches; maintenance stays the last.
     found.sort(key=lambda step: (not JOBS[step.job].maintains, _depth(configuration, step)))
     if object is None:
@@ -195,9 +195,23 @@ def steps(
         names = list(dict.fromkeys(step.object for step in found))
         quoted = ", ".join(map(repr, names)) or "none"
         raise ArgumentError(
-            f"nothing is configured for {job} under {object!r}{suggest(object, names)}; known: {quoted}"
+            f"nothing is configured for {', '.join(asked)} under {object!r}{suggest(object, names)}; known: {quoted}"
         )
     return chosen
+
+
+def _chosen_jobs(asked: Sequence[str], rebuild: bool) -> list[str]:
+    """The jobs that are asked for, each once, in the order of `JOBS`."""
+    known = [*JOBS, ALL]
+    if not asked:
+        raise ArgumentError(f"no job is named; jobs are {', '.join(known)}")
+    for name in asked:
+        if name not in known:
+            raise ArgumentError(f"there is no job {name!r}{suggest(name, known)}; jobs are {', '.join(known)}")
+        if rebuild and name != ALL and not JOBS[name].maintains:
+            able = ", ".join(other for other, each in JOBS.items() if each.maintains)
+            raise ArgumentError(f"the job {name!r} has nothing to rebuild; jobs that have: {able}, {ALL}")
+    return [name for name in JOBS if name in asked or ALL in asked]
 
 
 def stream_of(configuration: Configuration, step: Step) -> str:

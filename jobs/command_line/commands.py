@@ -169,12 +169,12 @@ def check(
 
 @app.command()
 def run(
-    job: Annotated[
-        str,
+    jobs: Annotated[
+        list[str],
         typer.Argument(
-            metavar="JOB",
-            help="ingest, sketch, trends, groups, patterns, predict, alerts, evaluate, maintain, or all of them in "
-            "this order.",
+            metavar="JOB...",
+            help="One or more of ingest, sketch, trends, groups, patterns, predict, alerts, evaluate, maintain, which "
+            "run in this order, or all.",
         ),
     ],
     conf: Conf,
@@ -194,9 +194,19 @@ def run(
             show_default=False,
         ),
     ] = None,
+    fail_on_quarantine: Annotated[
+        float | None,
+        typer.Option(
+            "--fail-on-quarantine",
+            metavar="SHARE",
+            help="Exit with code 1 where more than this share of a stream's new rows went to quarantine, from 0 to 1; "
+            "repeats of events don't count. What was taken in stays, and the other jobs run.",
+            show_default=False,
+        ),
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run a job on everything configured for it, or on one object; one line of JSON for each.
+    """Run jobs on everything configured for them, or on one object; one line of JSON for each.
 
     With --watch, --rebuild holds for the first round; later rounds report only what is new, and maintain only that.
     Ctrl-C in a pause ends with exit code 0, at work with 130: nothing half-done is seen, and the next run takes
@@ -210,25 +220,35 @@ def run(
         raise typer.BadParameter(f"{watch:g} is no pause; more than 0 seconds", param_hint="'--watch'")
     if side_by_side is not None and side_by_side < 1:
         raise typer.BadParameter(f"{side_by_side} is no number of jobs; 1 or more", param_hint="'--side-by-side'")
+    if fail_on_quarantine is not None and not 0 <= fail_on_quarantine <= 1:
+        raise typer.BadParameter(
+            f"{fail_on_quarantine:g} is no share; from 0 to 1", param_hint="'--fail-on-quarantine'"
+        )
+    refused: list[str] = []
     with failing(verbose) as console:
         configuration = Configuration.load(conf)
-        planned = steps(configuration, job, object=object, rebuild=rebuild)
+        planned = steps(configuration, jobs, object=object, rebuild=rebuild)
         if not planned:
-            console.print(f"nothing is configured for {job} in {conf}", markup=False, highlight=False, soft_wrap=True)
+            _tell(console, f"nothing is configured for {', '.join(jobs)} in {conf}")
             return
         with spark_for(configuration, create=True, verbose=verbose) as spark:
             # SIGTERM, from a supervisor or a container's end, is Ctrl-C here; Spark has set that up to cancel its work.
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
             with closing(_round(spark, configuration, planned, console, side_by_side, quiet, rebuild=rebuild)) as first:
-                _write_summaries(first)
-            while watch is not None:
+                _write_summaries(_noting_refused(first, fail_on_quarantine, refused))
+            while watch is not None and not refused:
                 try:
                     sleep(watch)
                 except KeyboardInterrupt:
                     return
                 rounds = _round(spark, configuration, planned, console, side_by_side, quiet, sparing=True)
                 with closing(rounds) as later:
-                    _write_summaries(summary for summary in later if summary.batches or summary.rows_out)
+                    news = (summary for summary in later if summary.batches or summary.rows_out)
+                    _write_summaries(_noting_refused(news, fail_on_quarantine, refused))
+    for line in refused:
+        typer.echo(line, err=True)
+    if refused:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -443,6 +463,20 @@ def _round(
     with ShownProgress(console, spark, quiet=quiet) as progress:
         database = open_database(spark, configuration.database, configuration.location)
         yield from perform(database, configuration, planned, progress=progress, side_by_side=side_by_side, **how)
+
+
+def _noting_refused(
+    summaries: Iterable[Summary], share: float | None, refused: list[str]
+) -> Generator[Summary, None, None]:
+    """The same summaries; a line for each stream of whose rows more than a share went to quarantine joins `refused`."""
+    for summary in summaries:
+        yield summary
+        bad = summary.rows_quarantined - summary.rows_repeated
+        if share is not None and summary.job == "ingest" and bad > share * summary.rows_in:
+            refused.append(
+                f"stream {summary.object!r}: {bad:,} of {summary.rows_in:,} rows went to quarantine, more than the "
+                f"share of {share:g} that --fail-on-quarantine allows; the view quarantine has them with their reasons"
+            )
 
 
 def _write_summaries(summaries: Iterable[Summary]) -> None:

@@ -25,7 +25,7 @@ from patternlake.jobs.configuration.file import Configuration
 from patternlake.jobs.progress.reporting import ShownProgress
 from patternlake.jobs.steps import JOBS
 from patternlake.jobs.summary import Summary
-from patternlake.udfs.errors import StateError
+from patternlake.udfs.errors import ArgumentError, StateError
 
 CONFIGURATION = """
 streams:
@@ -129,9 +129,10 @@ def test_help_of_run_tells_how_an_interrupted_watch_ends(capsys: pytest.CaptureF
     [
         ((), "Missing command; see patternlake --help"),
         (("frobnicate",), "No such command 'frobnicate'; see patternlake --help"),
-        (("run",), "Missing argument 'JOB'; see patternlake run --help"),
+        (("run",), "Missing argument 'JOB...'; see patternlake run --help"),
         (("run", "all"), "Missing option '--conf'; see patternlake run --help"),
         (("run", "all", "--conf", "x", "--watch", "0"), "0 is no pause; more than 0 seconds"),
+        (("run", "all", "--conf", "x", "--fail-on-quarantine", "7"), "7 is no share; from 0 to 1"),
         (("run", "all", "--conf", "x", "--watch", "soon"), "Invalid value for '--watch'"),
         (("run", "all", "--conf", "x", "--side-by-side", "0"), "0 is no number of jobs; 1 or more"),
         (("run", "all", "--conf", "x", "--side-by-side", "two"), "Invalid value for '--side-by-side'"),
@@ -202,6 +203,40 @@ def test_an_object_restricts_each_job_that_has_it() -> None:
     configuration = Configuration.from_text(CONFIGURATION)
     assert [step.job for step in job_steps.steps(configuration, object="flights")] == ["ingest", "sketch", "maintain"]
     assert [step.job for step in job_steps.steps(configuration, object="sky")] == ["ingest", "maintain"]
+
+
+def test_several_jobs_run_in_the_order_of_dependence() -> None:
+    configuration = Configuration.from_text(CONFIGURATION)
+    steps = job_steps.steps(configuration, ["sketch", "ingest", "trends", "ingest"])
+    assert [(step.job, step.object) for step in steps] == [
+        ("ingest", "flights"),
+        ("ingest", "sky"),
+        ("sketch", "flights"),
+    ]
+    with pytest.raises(ArgumentError, match="there is no job 'sketsch' \\(did you mean 'sketch'"):
+        job_steps.steps(configuration, ["ingest", "sketsch"])
+    with pytest.raises(ArgumentError, match="no job is named; jobs are ingest, "):
+        job_steps.steps(configuration, [])
+
+
+def test_several_jobs_run_with_one_command(conf: Path, work: list[tuple[Any, ...]]) -> None:
+    assert command("run", "sketch", "ingest", "--conf", str(conf), "--object", "flights") == 0
+    assert work == [("ingest", "flights", False), ("sketch", "flights", False)]
+
+
+def test_a_run_can_fail_where_much_goes_to_quarantine(
+    conf: Path, work: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("run", "all", "--conf", str(conf), "--fail-on-quarantine", "0.1") == 0
+    assert capsys.readouterr().err == ""
+    assert command("run", "all", "--conf", str(conf), "--fail-on-quarantine", "0.09") == 1
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == [
+        f"stream '{name}': 1 of 10 rows went to quarantine, more than the share of 0.09 that --fail-on-quarantine "
+        "allows; the view quarantine has them with their reasons"
+        for name in ("flights", "sky")
+    ]
+    assert len(shown.out.splitlines()) == 5, "the other jobs run"
 
 
 def test_run_writes_one_line_of_json_per_object_and_job(

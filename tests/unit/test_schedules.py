@@ -29,19 +29,19 @@ from patternlake.jobs.steps import JOBS
 
 UNIT = Path(__file__).resolve().parents[2] / "conf" / "patternlake-serve.service"
 SCHEDULES = Path(__file__).resolve().parents[2] / "conf" / "schedules"
+COMMAND = "/opt/patternlake/.venv/bin/patternlake"
 PARSED = """
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(sys.argv[1])
-tasks = {name: dag.topological_sort() for name, dag in bag.dags.items()}
-dags = {name: [[each.task_id, sorted(each.upstream_task_ids)] for each in tasks[name]] for name in tasks}
+dags = {name: [task.bash_command for task in dag.tasks] for name, dag in bag.dags.items()}
 print(json.dumps([bag.import_errors, dags]))
 """
 
 
 def test_cron_runs_every_job() -> None:
-    loops = re.findall(r"for job in ([\w ]+);", (SCHEDULES / "crontab.example").read_text())
-    assert " ".join(loops).split() == list(JOBS)
+    runs = re.findall(r"\$PATTERNLAKE run ([\w ]+) --conf", (SCHEDULES / "crontab.example").read_text())
+    assert " ".join(runs).split() == list(JOBS)
 
 
 def test_cron_takes_every_line_of_the_crontab() -> None:
@@ -61,13 +61,10 @@ def test_airflow_takes_the_dags(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     errors, dags = json.loads(done.stdout.splitlines()[-1])
     assert errors == {}
-    assert {name: [task for task, _ in tasks] for name, tasks in dags.items()} == {
-        "patternlake": ["ingest", "sketch", "trends", "groups", "patterns", "predict", "alerts"],
-        "patternlake_nightly": ["evaluate", "maintain"],
+    assert {name: [command.split(" --conf ")[0] for command in commands] for name, commands in dags.items()} == {
+        "patternlake": [f"{COMMAND} run ingest sketch trends groups patterns predict alerts"],
+        "patternlake_nightly": [f"{COMMAND} run evaluate maintain"],
     }
-    for tasks in dags.values():
-        names = [task for task, _ in tasks]
-        assert [before for _, before in tasks] == [[], *([name] for name in names[:-1])]
 
 
 def test_airflow_runs_every_job() -> None:
@@ -78,7 +75,7 @@ def test_airflow_runs_every_job() -> None:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
     assert [*names["OFTEN"], *names["NIGHTLY"]] == list(JOBS)
-    assert re.findall(r"^    tasks\((\w+)\)$", source, re.M) == ["OFTEN", "NIGHTLY"]
+    assert re.findall(r"^    run\((\w+)\)$", source, re.M) == ["OFTEN", "NIGHTLY"]
     assert "Airflow 3" in source, "airflow.sdk came with it"
 
 
