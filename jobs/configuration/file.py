@@ -30,7 +30,9 @@ from patternlake.jobs.configuration.streams import (
 )
 from patternlake.jobs.configuration.subscriptions import KEEP, EvaluationConfiguration, SubscriptionConfiguration
 from patternlake.jobs.configuration.trends import TrendConfiguration
-from patternlake.udfs.errors import ConfigurationError, cut, shortened
+from patternlake.udfs.errors import ConfigurationError, PatternLakeError, cut, shortened
+from patternlake.udfs.language.query import engines
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.limits import MOST_DIGITS, MOST_LEVELS, MOST_REPEATED
 
 __all__ = [
@@ -49,7 +51,9 @@ __all__ = [
 ]
 
 _Query = TrendConfiguration | GroupConfiguration | PatternConfiguration | SubscriptionConfiguration
-_QUERIES = ("trends", "groups", "patterns", "subscriptions")
+_QUERIES = {"trends": "trends", "groups": "groups", "patterns": "kleene", "subscriptions": "machines"}
+"""Sections whose objects each ask a stream, and the engine that answers."""
+
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -173,6 +177,11 @@ class Configuration(Section):
                 raise problem(
                     f"no stream {shortened(query.stream)}{hint}; streams are {known}", section, name, "stream"
                 )
+            key = "pattern" if isinstance(query, GroupConfiguration) else "query"
+            try:
+                engines.check(parse(getattr(query, key)), _QUERIES[section])
+            except PatternLakeError as error:
+                raise problem(str(error), section, name, key) from None
 
     def _queries(self, section: str) -> dict[str, _Query]:
         """The objects of a section that each read one stream."""

@@ -51,6 +51,21 @@ def test_a_problem_is_one_line_that_begins_with_the_keys_path(pattern: str, line
     assert str(caught.value).startswith(line), str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ("patterns: {x: {stream: s, query: view pay}}", "patterns.x.query: line 1, column 6: found 'pay' right after"),
+        ("trends: {x: {stream: s, query: a ; !b}}", "trends.x.query: line 1, column 5: the trends engine"),
+        ("groups: {x: {stream: s, pattern: a ; b}}", "groups.x.pattern: line 1, column 3: the groups engine"),
+        ("subscriptions: {x: {stream: s, query: a+}}", "subscriptions.x.query: line 1, column 2: the machines engine"),
+    ],
+)
+def test_queries_are_read_when_the_file_is(section: str, line: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Configuration.from_text(f"{BEFORE}{section}")
+    assert str(caught.value).startswith(line), str(caught.value)
+
+
 def test_an_alert_of_a_pattern_waits_for_the_job_that_keeps_it() -> None:
     alerts = "alerts: {told: {of: pattern, name: x}}"
     configuration = Configuration.from_text(f"{BEFORE}patterns: {{x: {{stream: s, query: a WITHIN 3 MIN}}}}\n{alerts}")
