@@ -37,7 +37,7 @@ class Pattern:
     """A random pattern as text.
 
     `scan`: without ``&``, for the policies that scan. `aggregated`: how often a condition on an aggregate is drawn,
-    where an operand is repeated.
+    where an operand is repeated. `steering`: whether such a condition of a pattern to scan may steer what is taken.
     """
 
     def __init__(
@@ -48,10 +48,12 @@ class Pattern:
         most: int = 4,
         names: Sequence[str] = "ABC",
         aggregated: float = 0.2,
+        steering: bool = False,
     ) -> None:
         self.rng = rng
         self.taken = names
         self.scan = scan
+        self.steering = steering
         self.names: list[str] = []
         self.repeated: dict[str, str] = {}
         self.negated: list[str] = []
@@ -196,7 +198,7 @@ class Pattern:
         kind = rng.random()
         if kind < 0.35:
             return f"{one} {sign} {rng.randint(0, 4)}"
-        if kind < 0.45 and plain:
+        if kind < 0.45 and plain and (self.steering or not self.scan):
             return f"{one} {sign} 2 * {rng.choice(plain)}.n"
         if kind < 0.6:
             return f"{one} {sign} {rng.choice(['COUNT', 'MAX', 'LAST'])}({other}.n)"

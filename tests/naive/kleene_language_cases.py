@@ -1,0 +1,215 @@
+"""Worked answers of exact matching for each form of the language, hand-checked (SPEC 3, ROWS part 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from naive.kleene import Event
+from naive.kleene_cases import stream
+
+ANY, NEXT, STRICT = "skip_till_any", "skip_till_next", "strict"
+MINUTE = 60_000_000
+
+
+def letters(text: str) -> list[Event]:
+    """``"A B C"``: one event a minute from position 1, which is also its x."""
+    return [Event(at, at * MINUTE, name, {"x": float(at)}) for at, name in enumerate(text.split(), 1)]
+
+
+LETTERS = letters("A B C B A A C B A D C B A B C B")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A question of a form, and its rows as words in their order; `events` None: the letters of ROWS."""
+
+    form: str
+    policy: str
+    pattern: str
+    events: str | None
+    rows: tuple[str, ...]
+    after_match: str = "next"
+    repetition: str = "maximal"
+
+    @property
+    def stream(self) -> list[Event]:
+        return LETTERS if self.events is None else stream(self.events)
+
+    def __str__(self) -> str:
+        return f"{self.pattern} by {self.policy} on {self.events}"
+
+
+def rows_on_letters(*rows: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(f"{LETTERS[at - 1].name}{at}" for at in row) for row in rows)
+
+
+ANSWERED = (
+    # ',': directly next, in "can be added", too.
+    Answered("directly", ANY, "a+ , b", "a1 b2 a3 b4", ("a1 b2", "a1 a3 b4")),
+    Answered("directly", ANY, "a , b", "a1 b2 b3 a4 x5 b6", ("a1 b2",)),
+    Answered("directly", ANY, "a ; b , c", "a1 b2 x3 b4 c5", ("a1 b4 c5",)),
+    Answered("directly", ANY, "a , b+ , c", "a1 b2 x3 b4 c5", ("a1 b2 b4 c5",)),
+    Answered("directly", ANY, "(a & b) , c", "a1 b2 c3 b4 a5 c6", ("a1 b2 c3", "b2 a5 c6", "b4 a5 c6")),
+    Answered("directly", ANY, "(a , b) & c", "a1 c2 b3 a4 b5", ("c2 a4 b5",)),
+    Answered("directly", NEXT, "a ; b , c", "a1 b2 x3 b4 c5", ()),
+    Answered("directly", NEXT, "a ; b , c", "a1 x2 b3 c4", ("a1 b3 c4",)),
+    Answered("directly", NEXT, "a+ , b", "a1 x2 b3 a4 b5", ("a1 a4 b5", "a4 b5")),
+    Answered("directly", NEXT, "a , (b | c)", "a1 c2 b3", ("a1 c2",)),
+    Answered("directly", STRICT, "a , b ; c", "a1 b2 c3", ("a1 b2 c3",)),
+    # '?': taken where one can be.
+    Answered("optional", ANY, "a ; b? ; c", "a1 c2 b3 c4", ("a1 c2", "a1 b3 c4")),
+    Answered("optional", ANY, "a ; b? ; c", "a1 b2 b3 c4", ("a1 b2 c4", "a1 b3 c4")),
+    Answered("optional", ANY, "a , b? , c", "a1 c2 a3 b4 c5 a6 b7 x8 c9", ("a1 c2", "a3 b4 c5")),
+    Answered("optional", NEXT, "a ; b? ; c", "a1 c2 b3 c4", ("a1 b3 c4",)),
+    Answered("optional", NEXT, "a ; b? ; c", "a1 c2 x3", ("a1 c2",)),
+    Answered("optional", NEXT, "a , b? , c", "a1 c2 a3 b4 c5", ("a1 c2", "a3 b4 c5")),
+    Answered("optional", STRICT, "a ; b? ; c", "a1 c2 a3 b4 c5", ("a1 c2", "a3 b4 c5")),
+    # '{n,m}': every choice of the greatest number, else all.
+    Answered("bounded", ANY, "a ; b{1,2} ; c", "a1 b2 b3 b4 c5", ("a1 b2 b3 c5", "a1 b2 b4 c5", "a1 b3 b4 c5")),
+    Answered("bounded", ANY, "a ; b{1,3} ; c", "a1 b2 b3 c4", ("a1 b2 b3 c4",)),
+    Answered("bounded", ANY, "a ; b{2,} ; c", "a1 b2 b3 c4 b5 c6", ("a1 b2 b3 c4", "a1 b2 b3 b5 c6")),
+    Answered("bounded", ANY, "b{,2} ; c", "c1 b2 c3", ("c1", "b2 c3")),
+    Answered("bounded", ANY, "a ; b{3,4}", "a1 b2 b3", ()),
+    Answered("bounded", ANY, "a ; b{2}", "a1 b2 b3 b4", ("a1 b2 b3", "a1 b2 b4", "a1 b3 b4")),
+    Answered("bounded", NEXT, "a ; b{1,2} ; c", "a1 b2 b3 b4 c5", ("a1 b2 b3 c5",)),
+    Answered("bounded", NEXT, "a ; b{2,} ; c", "a1 b2 c3 b4 c5", ("a1 b2 b4 c5",)),
+    Answered("bounded", NEXT, "a ; b{,2} ; c", "a1 c2 b3", ("a1 c2",)),
+    Answered("bounded", STRICT, "a ; b{1,2} ; c", "a1 b2 b3 b4 c5", ()),
+    Answered("bounded", STRICT, "a ; b{3,}", "a1 b2 b3 b4 x5", ("a1 b2 b3 b4",)),
+    # UNTIL: no u between the first and the last b.
+    Answered("until", ANY, "a ; b+ UNTIL u ; c", "a1 b2 b3 u4 b5 c6", ("a1 b2 b3 c6", "a1 b5 c6")),
+    Answered("until", NEXT, "a ; b+ UNTIL u ; c", "a1 b2 b3 u4 b5 c6", ("a1 b2 b3 c6",)),
+    Answered("until", NEXT, "a ; b+ UNTIL (u | v)", "a1 u2 b3 v4 b5", ("a1 b3",)),
+    Answered("until", NEXT, "a ; b{2,} UNTIL u ; c", "a1 b2 u3 b4 c5", ()),
+    Answered("until", STRICT, "a ; b+ UNTIL u", "a1 b2 b3 u4 b5", ("a1 b2 b3",)),
+    # n OF: every choice of so many, greater ones first.
+    Answered("some_of", ANY, "2 OF (a, b, c)", "c1 a2 b3", ("c1 a2", "c1 a2 b3", "c1 b3", "a2 b3")),
+    Answered("some_of", ANY, "x ; 1 OF (a, b)", "x1 b2", ("x1 b2",)),
+    Answered("some_of", NEXT, "2 OF (a, b, c)", "c1 a2 b3", ("c1 a2 b3", "a2 b3")),
+    Answered("some_of", NEXT, "2 OF (a, b) ; c", "b1 a2 c3", ("b1 a2 c3",)),
+    # '&' takes the nearest event of either side; a repeated operand is one block.
+    Answered("conjunction", NEXT, "a & b", "a1 b2 a3", ("a1 b2", "b2 a3")),
+    Answered("conjunction", NEXT, "a ; (b & c) ; d", "a1 c2 c3 b4 d5", ("a1 c2 b4 d5",)),
+    Answered("conjunction", NEXT, "a+ & b", "a1 a2 b3 a4", ("a1 a2 b3", "a2 b3", "b3 a4")),
+    Answered("conjunction", NEXT, "(a ; b) & c", "a1 c2 b3 c4", ("a1 c2 b3",)),
+    Answered("conjunction", NEXT, "a{2} & b", "a1 b2 a3", ()),
+    Answered("conjunction", STRICT, "x ; (a & b) ; c", "x1 b2 a3 c4 x5 b6 c7", ("x1 b2 a3 c4",)),
+    Answered("conjunction", STRICT, "a+ & b", "a1 a2 b3", ("a1 a2 b3", "a2 b3")),
+    # Absence first and last, under WITHIN.
+    Answered("absence", ANY, "A ; !B WITHIN 2 MIN", None, ("A5", "A6", "A9")),
+    Answered("absence", NEXT, "A ; !B WITHIN 2 MIN", None, ("A5", "A6", "A9")),
+    Answered("absence", STRICT, "A ; !B WITHIN 2 MIN", None, ("A5", "A6", "A9")),
+    Answered("absence", ANY, "!C ; B WITHIN 2 MIN", None, ("B2", "B14")),
+    Answered("absence", NEXT, "!C ; B WITHIN 2 MIN", None, ("B2", "B14")),
+    Answered("absence", ANY, "A & !B WITHIN 2 MIN", None, ("A6",)),
+    Answered("absence", ANY, "(A ; !B) | D WITHIN 2 MIN", None, ("A5", "A6", "A9", "D10")),
+    Answered("absence", ANY, "A ; !B WITHIN 2 EVENTS", None, ("A5", "A6", "A9")),
+    Answered("absence", ANY, "A ; !(B | C) WITHIN 2 MIN", None, ("A5", "A9")),
+    Answered("absence", ANY, "A ; !B ; !C WITHIN 2 MIN", None, ("A5", "A9")),
+    Answered("absence", ANY, "A ; !B ; C ; !D WITHIN 5 MIN", None, rows_on_letters((5, 7), (9, 11))),
+    Answered("absence", ANY, "a ; !b WHERE b.x = a.x WITHIN 3 EVENTS", "a1=1 b2=2 a3=2 b4=2", ("a1",)),
+    Answered("absence", ANY, "!a ; b WITHIN 3 EVENTS", "a1 x2 b3 b4", ("b4",)),
+    # An event at the deadline itself is outside.
+    Answered("absence", ANY, "a ; !b WITHIN 2 MILLISECOND", "a1 x2 b3", ("a1",)),
+    Answered("absence", ANY, "a ; !b WITHIN 2001 MICROSECOND", "a1 x2 b3", ()),
+    # Absence of a group.
+    Answered("absence", ANY, "A ; !(B ; C) ; D", None, rows_on_letters((5, 10), (6, 10), (9, 10))),
+    Answered("absence", ANY, "A ; !(B & C) ; D", None, rows_on_letters((9, 10))),
+    Answered("absence", ANY, "A ; !(B | C) ; D", None, rows_on_letters((9, 10))),
+    Answered("absence", ANY, "a ; !(b ; c) WITHIN 4 EVENTS", "a1 b2 x3 c4 a5 c6 b7", ("a5",)),
+    Answered("absence", ANY, "a ; !(b ; c) ; d WHERE b.x = c.x", "a1 b2=1 c3=2 d4", ("a1 d4",)),
+    # A deadline of its own.
+    Answered(
+        "absence",
+        ANY,
+        "A ; B ; !C @(t(C) - t(B) < 2 MIN)",
+        None,
+        rows_on_letters(
+            *((1, 4), (1, 8), (1, 12), (1, 16), (5, 8), (5, 12), (5, 16)),
+            *((6, 8), (6, 12), (6, 16), (9, 12), (9, 16), (13, 16)),
+        ),
+    ),
+    Answered("absence", NEXT, "A ; B ; !C @(t(C) - t(B) < 2 MIN)", None, rows_on_letters((5, 8), (6, 8), (9, 12))),
+    Answered("absence", ANY, "a ; b ; !c @(t(c) - t(a) < 4 MILLISECOND)", "a1 b2 x3 x4 c5", ("a1 b2",)),
+    Answered("absence", ANY, "a ; b ; !c @(t(c) - t(b) < 5 MILLISECOND) WITHIN 2 EVENTS", "a1 b2 x3 c4", ()),
+    Answered("absence", NEXT, "A ; !B @(t(B) - t(A) < 2 MIN) ; C", None, rows_on_letters((5, 7), (6, 7), (9, 11))),
+    Answered(
+        "absence",
+        NEXT,
+        "A ; !B @(t(B) - t(A) < 2 MIN) @(t(C) - t(A) >= 2 MIN) ; C",
+        None,
+        rows_on_letters((5, 7), (6, 11), (9, 11)),
+    ),
+    Answered("absence", ANY, "!a @(t(b) - t(a) < 2 MILLISECOND) ; b", "a1 b2 x3 a4 x5 b6", ("b6",)),
+    # 'A , !X': the event directly behind A.
+    Answered(
+        "absence",
+        ANY,
+        "A , !B ; C",
+        None,
+        rows_on_letters((5, 7), (5, 11), (5, 15), (6, 7), (6, 11), (6, 15), (9, 11), (9, 15)),
+    ),
+    Answered("absence", NEXT, "A , !B ; C", None, rows_on_letters((5, 7), (6, 7), (9, 11))),
+    # An absence fails a way, not the start.
+    Answered("absence", NEXT, "a ; ((b ; !x) | c) WITHIN 4 EVENTS", "a1 b2 x3 c4", ("a1 c4",)),
+    # repetition => 'all'.
+    Answered("all", ANY, "a ; b+", "a1 b2 b3", ("a1 b2", "a1 b2 b3", "a1 b3"), repetition="all"),
+    Answered("all", ANY, "a ; b* ; c", "a1 b2 c3", ("a1 b2 c3", "a1 c3"), repetition="all"),
+    Answered("all", ANY, "b{1,2}", "b1 b2 b3", ("b1", "b1 b2", "b1 b3", "b2", "b2 b3", "b3"), repetition="all"),
+    Answered(
+        "all",
+        ANY,
+        "b+ b[] WHERE b[i].x > b[i-1].x",
+        "b1=1 b2=3 b3=2",
+        ("b1", "b1 b2", "b1 b3", "b2", "b3"),
+        repetition="all",
+    ),
+    Answered("all", NEXT, "a ; b+ ; c", "a1 b2 b3 c4", ("a1 b2 b3 c4", "a1 b2 c4"), repetition="all"),
+    Answered("all", NEXT, "a ; b+ ; c", "a1 b2 c3 b4 c5", ("a1 b2 c3", "a1 b2 b4 c5"), repetition="all"),
+    Answered("all", NEXT, "a ; b* ; c", "a1 b2 c3", ("a1 b2 c3", "a1 c3"), repetition="all"),
+    Answered("all", NEXT, "a ; b+", "a1 x2 b3 b4", ("a1 b3", "a1 b3 b4"), repetition="all"),
+    Answered("all", STRICT, "a ; b+ ; c", "a1 b2 b3 c4", ("a1 b2 b3 c4",), repetition="all"),
+    Answered("all", STRICT, "a ; b+", "a1 b2 b3 x4", ("a1 b2", "a1 b2 b3"), repetition="all"),
+    # Groups under a repetition.
+    Answered("group", ANY, "(a ; b)+", "a1 b2 a3 b4", ("a1 b2", "a1 b2 a3 b4", "a1 b4", "a3 b4"), repetition="all"),
+    Answered("group", ANY, "(a ; b){2} ; c", "a1 b2 a3 b4 c5", ("a1 b2 a3 b4 c5",), repetition="all"),
+    Answered("group", NEXT, "(a ; b)+ ; c", "a1 b2 a3 b4 a5 c6", ("a1 b2 a3 b4 c6", "a3 b4 c6")),
+    Answered("group", NEXT, "(a | b){2} ; c", "a1 b2 c3", ("a1 b2 c3",)),
+    Answered("group", NEXT, "x ; (a ; b)* ; c", "x1 a2 c3 b4 c5", ("x1 a2 b4 c5",)),
+    Answered("group", NEXT, "x ; (a ; b)* ; c", "x1 a2 c3", ("x1 c3",)),
+    Answered("group", NEXT, "(a ; b)+ WHERE a.x = b.x", "a1=1 b2=2 b3=1 a4=2 b5=2", ("a1 b3 a4 b5", "a4 b5")),
+    Answered("group", STRICT, "(a ; b)+ ; c", "a1 b2 a3 b4 c5", ("a1 b2 a3 b4 c5", "a3 b4 c5")),
+    Answered("group", STRICT, "(a ; b)+ ; c", "a1 b2 a3 c4", ()),
+    Answered("group", STRICT, "(a ; b)+", "a1 b2 a3 x4", ("a1 b2",)),
+    # Conditions that steer: prices 1 2 3 2.
+    Answered(
+        "steering",
+        STRICT,
+        "s ; u+ u[] ; d WHERE u[i].x > u[i-1].x AND FIRST(u.x) > s.x AND d.x < LAST(u.x)",
+        "s1=1 u2=2 u3=3 d4=2",
+        ("s1 u2 u3 d4",),
+    ),
+    Answered("steering", NEXT, "a ; b+ ; c WHERE c.x > SUM(b.x)", "a1 b2=2 b3=3 c4=4 b5=1 c6=7", ("a1 b2 b3 b5 c6",)),
+    Answered(
+        "steering",
+        NEXT,
+        "b+ b[] WHERE b[i].x > AVG(b.x)",
+        "b1=2 b2=1 b3=3 b4=2.6",
+        ("b1 b3 b4", "b2 b3 b4", "b3", "b4"),
+    ),
+    Answered(
+        "steering",
+        NEXT,
+        "b+ b[] ; c WHERE COALESCE(SUM(b.x), 0) + b[i].x < 5",
+        "b1=2 b2=9 b3=2 b4=2 c5",
+        ("b1 b3 c5", "b3 b4 c5", "b4 c5"),
+    ),
+    # What only reads a finished repetition judges the match.
+    Answered("steering", NEXT, "a ; b+ ; c WHERE COUNT(b.x) >= 2", "a1 b2=1 c3 b4=1 c5", ()),
+    # Where the search goes on.
+    Answered("after_match", NEXT, "a AS s ; b ; a AS e", "a1 b2 a3 b4 a5", ("a1 b2 a3",), "past_last"),
+    Answered("after_match", NEXT, "a AS s ; b ; a AS e", "a1 b2 a3 b4 a5", ("a1 b2 a3", "a3 b4 a5"), "last e"),
+    Answered("after_match", NEXT, "a+ ; b+ ; c", "a1 a2 b3 b4 c5", ("a1 a2 b3 b4 c5",), "first b"),
+    Answered("after_match", NEXT, "a AS s ; a+ AS r ; b", "a1 a2 a3 b4", ("a1 a2 a3 b4", "a2 a3 b4"), "first r"),
+    Answered("after_match", NEXT, "a AS s ; a+ AS r ; b", "a1 a2 a3 b4", ("a1 a2 a3 b4",), "last r"),
+)

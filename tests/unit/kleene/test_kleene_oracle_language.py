@@ -1,0 +1,32 @@
+"""The oracle gives the worked answers of the whole language (SPEC 3, ROWS part 3)."""
+
+from __future__ import annotations
+
+import pytest
+from naive.kleene import matches
+from naive.kleene_cases import TYPES, words
+from naive.kleene_language_cases import ANSWERED, Answered
+from naive.kleene_steps import NoSkipError
+
+
+@pytest.mark.parametrize("case", ANSWERED, ids=str)
+def test_worked_answers(case: Answered) -> None:
+    names = {event.position: event.name for event in case.stream}
+    rows = matches(
+        case.pattern,
+        case.stream,
+        TYPES,
+        policy=case.policy,
+        after_match=case.after_match,
+        repetition=case.repetition,
+    )
+    assert [words(row, names) for row in rows] == list(case.rows)
+
+
+@pytest.mark.parametrize("after_match", ["first s", "last b"])
+def test_going_on_needs_another_event_than_the_first(after_match: str) -> None:
+    case = next(case for case in ANSWERED if case.pattern == "a AS s ; b ; a AS e")
+    with pytest.raises(NoSkipError):
+        matches(
+            "a AS s ; b* ; a AS e", case.stream[:1] + case.stream[2:3], TYPES, policy="strict", after_match=after_match
+        )
