@@ -82,8 +82,9 @@ def answered(
     policy: str = "skip_till_any",
     after_match: str = "next",
     plan: str | None = None,
+    **asked: Any,
 ) -> list[Keyed]:
     pattern = compiled(text, types, policy=policy)
     tree = None if plan is None else forced_plan(pattern, plan)
     events = events_of(streams, types, pattern.names)
-    return rows_of(match_events(pattern, events, policy=policy, after_match=after_match, plan=tree))
+    return rows_of(match_events(pattern, events, policy=policy, after_match=after_match, plan=tree, **asked))

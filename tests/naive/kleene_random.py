@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from naive.kleene import Event
@@ -75,11 +75,13 @@ class Pattern:
             text += " DEFINE " + ", ".join(define)
         if where:
             text += " WHERE " + " AND ".join(where)
-        if rng.random() < 0.6:
+        if rng.random() < 0.6 or self.needs_window:
             text += rng.choice(
                 [f" WITHIN {rng.randint(2, 7)} {rng.choice(UNITS)}", f" WITHIN {rng.randint(1, 7)} MILLISECOND"]
             )
         self.text = text
+
+    needs_window = False
 
     def takes(self) -> str:
         if self.rng.random() < 0.15:
@@ -209,6 +211,193 @@ class Pattern:
         if kind < 0.9:
             return f"SUM({name}.n * {name}.n + 1) {sign} 4"
         return f"(COUNT({name}.{column}) {sign} 1 OR {one} IS NULL)"
+
+
+FORMS = {
+    "directly": "','",
+    "optional": "'?'",
+    "bounded": "'{n,m}'",
+    "until": "UNTIL",
+    "some_of": "n OF",
+    "absence": "'!' first, last, beside '&', of groups, behind ','",
+    "deadline": "'@' on what is negated",
+    "conjunction": "'&' under policies that scan; skip_till_any always has it",
+    "group": "groups under a repetition; under skip_till_any with 'all'",
+    "steering": "conditions over what is collected",
+    "all": "repetition => 'all'",
+    "after_match": "after_match => 'first b', 'last b'",
+}
+"""What `Language` may draw besides what `Pattern` draws."""
+
+
+class Language(Pattern):
+    """A random pattern of the whole language, and how it is asked.
+
+    `forms`: some of `FORMS`, which the pattern may have.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        *,
+        policy: str,
+        forms: Collection[str],
+        most: int = 4,
+        names: Sequence[str] = "ABC",
+        aggregated: float = 0.2,
+    ) -> None:
+        assert set(forms) <= FORMS.keys(), forms
+        self.policy = policy
+        self.forms = forms
+        self.repetition = "all" if "all" in forms and rng.random() < 0.5 else "maximal"
+        self.grouped = 0
+        scan = policy != "skip_till_any"
+        super().__init__(rng, scan=scan, most=most, names=names, aggregated=aggregated, steering="steering" in forms)
+        own = random.Random(self.text)
+        self.after_match = "next" if policy == "skip_till_any" else own.choice(["next", "past_last"])
+        if "after_match" in forms and scan and self.repetition == "maximal" and own.random() < 0.7:
+            self.after_match = f"{own.choice(['first', 'last'])} {own.choice(self.names)}"
+
+    def draws(self, form: str, chance: float) -> bool:
+        return form in self.forms and self.rng.random() < chance
+
+    def operand(self) -> str:
+        self.budget -= 1
+        alias = f"o{len(self.names)}"
+        self.names.append(alias)
+        form = self.rng.choice(["", "", "", "+", "+", "*", "[2]"])
+        if self.draws("optional", 0.3):
+            form = "?"
+        elif self.draws("bounded", 0.3):
+            form = self.rng.choice(["{1,2}", "{2,3}", "{2,}", "{,2}", "{0,1}", "{2}", "{1,}", "{,1}"])
+        text = f"{self.takes()}{form} AS {alias}"
+        if form not in ("", "?", "{0,1}", "{,1}") and self.draws("until", 0.4):
+            ends = " | ".join(self.takes() for _ in range(self.rng.choice([1, 1, 2])))
+            text += f" UNTIL ({ends})"
+        # Conditions with [i] and aggregates are of what may take more than one event.
+        self.repeated[alias] = "" if form in ("?", "{0,1}", "{,1}") else form
+        if not self.repeated[alias] and self.grouped:
+            self.in_groups.append(alias)
+        return text
+
+    @property
+    def in_groups(self) -> list[str]:
+        """Operands that take one event in each round of a repeated group."""
+        return self.__dict__.setdefault("grouped_names", [])
+
+    def group_may_repeat(self) -> bool:
+        allowed = self.repetition == "all" if self.policy == "skip_till_any" else not self.under_and
+        return "group" in self.forms and allowed and not self.grouped
+
+    def sequence(self, depth: int) -> str:
+        text = ""
+        negates = not self.under_and and not self.grouped
+        absent = negates and "absence" in self.forms
+        if absent and depth == 0 and self.rng.random() < 0.15:
+            text = self.absence("first") + " ; "
+        text += self.item(depth)
+        while self.budget > 0 and self.rng.random() < 0.8:
+            sign = ";"
+            if absent and self.rng.random() < 0.25:
+                sign = (
+                    self.rng.choice([";", ";", ";", ","])
+                    if "directly" in self.forms or self.rng.random() < 0.5
+                    else ";"
+                )
+                text += f" {sign} {self.absence('directly' if sign == ',' else 'middle')}"
+                sign = ";"
+            elif negates and not absent and self.rng.random() < 0.1:
+                text += f" ; {self.plain_absence()}"
+            elif self.draws("directly", 0.4):
+                sign = ","
+            text += f" {sign} {self.item(depth)}"
+        if absent and depth == 0 and self.rng.random() < 0.3:
+            text += f" ; {self.absence('last')}"
+        return text
+
+    def plain_absence(self) -> str:
+        return f"!{self.negative()}"
+
+    def negative(self) -> str:
+        """A negated operand with its alias."""
+        alias = f"z{len(self.negated)}"
+        self.negated.append(alias)
+        return f"{self.takes()} AS {alias}"
+
+    def absence(self, place: str) -> str:
+        """A negation; `place` is first, last, middle, beside or directly."""
+        kind = self.rng.random()
+        positive = [name for name in self.names if name not in self.in_groups]
+        if kind < 0.25 and place != "directly":
+            sign = self.rng.choice([";", "&", "|", ","] if "directly" in self.forms else [";", "&", "|"])
+            text = f"!({self.negative()} {sign} {self.negative()})"
+        elif kind < 0.35:
+            text = f"NOT({self.negative()}, {self.negative()})"
+        else:
+            text = f"!{self.negative()}"
+            limit = self.rng.randint(1, 5)
+            sign = self.rng.choice(["<", "<="])
+            if "deadline" in self.forms and positive and place in ("last", "middle", "directly") and kind < 0.7:
+                other = self.rng.choice(positive)
+                text += f" @(t({self.negated[-1]}) - t({other}) {sign} {limit} MILLISECOND)"
+                if place == "last":
+                    return text
+            elif "deadline" in self.forms and place == "first" and kind < 0.7:
+                # The operand that comes next in the text; whatever it is, it comes behind this.
+                text += f" @(t(o{len(self.names)}) - t({self.negated[-1]}) {sign} {limit} MILLISECOND)"
+                return text
+        self.needs_window |= place in ("first", "last", "beside")
+        return text
+
+    def item(self, depth: int) -> str:
+        kind = self.rng.random()
+        if depth < 2 and self.budget > 1 and kind < 0.45:
+            if kind < 0.12 and self.group_may_repeat():
+                self.grouped += 1
+                text = f"({self.sequence(depth + 1)}){self.rng.choice(['+', '*', '{2}', '{1,2}', '?', '{2,}'])}"
+                self.grouped -= 1
+                return text
+            if kind < 0.2 and "some_of" in self.forms and not self.grouped:
+                self.under_and += 1
+                sides = [self.side(depth) for _ in range(self.rng.choice([2, 2, 3]))]
+                self.under_and -= 1
+                return f"{self.rng.randint(1, len(sides))} OF ({', '.join(sides)})"
+            if kind < 0.32 and (not self.scan or "conjunction" in self.forms):
+                self.under_and += 1
+                sides = [self.side(depth) for _ in range(2)]
+                self.under_and -= 1
+                if "absence" in self.forms and not self.under_and and not self.grouped and self.rng.random() < 0.3:
+                    sides.insert(self.rng.randint(1, 2), self.absence("beside"))
+                return "(" + " & ".join(sides) + ")"
+            return "(" + " | ".join(self.side(depth) for _ in range(2)) + ")"
+        return self.operand()
+
+    def conjunct(self) -> str:
+        """As of `Pattern`, or a condition that steers."""
+        if self.draws("steering", 0.3):
+            return self.steer()
+        return super().conjunct()
+
+    def steer(self) -> str:
+        rng = self.rng
+        repeated = [name for name in self.names if self.repeated[name]]
+        if not repeated:
+            return super().conjunct()
+        b, other = rng.choice(repeated), rng.choice(self.names)
+        sign, column = rng.choice(SIGNS), rng.choice("xn")
+        function = rng.choice(["COUNT", "SUM", "MIN", "MAX", "AVG", "FIRST", "LAST"])
+        at = f"{other}[i]" if self.repeated[other] else other
+        return rng.choice(
+            [
+                f"{at}.{column} {sign} {function}({b}.{column})",
+                f"{b}[i].{column} {sign} {function}({b}.{column})",
+                f"COALESCE(SUM({b}.n), 0) + {b}[i].n {sign} {rng.randint(1, 6)}",
+                f"{at}.{column} {sign} {b}[last].{column}",
+                f"{at}.{column} {sign} {b}[{rng.randint(1, 3)}].{column}",
+                f"COUNT(DISTINCT {b}.{column}) {sign} {rng.randint(1, 3)}",
+                f"{at}.n {sign} COUNT(DISTINCT {b}.{column})",
+            ]
+        )
 
 
 def random_plan(rng: random.Random, names: Sequence[str]) -> str:
