@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
 from naive.kleene_asked import Asked
@@ -48,17 +48,19 @@ class Order:
     """Slots one after another.
 
     `adjacent`: where both sets of slots have events, the first event of the second is the one directly behind the last
-    of the first. `untils`: between the first and the last event of the slots there is none that ends them.
+    of the first. `untils`: between the first and the last event of the slots there is none that ends them. `left_out`:
+    operands of groups without rounds.
     """
 
     slots: tuple[Slot, ...] = ()
     adjacent: tuple[tuple[frozenset[Slot], frozenset[Slot]], ...] = ()
     untils: tuple[tuple[frozenset[Slot], tree.Node], ...] = ()
     absences: tuple[Absence, ...] = ()
+    left_out: frozenset[str] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(slot.name for slot in self.slots)
+        return self.left_out.union(slot.name for slot in self.slots)
 
 
 def orders_of(asked: Asked, node: tree.Node, rounds: tuple[int, ...] = ()) -> list[Order]:
@@ -89,16 +91,15 @@ def repeated(asked: Asked, node: tree.Repetition, rounds: tuple[int, ...]) -> li
     else:
         least = min(sum(slot.least for slot in order.slots) for order in orders_of(asked, node.item, (*rounds, 0)))
         most = len(asked.events) // max(1, least)
-        found = []
-        for count in range(node.minimum, min(most, node.maximum or most) + 1):
+        inner = [event for event in node.item.walk() if isinstance(event, tree.Event)]
+        left_out = Order(left_out=frozenset(asked.name_of[id(event)] for event in inner))
+        found = [] if node.minimum else [left_out]
+        for count in range(max(1, node.minimum), min(most, node.maximum or most) + 1):
             each = [orders_of(asked, node.item, (*rounds, at)) for at in range(count)]
             found += [behind(parts, node) for parts in product(*each)]
     if node.until is None:
         return found
-    return [
-        Order(order.slots, order.adjacent, (*order.untils, (frozenset(order.slots), node.until)), order.absences)
-        for order in found
-    ]
+    return [replace(order, untils=(*order.untils, (frozenset(order.slots), node.until))) for order in found]
 
 
 def behind(parts: Sequence[Order], node: tree.Node) -> Order:
@@ -111,8 +112,8 @@ def behind(parts: Sequence[Order], node: tree.Node) -> Order:
         if contiguous and slots and part.slots:
             adjacent.append((frozenset(slots), frozenset(part.slots)))
         adjacent += part.adjacent
-        before = frozenset(slot.name for slot in slots)
-        later = frozenset(slot.name for other in parts[at + 1 :] for slot in other.slots)
+        before = frozenset[str]().union(*(other.names for other in parts[:at]))
+        later = frozenset[str]().union(*(other.names for other in parts[at + 1 :]))
         negated = contiguous and isinstance(node.children()[at], tree.Negation)
         if negated and 0 < at < len(parts) - 1:
             raise UndefinedError("a negation inside of a run")
@@ -122,7 +123,7 @@ def behind(parts: Sequence[Order], node: tree.Node) -> Order:
         ]
         slots += part.slots
     untils = tuple(until for part in parts for until in part.untils)
-    return Order(slots, tuple(adjacent), untils, tuple(absences))
+    return Order(slots, tuple(adjacent), untils, tuple(absences), left_out_of(parts))
 
 
 def beside(parts: Sequence[Order]) -> list[Order]:
@@ -130,7 +131,12 @@ def beside(parts: Sequence[Order]) -> list[Order]:
     adjacent = tuple(pair for part in parts for pair in part.adjacent)
     untils = tuple(until for part in parts for until in part.untils)
     absences = tuple(absence for part in parts for absence in part.absences)
-    return [Order(slots, adjacent, untils, absences) for slots in interleaved([part.slots for part in parts])]
+    left_out = left_out_of(parts)
+    return [Order(slots, adjacent, untils, absences, left_out) for slots in interleaved([part.slots for part in parts])]
+
+
+def left_out_of(parts: Sequence[Order]) -> frozenset[str]:
+    return frozenset[str]().union(*(part.left_out for part in parts))
 
 
 def interleaved(parts: Sequence[tuple[Slot, ...]]) -> list[tuple[Slot, ...]]:

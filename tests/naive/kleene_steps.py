@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
 
@@ -92,7 +92,7 @@ def ways_of(asked: Asked, node: tree.Node, every_count: bool) -> list[Form]:
         return [Nothing(node)]
     if isinstance(node, tree.Repetition):
         taken = repetition_of(asked, node, node.minimum if every_count else max(1, node.minimum))
-        return [taken] if every_count or node.minimum else [taken, Row(())]
+        return [taken] if every_count or node.minimum else [taken, replace(taken, least=0, most=0)]
     below = [ways_of(asked, child, every_count) for child in node.children()]
     if isinstance(node, tree.Disjunction):
         return [way for ways in below for way in ways]
@@ -104,7 +104,7 @@ def ways_of(asked: Asked, node: tree.Node, every_count: bool) -> list[Form]:
     return [Row(items, isinstance(node, tree.Contiguous)) for items in product(*below)]
 
 
-def repetition_of(asked: Asked, node: tree.Repetition, least: int) -> Form:
+def repetition_of(asked: Asked, node: tree.Repetition, least: int) -> One | Rounds:
     if isinstance(node.item, tree.Event):
         return One(asked.name_of[id(node.item)], least, node.maximum, node.until)
     return Rounds(inside(asked, node.item), least, node.maximum, node.until)
@@ -140,7 +140,9 @@ def counted(form: Form, most: int) -> Iterator[tuple[Form, int]]:
             for each, count in counted(one, most):
                 yield Either((*form.forms[:at], each, *form.forms[at + 1 :])), count
     elif isinstance(form, Rounds):
-        for rounds in range(form.least, min(most, form.most or most) + 1):
+        if not form.least:
+            yield Rounds(form.form, 0, 0), 0
+        for rounds in range(max(1, form.least), min(most, form.most or most) + 1):
             for items, count in in_line([form.form] * rounds, most):
                 yield Row(tuple(Round(item, at) for at, item in enumerate(items))), count
     elif isinstance(form, Round):
