@@ -66,11 +66,13 @@ from typing import Any
 
 from naive.kleene_any import every
 from naive.kleene_asked import EPOCH, Asked, Event, Kept, Row, aggregates_in
-from naive.kleene_steps import per_start
+from naive.kleene_final import is_final, open_end
+from naive.kleene_orders import Absence
+from naive.kleene_steps import per_start, ways_of
 
 from patternlake.udfs.language.predicate.expressions import to_sql
 
-__all__ = ["EPOCH", "Event", "Row", "matches", "valued"]
+__all__ = ["EPOCH", "Event", "Row", "final_rows", "matches", "valued"]
 
 
 def matches(
@@ -88,14 +90,38 @@ def matches(
     return [asked.row(kept) for kept in distinct_matches(asked, policy, after_match, repetition)]
 
 
+def found_by(asked: Asked, policy: str, after_match: str, repetition: str) -> list[tuple[Kept, tuple[Absence, ...]]]:
+    """All matches as they are found, each with the absences that it rests on."""
+    if policy == "skip_till_any":
+        return every(asked, repetition)
+    return per_start(asked, policy == "strict", after_match, repetition)
+
+
 def distinct_matches(asked: Asked, policy: str, after_match: str, repetition: str) -> list[Kept]:
     """All matches, each binding once, in the order of rows."""
-    if policy == "skip_till_any":
-        found = [kept for kept, _ in every(asked, repetition)]
-    else:
-        found = per_start(asked, policy == "strict", after_match, repetition)
-    ordered = sorted(found, key=asked.rank)
+    ordered = sorted((kept for kept, _ in found_by(asked, policy, after_match, repetition)), key=asked.rank)
     return [kept for at, kept in enumerate(ordered) if not at or asked.row(kept) != asked.row(ordered[at - 1])]
+
+
+def final_rows(
+    text: str,
+    events: Sequence[Event],
+    watermark: int,
+    types: Mapping[str, str] | None = None,
+    *,
+    policy: str = "skip_till_any",
+    repetition: str = "maximal",
+) -> list[Row]:
+    """The rows that are final at a watermark, by `after_match` ``next``: see `naive.kleene_final`."""
+    asked = Asked(text, events, types)
+    may_change = repetition == "maximal" and open_end(asked)
+    may_change |= policy != "skip_till_any" and len(ways_of(asked, asked.pattern, repetition == "all")) > 1
+    rows = [
+        asked.row(kept)
+        for kept, absences in found_by(asked, policy, "next", repetition)
+        if is_final(asked, kept, absences, watermark, may_change)
+    ]
+    return [row for at, row in enumerate(rows) if row not in rows[:at]]
 
 
 def valued(

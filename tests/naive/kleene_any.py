@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 from naive.kleene_absence import absent
 from naive.kleene_asked import Asked, Kept, Taken, numbers_of
-from naive.kleene_orders import Order, Slot, orders_of
+from naive.kleene_orders import Absence, Order, Slot, orders_of
 
 Assignment = dict[Slot, tuple[int, ...]]
 """Numbers of the events of each slot, in order."""
@@ -82,8 +82,8 @@ def can_grow(asked: Asked, order: Order, assignment: Assignment) -> bool:
     return False
 
 
-def every(asked: Asked, repetition: str) -> list[tuple[Kept, Order]]:
-    """All matches, each with the order that it has."""
+def every(asked: Asked, repetition: str) -> list[tuple[Kept, tuple[Absence, ...]]]:
+    """All matches, each with the absences of its order."""
     found = []
     for order in dict.fromkeys(orders_of(asked, asked.pattern)):
         for assignment in assignments(asked, order):
@@ -94,5 +94,5 @@ def every(asked: Asked, repetition: str) -> list[tuple[Kept, Order]]:
             kept = kept_of(order, assignment)
             free = all(absent(asked, absence, order.names, kept) for absence in order.absences)
             if free and all(asked.totalled(conjunct, kept) for conjunct in asked.totals):
-                found.append((kept, order))
+                found.append((kept, order.absences))
     return found

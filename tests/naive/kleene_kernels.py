@@ -10,6 +10,7 @@ import numpy as np
 from naive.kleene import EPOCH, Event, Row
 
 from patternlake.udfs.events import Events
+from patternlake.udfs.kleene.finality import Moment, final
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events
 from patternlake.udfs.kleene.plans.trees import forced_plan
@@ -88,3 +89,22 @@ def answered(
     tree = None if plan is None else forced_plan(pattern, plan)
     events = events_of(streams, types, pattern.names)
     return rows_of(match_events(pattern, events, policy=policy, after_match=after_match, plan=tree, **asked))
+
+
+def final_rows(
+    text: str,
+    stream: Sequence[Event],
+    watermark: int,
+    types: Mapping[str, str],
+    *,
+    policy: str = "skip_till_any",
+    after_match: str = "next",
+    **asked: Any,
+) -> tuple[list[Row], list[Row]]:
+    """All rows, and those that are final at a watermark."""
+    pattern = compiled(text, types, policy=policy)
+    events = events_of([stream], types)
+    found = match_events(pattern, events, policy=policy, after_match=after_match, **asked)
+    sure = final(pattern, found, events, Moment(watermark), policy=policy, after_match=after_match)
+    rows = [row for _, row in rows_of(found)]
+    return rows, [row for row, is_sure in zip(rows, sure.tolist(), strict=True) if is_sure]

@@ -213,3 +213,56 @@ ANSWERED = (
     Answered("after_match", NEXT, "a AS s ; a+ AS r ; b", "a1 a2 a3 b4", ("a1 a2 a3 b4", "a2 a3 b4"), "first r"),
     Answered("after_match", NEXT, "a AS s ; a+ AS r ; b", "a1 a2 a3 b4", ("a1 a2 a3 b4",), "last r"),
 )
+
+
+@dataclass(frozen=True)
+class Final:
+    """Which rows are final at a watermark; without `events` in minutes, else in milliseconds."""
+
+    form: str
+    policy: str
+    pattern: str
+    events: str | None
+    at: int
+    rows: tuple[str, ...]
+    repetition: str = "maximal"
+
+    @property
+    def stream(self) -> list[Event]:
+        return LETTERS if self.events is None else stream(self.events)
+
+    @property
+    def watermark(self) -> int:
+        return self.at * (MINUTE if self.events is None else 1000)
+
+    def __str__(self) -> str:
+        return f"{self.pattern} by {self.policy} at {self.at}"
+
+
+FINAL = (
+    # Events at the watermark are settled; the deadline itself is outside.
+    *(
+        Final("absence", policy, "A ; !B WITHIN 2 MIN", None, at, rows)
+        for policy in (ANY, NEXT, STRICT)
+        for at, rows in ((6, ()), (7, ("A5",)), (8, ("A5", "A6")), (10, ("A5", "A6")), (11, ("A5", "A6", "A9")))
+    ),
+    Final("absence", ANY, "!C ; B WITHIN 2 MIN", None, 13, ("B2",)),
+    Final("absence", ANY, "!C ; B WITHIN 2 MIN", None, 14, ("B2", "B14")),
+    Final("absence", ANY, "A & !B WITHIN 2 MIN", None, 7, ()),
+    Final("absence", ANY, "A & !B WITHIN 2 MIN", None, 8, ("A6",)),
+    Final("absence", ANY, "A ; !B WITHIN 2 EVENTS", None, 9, ("A5", "A6")),
+    Final("absence", ANY, "A ; !B WITHIN 2 EVENTS", None, 10, ("A5", "A6", "A9")),
+    Final("absence", ANY, "A , !B WITHIN 5 MIN", None, 6, ("A5",)),
+    Final("absence", ANY, "A ; !B ; C ; !D WITHIN 5 MIN", None, 13, ("A5 C7",)),
+    Final("absence", ANY, "A ; !B ; C ; !D WITHIN 5 MIN", None, 14, ("A5 C7", "A9 C11")),
+    Final("deadline", NEXT, "A ; B ; !C @(t(C) - t(B) < 2 MIN)", None, 9, ()),
+    Final("deadline", NEXT, "A ; B ; !C @(t(C) - t(B) < 2 MIN)", None, 10, ("A5 B8", "A6 B8")),
+    Final("deadline", NEXT, "A ; B ; !C @(t(C) - t(B) < 2 MIN) WITHIN 1 DAY", None, 10, ("A5 B8", "A6 B8")),
+    Final("deadline", NEXT, "A ; !B @(t(B) - t(A) < 2 MIN) ; C", None, 7, ("A5 C7", "A6 C7")),
+    # A repetition with room, and one without.
+    Final("optional", ANY, "a ; b? WITHIN 3 MILLISECOND", "a1 a4", 3, ()),
+    Final("optional", ANY, "a ; b? WITHIN 3 MILLISECOND", "a1 a4", 4, ("a1",)),
+    Final("optional", ANY, "a ; b? ; c", "a1 c2", 2, ("a1 c2",)),
+    Final("bounded", ANY, "a ; b{2}", "a1 b2 b3", 3, ("a1 b2 b3",)),
+    Final("all", ANY, "a ; b+", "a1 b2 b3", 2, ("a1 b2",), "all"),
+)

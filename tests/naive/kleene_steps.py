@@ -454,9 +454,9 @@ def absences_in(form: Form, left: frozenset[str] = frozenset(), right: frozenset
     return found
 
 
-def per_start(asked: Asked, strict: bool, after_match: str, repetition: str) -> list[Kept]:
-    """The matches of all starts."""
-    found: list[Kept] = []
+def per_start(asked: Asked, strict: bool, after_match: str, repetition: str) -> list[tuple[Kept, tuple[Absence, ...]]]:
+    """The matches of all starts, each with the absences of its way."""
+    found: list[tuple[Kept, tuple[Absence, ...]]] = []
     resume = 0
     tries = [
         [way] if repetition == "maximal" else [form for form, _ in counted(way, len(asked.events))]
@@ -466,9 +466,10 @@ def per_start(asked: Asked, strict: bool, after_match: str, repetition: str) -> 
         if start < resume:
             continue
         for forms in tries:
-            matched = [kept for form in forms if (kept := Start(asked, form, start, strict).match()) is not None]
+            tried = [(Start(asked, form, start, strict).match(), form) for form in forms]
+            matched = [kept for kept, _ in tried if kept is not None]
             if matched:
-                found += matched
+                found += [(kept, tuple(absences_in(form))) for kept, form in tried if kept is not None]
                 resume = max(resumed(kept, start, after_match) for kept in matched)
                 break
     return found

@@ -8,11 +8,13 @@ from collections.abc import Collection
 import pytest
 from drawn import SEEDED, SMALL
 from hypothesis import given, settings
+from naive.kleene import final_rows as naive_final_rows
 from naive.kleene import matches
 from naive.kleene_cases import TYPES as LETTER_TYPES
 from naive.kleene_cases import words
-from naive.kleene_kernels import answered, compiled
-from naive.kleene_language_cases import ANSWERED, ANY, NEXT, STRICT, Answered
+from naive.kleene_final import may_go
+from naive.kleene_kernels import answered, compiled, final_rows
+from naive.kleene_language_cases import ANSWERED, ANY, FINAL, NEXT, STRICT, Answered, Final
 from naive.kleene_random import TYPES, Language, random_events, random_plan
 from naive.kleene_steps import NoSkipError
 
@@ -51,6 +53,45 @@ def check(rng: random.Random, policy: str, *, events: int) -> None:
     plans = [None] if policy != ANY else [None, random_plan(rng, asked.names)]
     for plan in plans:
         assert answered(asked.text, streams, TYPES, plan=plan, **how) == wanted, f"{asked.text} by {plan}, {how}"
+
+
+def check_final(rng: random.Random, policy: str, *, events: int) -> None:
+    """Rows that must be said to be final are, and none is that some later event takes away."""
+    forms = [form for form in TAKEN[policy] if rng.random() < 0.5]
+    asked = question(rng, policy, forms)
+    stream = random_events(rng, rng.randint(1, events))
+    watermark = rng.choice(stream).time + rng.choice([0, 0, 1, 3, 9]) * 1000
+    how = {"policy": policy}
+    if asked.repetition != "maximal":
+        how["repetition"] = asked.repetition
+    told = f"{asked.text} at {watermark}, {how}"
+    rows, said = final_rows(asked.text, stream, watermark, TYPES, **how)
+    assert rows == matches(asked.text, stream, TYPES, **how), told
+    missed = [row for row in naive_final_rows(asked.text, stream, watermark, TYPES, **how) if row not in said]
+    assert not missed, f"not final: {told}"
+    gone = may_go(rng, lambda them: matches(asked.text, them, TYPES, **how), stream, watermark, random_events, 6)
+    assert not [row for row in said if row in gone], f"was final: {told}"
+
+
+@pytest.mark.parametrize("case", [case for case in FINAL if case.form in TAKEN[case.policy]], ids=str)
+def test_final_rows(case: Final) -> None:
+    names = {event.position: event.name for event in case.stream}
+    how = {} if case.repetition == "maximal" else {"repetition": case.repetition}
+    _, rows = final_rows(case.pattern, case.stream, case.watermark, LETTER_TYPES, policy=case.policy, **how)
+    assert sorted(words(row, names) for row in rows) == sorted(case.rows)
+
+
+@settings(max_examples=60)
+@given(SMALL)
+def test_what_is_final_stays_and_is_said_in_time(rng: random.Random) -> None:
+    check_final(rng, rng.choice([ANY, NEXT, STRICT]), events=6)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000)
+@given(SEEDED)
+def test_what_is_final_stays_and_is_said_in_time_in_thousands_of_cases(rng: random.Random) -> None:
+    check_final(rng, rng.choice([ANY, NEXT, STRICT]), events=7)
 
 
 @pytest.mark.parametrize("case", WORKED, ids=str)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from naive.kleene import matches
+from naive.kleene import final_rows, matches
 from naive.kleene_cases import TYPES, words
-from naive.kleene_language_cases import ANSWERED, Answered
+from naive.kleene_language_cases import ANSWERED, FINAL, Answered, Final
 from naive.kleene_steps import NoSkipError
 
 
@@ -30,3 +30,10 @@ def test_going_on_needs_another_event_than_the_first(after_match: str) -> None:
         matches(
             "a AS s ; b* ; a AS e", case.stream[:1] + case.stream[2:3], TYPES, policy="strict", after_match=after_match
         )
+
+
+@pytest.mark.parametrize("case", FINAL, ids=str)
+def test_final_rows(case: Final) -> None:
+    names = {event.position: event.name for event in case.stream}
+    rows = final_rows(case.pattern, case.stream, case.watermark, TYPES, policy=case.policy, repetition=case.repetition)
+    assert sorted(words(row, names) for row in rows) == sorted(case.rows)
