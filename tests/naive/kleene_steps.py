@@ -38,9 +38,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Beside:
-    """Forms at once."""
+    """Forms at once; in a repeated group perhaps only some of them are `needed`."""
 
     sides: tuple[Form, ...]
+    needed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,9 @@ def inside(asked: Asked, node: tree.Node) -> Form:
         return repetition_of(asked, node, node.minimum)
     below = tuple(inside(asked, child) for child in node.children())
     if isinstance(node, tree.SomeOf):
-        raise UndefinedError("n OF in a repeated group")
+        if not all(isinstance(side, One) for side in below):
+            raise UndefinedError("n OF groups in a repeated group")
+        return Beside(below, node.count)
     if isinstance(node, tree.Disjunction):
         return Either(below)
     if isinstance(node, tree.Conjunction):
@@ -150,7 +153,7 @@ def counted(form: Form, most: int) -> Iterator[tuple[Form, int]]:
             yield Round(each, form.number), count
     elif isinstance(form, Beside):
         for items, count in in_line(form.sides, most):
-            yield Beside(items), count
+            yield Beside(items, form.needed), count
     else:
         for items, count in in_line(form.items, most):
             yield Row(items, form.directly), count
@@ -190,7 +193,8 @@ def enough(form: Form, state: State) -> bool:
     if isinstance(form, Row):
         return all(enough(item, one) for item, one in zip(form.items, state[1], strict=True))
     if isinstance(form, Beside):
-        return all(enough(side, one) for side, one in zip(form.sides, state, strict=True))
+        ready = [enough(side, one) for side, one in zip(form.sides, state, strict=True)]
+        return sum(ready) >= (len(ready) if form.needed is None else form.needed)
     if isinstance(form, Either):
         if state is None:
             return any(enough(one, fresh(one)) for one in form.forms)
@@ -358,11 +362,14 @@ class Start:
         self.steering: set[int] = set()
         self.state = fresh(way)
 
-    def match(self) -> Kept | None:
+    def scan(self) -> None:
         for number in range(self.start, len(self.asked.events)):
             if not self.take(number) and (self.strict or number == self.start):
                 break
             self.state = stopped(self.asked, self.way, self.state, number)
+
+    def match(self) -> Kept | None:
+        self.scan()
         self.state = dropped(self.way, self.state)
         kept = kept_of(self.way, self.state)
         if not kept or not enough(self.way, self.state):
