@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from patternlake.delta_tables import migrations
 from patternlake.delta_tables.catalogue import TABLES
 from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.stream_views import view_streams
 from patternlake.delta_tables.table import Table
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def prepare(database: Database, *, managed: bool) -> bool:
     if not carried:
         # Last: the version says that all tables were made.
         _ensure(database, carrier, managed, {migrations.PROPERTY: str(migrations.SCHEMA_VERSION)})
-    _views(database, present)
+    if _views(database, present) and carried:
+        view_streams(database)
     return not carried
 
 
@@ -92,15 +94,15 @@ def _ensure(database: Database, table: Table, managed: bool, properties: dict[st
             raise
 
 
-def _views(database: Database, present: set[str]) -> None:
-    """Create the views, unless the catalog has them as this code defines them."""
+def _views(database: Database, present: set[str]) -> bool:
+    """Create the views, unless the catalog has them as this code defines them; whether they were created."""
     texts = {table.name: table.view(database.log) for table in TABLES.values() if table.view is not None}
     mark = hashlib.sha256("\n".join(texts.values()).encode()).hexdigest()
     last = migrations.CARRIER
     if texts.keys() <= present:
         rows = database.spark.sql(f"SHOW TBLPROPERTIES {identifier(database.name, last)}").collect()
         if any(row.key == _VIEWS_PROPERTY and row.value == mark for row in rows):
-            return
+            return False
 
     def create(name: str) -> None:
         database.spark.sql(
@@ -111,6 +113,7 @@ def _views(database: Database, present: set[str]) -> None:
     _each([partial(create, name) for name in texts if name != last])
     # Last: its mark says that all views were made.
     create(last)
+    return True
 
 
 def _each(tasks: Iterable[Callable[[], object]]) -> None:

@@ -51,14 +51,19 @@ class Step:
 
 
 def _ingest(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:
+    from patternlake.delta_tables.stream_views import view_stream
     from patternlake.jobs.ingest.job import ingest
     from patternlake.jobs.ingest.matches import ingest_matches
 
     stream = configuration.streams[name]
     if configuration.emitted(name) is not None:
-        return ingest_matches(database, name, stream, rebuild=rebuild)
-    warned = configuration.quarantine_warning if stream.quarantine_warning is None else stream.quarantine_warning
-    return ingest(database, name, stream, rebuild=rebuild, quarantine_warning=warned)
+        summary = ingest_matches(database, name, stream, rebuild=rebuild)
+    else:
+        warned = configuration.quarantine_warning if stream.quarantine_warning is None else stream.quarantine_warning
+        summary = ingest(database, name, stream, rebuild=rebuild, quarantine_warning=warned)
+    if summary.batches:
+        view_stream(database, name, stream.meaning)
+    return summary
 
 
 def _sketch(database: Database, name: str, configuration: Configuration, rebuild: bool) -> Summary:

@@ -1,0 +1,95 @@
+"""A view of each stream, called as the stream is: its events, with attributes as columns of their own types."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from patternlake.delta_tables.catalogue import TABLES
+from patternlake.delta_tables.quoting import identifier, literal
+from patternlake.delta_tables.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from patternlake.delta_tables.database import Database
+
+logger = logging.getLogger(__name__)
+
+_PROPERTY = "patternlake.stream"
+_NAME = re.compile(r"\w+")
+"""What Spark's catalog takes for the name of a view."""
+
+
+def view_streams(database: Database) -> None:
+    """Create the views of all streams that have been published."""
+    for name, published in Snapshot(database.state, None).of_job("ingest").items():
+        if published.newest is not None:
+            view_stream(database, name, json.loads(published.newest.configuration))
+
+
+def view_stream(database: Database, name: str, stream: Mapping[str, Any]) -> None:
+    """Create the view of a stream, unless the catalog has it as it is.
+
+    A stream gets none whose name the catalog cannot take, or has given to something else; the log says so.
+
+    Parameters
+    ----------
+    database
+        Where it belongs.
+    name, stream
+        The stream, and its configuration as it is published.
+    """
+    taken = {spelling.lower() for table in TABLES.values() for spelling in (table.name, table.log)}
+    if not _NAME.fullmatch(name) or name.lower() in taken:
+        logger.info("stream %r has no view of its own: the catalog cannot take its name, or a table has it", name)
+        return
+    view, text = identifier(database.name, name), view_text(database.view("events"), name, stream)
+    mark = hashlib.sha256(text.encode()).hexdigest()
+    if database.spark.catalog.tableExists(f"{identifier(database.name)}.{identifier(name)}"):
+        rows = database.spark.sql(f"SHOW TBLPROPERTIES {view}").collect()
+        found = {row.key: row.value for row in rows}.get(_PROPERTY)
+        if found is None:
+            logger.info("stream %r has no view of its own: %s is there, and not PatternLake's", name, view)
+        if found is None or found == mark:
+            return
+    try:
+        # A view's text means what the settings say under which it is created.
+        with database.apart() as own:
+            own.spark.sql(
+                f"CREATE OR REPLACE VIEW {view} COMMENT {literal(f'The events of the stream {name}, by position.')} "
+                f"TBLPROPERTIES ({literal(_PROPERTY)} = {literal(mark)}) AS {text}"
+            )
+    except PySparkException:
+        # Another session may have created it in the meantime.
+        if not database.spark.catalog.tableExists(f"{identifier(database.name)}.{identifier(name)}"):
+            raise
+
+
+def view_text(events: str, name: str, stream: Mapping[str, Any]) -> str:
+    """Write the query of the view.
+
+    Parameters
+    ----------
+    events
+        Quoted name of the view of all events.
+    name, stream
+        As for `view_stream`.
+
+    Examples
+    --------
+    >>> clicks = {"attributes": {"price": {"type": "double"}}, "step": None, "probability": None}
+    >>> print(view_text("events", "clicks", clicks))
+    SELECT position, time, key, name, TRY_CAST(attributes['price'] AS double) AS `price`
+    FROM events WHERE stream = 'clicks'
+    """
+    certain = [] if stream.get("probability") is None else ["probability"]
+    steps = [] if stream.get("step") is None else ["step"]
+    columns = ["position", "time", "key", "name", *steps, *certain]
+    for attribute, entry in stream["attributes"].items():
+        columns.append(f"TRY_CAST(attributes[{literal(attribute)}] AS {entry['type']}) AS {identifier(attribute)}")
+    return f"SELECT {', '.join(columns)}\nFROM {events} WHERE stream = {literal(name)}"

@@ -1,0 +1,114 @@
+"""The view of a stream: its events, with attributes as columns of their own types."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from patternlake.delta_tables.opening import open_database
+from patternlake.jobs.configuration.file import Configuration
+from patternlake.jobs.running import run
+
+NAME = "stream_views"
+STREAMS = """
+database: {name}
+location: {folder}/lake
+streams:
+  clicks:
+    source: {{format: json, path: {folder}/data}}
+    time: at
+    name: page
+    key: user
+    timezone: Europe/Berlin
+    attributes: {{price: double, paid: 'decimal(9,2)', seen: timestamp, a b: {{type: int, expr: number}}}}
+  weather:
+    source: {{format: json, path: {folder}/data}}
+    time: at
+    name: page
+    step: number
+    probability: share
+  events:
+    source: {{format: json, path: {folder}/data}}
+    time: at
+    name: page
+  my clicks:
+    source: {{format: json, path: {folder}/data}}
+    time: at
+    name: page
+"""
+ROWS = """
+{"at": "2025-07-01 10:00:00", "page": "view", "user": "ann", "number": 7, "share": 1.0}
+{"at": "2025-07-01 10:01:00", "page": "pay", "user": "ann", "price": 12.5, "paid": 3.25, "number": 8, "share": 1.0, \
+"seen": "2025-07-01 09:00:00"}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("views")
+    (folder / "data").mkdir()
+    (folder / "data" / "rows.json").write_text(ROWS.lstrip())
+    run(spark, Configuration.from_text(STREAMS.format(name=NAME, folder=folder)), "ingest")
+    return folder
+
+
+def clock(hour: int, minute: int) -> datetime:
+    return datetime(2025, 7, 1, hour, minute, tzinfo=timezone.utc).astimezone().replace(tzinfo=None)
+
+
+def test_attributes_are_columns_of_their_own_types(spark: SparkSession, folder: Path) -> None:
+    view = spark.table(f"{NAME}.clicks")
+    assert view.dtypes == [
+        ("position", "bigint"),
+        ("time", "timestamp"),
+        ("key", "string"),
+        ("name", "string"),
+        ("price", "double"),
+        ("paid", "decimal(9,2)"),
+        ("seen", "timestamp"),
+        ("a b", "int"),
+    ]
+    assert [tuple(row) for row in view.orderBy("position").collect()] == [
+        (1, clock(8, 0), "ann", "view", None, None, None, 7),
+        (2, clock(8, 1), "ann", "pay", 12.5, Decimal("3.25"), clock(7, 0), 8),
+    ]
+
+
+def test_a_probabilistic_stream_shows_step_and_probability(spark: SparkSession, folder: Path) -> None:
+    columns = spark.table(f"{NAME}.weather").columns
+    assert columns == ["position", "time", "key", "name", "step", "probability"]
+
+
+def test_a_name_that_a_table_has_or_the_catalog_cannot_take_gets_no_view(spark: SparkSession, folder: Path) -> None:
+    assert "attributes" in spark.table(f"{NAME}.events").columns
+    names = {row.viewName for row in spark.sql(f"SHOW VIEWS IN {NAME}").collect()}
+    assert "clicks" in names
+    assert "my clicks" not in names
+
+
+def test_a_new_session_has_the_views(spark: SparkSession, folder: Path) -> None:
+    # The files of an external table outlive its entry in the catalog.
+    for row in spark.sql(f"SHOW TABLES IN {NAME}").collect():
+        spark.sql(f"DROP {'TABLE' if row.tableName.endswith('_log') else 'VIEW'} {NAME}.{row.tableName}")
+    open_database(spark, NAME, f"{folder}/lake")
+    assert spark.table(f"{NAME}.clicks").where("price > 10").count() == 1
+
+
+def test_what_was_there_before_is_left_alone(spark: SparkSession, folder: Path) -> None:
+    spark.sql(f"DROP VIEW {NAME}.clicks")
+    spark.sql(f"CREATE VIEW {NAME}.clicks AS SELECT 1 AS mine")
+    (folder / "data" / "more.json").write_text(ROWS.lstrip())
+    summaries = run(spark, Configuration.from_text(STREAMS.format(name=NAME, folder=folder)), "ingest", object="clicks")
+    assert summaries[0].rows_in == 2
+    assert spark.table(f"{NAME}.clicks").columns == ["mine"]
+
+
+def test_a_changed_stream_changes_its_view(spark: SparkSession, folder: Path) -> None:
+    share = "    probability: share\n"
+    text = STREAMS.format(name=NAME, folder=folder).replace(share, f"{share}    attributes: {{number: int}}\n")
+    run(spark, Configuration.from_text(text), "ingest", object="weather", rebuild=True)
+    assert spark.table(f"{NAME}.weather").columns[-1] == "number"
