@@ -89,7 +89,8 @@ def patterns(db: Database, name: str, configuration: PatternConfiguration, *, re
 def _check(
     db: Database, name: str, configuration: PatternConfiguration, stream: Publication, last: Publication | None
 ) -> None:
-    wrong = unfit(pattern_of({**configuration.meaning, "stream": stream.configuration}))
+    meaning = configuration.meaning
+    wrong = unfit(pattern_of({**meaning, "stream": stream.configuration}), meaning["after_match"])
     if wrong is not None:
         raise ConfigurationError(f"patterns.{name}.query: {wrong}")
     if stream.source_to and stream.watermark is None:

@@ -25,7 +25,7 @@ class Anchors:
     events
         How many events have one of them.
     within
-        Microseconds: the times of the first and the last event of a match differ by less.
+        Microseconds: the times of an event of a match, and of any other that it looks at, differ by less.
     """
 
     names: frozenset[str]
@@ -100,7 +100,7 @@ def find_anchors(pattern: KleenePattern, counts: Sequence[NameCount]) -> Anchors
         if not found:
             return None
         names |= min(found, key=lambda each: (_total(each, events), sorted(each)))
-    return Anchors(frozenset(names), _total(names, events), pattern.within.amount)
+    return Anchors(frozenset(names), _total(names, events), pattern.within.amount + pattern.beyond_window)
 
 
 def _names_of(operand: Operand) -> frozenset[str] | None:

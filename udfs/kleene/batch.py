@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.kleene.events import beginning_columns, may_begin
-from patternlake.udfs.kleene.finality import ends_with_window
+from patternlake.udfs.kleene.finality import waits
 from patternlake.udfs.kleene.first_events import too_many_at_once
 from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.request import KleeneRequest
@@ -163,9 +163,8 @@ def _may_settle(request: KleeneRequest, rows: Mapping[str, pa.Array], codes: Int
     before, now, pattern = request.before, request.now, request.pattern
     times, positions = _places(rows)
     new = (times > before.watermark) | (positions > (before.position or 0))
-    within = pattern.within
-    if within is not None and not within.counted and (request.resumes or ends_with_window(pattern, request.policy)):
-        ends = times + within.amount
+    for wait in waits(pattern, request.policy, resumes=request.resumes):
+        ends = times + wait
         new |= (ends > before.watermark) & (ends <= now.watermark)
     partitions = np.zeros(int(codes.max(initial=-1)) + 1, np.bool_)
     partitions[codes[new & unruled]] = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -59,6 +60,8 @@ class Stream:
         True where the pattern has a window.
     ranks
         What `rank` has looked up; filled as it is needed.
+    grouped
+        Events of negated operands by value, as `kernels.gaps` has looked them up; filled as it is needed.
     """
 
     source: IntArray
@@ -75,6 +78,7 @@ class Stream:
     events: Events
     windowed: bool
     ranks: dict[int, IntArray] = field(default_factory=dict, compare=False)
+    grouped: dict[tuple[int, int], object] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -82,6 +86,11 @@ class Stream:
     def column(self, name: str, numbers: IntArray) -> Column:
         """A column's values for some of these events."""
         return self.events.column(name, self.source[numbers])
+
+    @cached_property
+    def times(self) -> IntArray:
+        """int64[m]: microseconds since the epoch."""
+        return np.ascontiguousarray(self.events.times[self.source], np.int64)
 
     def rank(self, operand: int, events: IntArray) -> IntArray:
         """How many events of an operand come before each of some events (m itself stands behind all)."""
@@ -146,7 +155,7 @@ def stream_of(pattern: KleenePattern, events: Events) -> Stream:
 
 
 def may_begin(pattern: KleenePattern, events: Events) -> BoolArray:
-    """bool[n]: the events that a match may begin with, by name and by what is asked of one event alone.
+    """bool[n]: the events that a match may begin with, or that must not come before it, by what is asked of one alone.
 
     Parameters
     ----------
@@ -184,7 +193,7 @@ def beginning_columns(pattern: KleenePattern) -> frozenset[str]:
 
 
 def _first_operands(pattern: KleenePattern) -> list[Operand]:
-    return [pattern.operands[number] for number in sorted(pattern.beginnings)]
+    return [pattern.operands[number] for number in sorted(pattern.beginnings | pattern.looked_at_first)]
 
 
 def _check(events: Events) -> None:

@@ -6,23 +6,28 @@ are settled changes only
 
 - where a last ``+`` or ``*`` can still take an event, which ends with the window of its first event;
 - where its start gives way to a match of another linearization, which ends there, too;
+- where something must be absent behind it, until its deadline, or the end of that window, has passed;
 - under ``past_last``, where a start before it that has no match yet may still get one that goes over it. A start that
   lies inside a match has none of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
-from patternlake.udfs.arrays import BoolArray
+from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.events import Events
 from patternlake.udfs.kleene.events import stream_of
 from patternlake.udfs.kleene.kernels.bindings import Matches
+from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.partitions import ranks
 from patternlake.udfs.policies import resumes
+
+NEVER = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,16 @@ class Moment:
 def ends_with_window(pattern: KleenePattern, policy: str) -> bool:
     """Whether a match whose events are settled may change as long as the window of its first event is open."""
     return pattern.open_end or (policy != "skip_till_any" and pattern.rivalling)
+
+
+def waits(pattern: KleenePattern, policy: str, *, resumes: bool) -> frozenset[int]:
+    """Microseconds from an event of a match, or of what comes before one, after which the match may become final."""
+    found = {part.deadline.high + 1 for part in pattern.conditions if part.deadline and part.deadline.high is not None}
+    within = pattern.within
+    open_ = resumes or ends_with_window(pattern, policy) or any(not gap.right for gap in pattern.gaps)
+    if within is not None and not within.counted and open_:
+        found.add(within.amount)
+    return frozenset(found)
 
 
 def final(
@@ -80,6 +95,7 @@ def final(
     settled = moment.settled(events)
     expired = _expired(pattern, events, moment, settled)
     own = expired[matches.first_events] if ends_with_window(pattern, policy) else settled[matches.last_events]
+    own = own & absences_over(pattern, matches, events, moment, settled, expired)
     if not resumes(policy, after_match):
         return np.asarray(own)
     first, last, key = matches.first_events, matches.last_events, matches.key
@@ -95,6 +111,97 @@ def final(
     np.minimum.at(blocked, events.keys[waiting], waiting)
     np.minimum.at(blocked, key[~own], first[~own])
     return np.asarray(own & (first < blocked[key]))
+
+
+def absences_over(
+    pattern: KleenePattern,
+    matches: Matches,
+    events: Events,
+    moment: Moment,
+    settled: BoolArray,
+    expired: BoolArray,
+) -> BoolArray:
+    """bool[r]: the matches behind which nothing can come any more that must be absent.
+
+    Parameters
+    ----------
+    pattern, matches, events, moment
+        As of `final`.
+    settled, expired
+        bool[n]: the events that no later one could come before, and those whose window none can lie in.
+    """
+    over = np.ones(len(matches), np.bool_)
+    followed = [line for line in pattern.linearizations if any(not gap.right for gap in line.gaps)]
+    if not followed or not len(matches):
+        return over
+    bound = _Bound(pattern, matches, events)
+    for linearization in followed:
+        rows = np.flatnonzero(over & bound.may_be_of(linearization))
+        for gap in linearization.gaps:
+            if gap.right:
+                continue
+            ended = np.ones(len(rows), np.bool_)
+            for absent in gap.negated:
+                ended &= _ended(bound, absent.operands[-1], rows, moment, expired)
+            if gap.behind:
+                last = bound.extreme(gap.left, last=True)[rows]
+                # Without an event on its side nothing is asked.
+                ended |= (last < 0) | _followed(events, settled, np.maximum(last, 0))
+            over[rows[~ended]] = False
+    return over
+
+
+def _ended(bound: _Bound, negated: int, rows: IntArray, moment: Moment, expired: BoolArray) -> BoolArray:
+    """bool[k]: the rows for which no event of a negated operand can come any more."""
+    pattern, events = bound.pattern, bound.events
+    deadline = np.full(len(rows), NEVER)
+    for condition in pattern.conditions:
+        one = condition.deadline
+        if one is None or not one.own or one.high is None or condition.absent != (negated,):
+            continue
+        # It counts from the first of the kept events, and is the first moment that lies outside.
+        event = bound.extreme((one.operand,), last=False)[rows]
+        known = np.flatnonzero(event < NEVER)
+        deadline[known] = np.minimum(deadline[known], events.times[event[known]] + one.high + 1)
+    ended = deadline <= moment.watermark
+    return np.where(deadline < NEVER, ended, expired[bound.matches.first_events[rows]])
+
+
+def _followed(events: Events, settled: BoolArray, last: IntArray) -> BoolArray:
+    """bool[k]: the events directly behind which another one is settled."""
+    ordinals = ranks(events.keys) if events.ordinals is None else events.ordinals
+    greatest = np.full(int(events.keys.max(initial=0)) + 1, -1, np.int64)
+    np.maximum.at(greatest, events.keys[settled], ordinals[settled])
+    return np.asarray(ordinals[last] < greatest[events.keys[last]])
+
+
+class _Bound:
+    """Which events the operands of matches have."""
+
+    def __init__(self, pattern: KleenePattern, matches: Matches, events: Events) -> None:
+        self.pattern, self.matches, self.events = pattern, matches, events
+        self.match = np.repeat(np.arange(len(matches)), np.diff(matches.event_offsets))
+
+    def extreme(self, operands: Collection[int], *, last: bool) -> IntArray:
+        """int64[r]: the last, or first, event of some operands; -1, or `NEVER`, where there is none."""
+        own = np.isin(self.matches.bound_operands, list(operands))
+        found = np.full(len(self.matches), -1 if last else NEVER, np.int64)
+        (np.maximum if last else np.minimum).at(found, self.match[own], self.matches.events[own])
+        return found
+
+    def may_be_of(self, linearization: Linearization) -> BoolArray:
+        """bool[r]: the matches that a linearization may have given, by their operands and the order of these."""
+        matches, pattern = self.matches, self.pattern
+        fits = np.ones(len(matches), np.bool_)
+        if len(pattern.linearizations) == 1:
+            return fits
+        fits[self.match[~np.isin(matches.bound_operands, list(linearization.operands))]] = False
+        for operand in linearization.operands:
+            if pattern.operands[operand].least > 0:
+                fits &= self.extreme((operand,), last=False) < NEVER
+        for first, second in linearization.before:
+            fits &= self.extreme((first,), last=True) < self.extreme((second,), last=False)
+        return fits
 
 
 def _expired(pattern: KleenePattern, events: Events, moment: Moment, settled: BoolArray) -> BoolArray:

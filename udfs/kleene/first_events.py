@@ -27,10 +27,12 @@ def can_be_divided(request: KleeneRequest) -> bool:
     """Whether matches that begin with some events are found without the others.
 
     Under ``past_last`` each start asks what came of those before it, and an ``[n]`` that a match begins in takes any n
-    events, so that one of its sets of events begins many matches.
+    events, so that one of its sets of events begins many matches. A deadline in time bounds no window of events.
     """
     pattern = request.pattern
-    return pattern.within is not None and not request.resumes and not pattern.choice_first
+    if pattern.within is None or request.resumes or pattern.choice_first:
+        return False
+    return not pattern.within.counted or not pattern.beyond_window
 
 
 def too_many_at_once(request: KleeneRequest) -> str:
@@ -127,6 +129,7 @@ def _around(request: KleeneRequest, events: Events, low: int, high: int) -> tupl
     span = events.times
     if within.counted:
         span = np.arange(len(events), dtype=np.int64) if events.ordinals is None else events.ordinals
-    first = np.searchsorted(span, span[low] - within.amount, side="left")
-    last = np.searchsorted(span, span[high - 1] + within.amount, side="right")
+    amount = within.amount + request.pattern.beyond_window
+    first = np.searchsorted(span, span[low] - amount, side="left")
+    last = np.searchsorted(span, span[high - 1] + amount, side="right")
     return int(first), int(last)

@@ -34,9 +34,19 @@ def compile_text(text: str, stream: Mapping[str, Any], parameters: Mapping[str, 
     return compile_pattern(parse_over(text, stream), Scope.of_stream(stream, parameters), policy=policy)
 
 
-def unfit(pattern: KleenePattern) -> str | None:
+def unfit(pattern: KleenePattern, after_match: str = "next") -> str | None:
     """What keeps a pattern from being kept; None: nothing does."""
     if pattern.within is not None:
+        if pattern.within.counted and pattern.beyond_window:
+            return (
+                "a deadline in time stands beside WITHIN in events, so a quiet partition would keep matches that are "
+                "due; write the window in time, too, such as WITHIN 1 HOUR, or the deadline as WITHIN"
+            )
+        if after_match != "next" and pattern.looked_at_first:
+            return (
+                f"what must not come first may lie in the match before, and {after_match} forgets that once it is "
+                "written; keep the pattern with after_match: next, or ask match_pattern for the text itself"
+            )
         return None
     return (
         "the pattern has no WITHIN, so every event could take part in a match for ever, and what is kept would grow "

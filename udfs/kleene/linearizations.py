@@ -8,9 +8,10 @@ per choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
+from typing import NoReturn
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.query import tree
@@ -24,20 +25,46 @@ Adjacent = tuple[frozenset[int], frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
+class Absent:
+    """Events that must not follow one another: one event of each operand, in this order.
+
+    Attributes
+    ----------
+    operands
+        Numbers of the negated operands; one that needs n events stands n times.
+    directly
+        Places in `operands` of those that only an event directly behind that of the one before fills.
+    """
+
+    operands: tuple[int, ...]
+    directly: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
-    """Negated operands between two sides of a sequence.
+    """What must not be between two sides of a sequence, before or behind everything, or anywhere beside it.
 
     Attributes
     ----------
     negated
-        Numbers of the negated operands.
+        What must not be, any of it.
     left, right
-        Numbers of all operands of the linearization before and behind them.
+        Numbers of all operands of the linearization before and behind it. Without a side, the window of the match, or a
+        deadline, bounds it there.
+    behind, ahead
+        Whether only what is directly behind the left side, or directly before the right side, counts.
     """
 
-    negated: tuple[int, ...]
-    left: frozenset[int]
-    right: frozenset[int]
+    negated: tuple[Absent, ...]
+    left: frozenset[int] = frozenset()
+    right: frozenset[int] = frozenset()
+    behind: bool = False
+    ahead: bool = False
+
+    @property
+    def begins(self) -> frozenset[int]:
+        """The operands that the first event of what must not be may belong to."""
+        return frozenset(absent.operands[0] for absent in self.negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +121,15 @@ def linearizations_of(
     Raises
     ------
     UnsupportedOperatorError
-        There are more than `MOST_LINEARIZATIONS`; the place is the whole pattern.
+        There are more than `MOST_LINEARIZATIONS`; the place is the whole pattern. A way through it takes no event, or
+        what is negated could be without any.
     """
     expander = _Expander(query, number_of, repeated)
     parts = dict.fromkeys(
         linearization for part in expander.parts(query.pattern) for linearization in expander.settled(part)
     )
+    if any(not part.operands for part in parts):
+        expander.refuse_empty()
     return tuple(_linearization(part, repeated) for part in parts)
 
 
@@ -125,8 +155,10 @@ class _Expander:
         if isinstance(node, tree.Repetition):
             return self.parts(node.item)
         if isinstance(node, tree.Negation):
-            negated = tuple(self.number_of[id(item)] for item in node.items)
-            return [_Part(gaps=(Gap(negated, frozenset(), frozenset()),))]
+            negated = tuple(dict.fromkeys(absent for item in node.items for absent in self.absent(item)))
+            if any(not absent.operands for absent in negated):
+                self.refuse(node, "what stands behind '!' may be without events, so it is never absent")
+            return [_Part(gaps=(Gap(negated),))]
         below = [self.parts(child) for child in node.children()]
         if isinstance(node, tree.Disjunction):
             return [part for parts in below for part in parts]
@@ -138,6 +170,42 @@ class _Expander:
             self.check(count)
         join = _JOINS[type(node)]
         return [join(chosen) for chosen in product(*below)]
+
+    def absent(self, node: Node) -> list[Absent]:
+        """Each way in which what is negated may happen, with as few events as it takes."""
+        if isinstance(node, tree.Event):
+            return [Absent((self.number_of[id(node)],))]
+        if isinstance(node, tree.Negation):
+            self.refuse(node, "'!' (not) stands under '!'; write what must be absent without it")
+        if isinstance(node, tree.Repetition):
+            below = [self.absent(node.item)] * node.minimum
+        else:
+            below = [self.absent(child) for child in node.children()]
+        if isinstance(node, tree.Disjunction):
+            return [absent for one in below for absent in one]
+        directly = isinstance(node, tree.Contiguous)
+        sets = [below]
+        if isinstance(node, tree.SomeOf):
+            sets = [list(chosen) for chosen in combinations(below, node.count)]
+        found: dict[Absent, None] = {}
+        for chosen in (parts for each in sets for parts in product(*each)):
+            unordered = isinstance(node, tree.Conjunction | tree.SomeOf)
+            orders = _interleaved(chosen) if unordered else [_run(chosen, directly=directly)]
+            found |= dict.fromkeys(orders)
+            self.check(len(found))
+        return list(found)
+
+    def refuse_empty(self) -> NoReturn:
+        """Refuse a pattern that a match could fill without an event."""
+        negation = next(node for node in self.query.pattern.walk() if isinstance(node, tree.Negation))
+        self.refuse(
+            negation,
+            "'!' (not) stands alone; a match takes an event: write what it comes before, behind or beside, as in "
+            "A ; !B WITHIN 1 HOUR",
+        )
+
+    def refuse(self, node: Node, message: str) -> NoReturn:
+        raise UnsupportedOperatorError(message, self.query.text, node.sign.start, node.sign.end)
 
     def some_of(self, node: tree.SomeOf, below: Sequence[list[_Part]]) -> list[_Part]:
         """At least so many of the items, in any order: the greater sets first."""
@@ -173,15 +241,27 @@ def _after_one_another(parts: Sequence[_Part]) -> _Part:
     for part in parts:
         adjacent += part.adjacent
         before |= part.before | set(product(operands, part.operands))
-        gaps = [Gap(gap.negated, gap.left, gap.right | set(part.operands)) for gap in gaps]
-        gaps += [Gap(gap.negated, gap.left | set(operands), gap.right) for gap in part.gaps]
+        gaps = [replace(gap, right=gap.right | set(part.operands)) for gap in gaps]
+        gaps += [replace(gap, left=gap.left | set(operands)) for gap in part.gaps]
         operands += part.operands
     return _Part(operands, frozenset(before), tuple(gaps), tuple(adjacent))
 
 
 def _next_to_one_another(parts: Sequence[_Part]) -> _Part:
-    """A run: a sequence in which each part begins directly after those before it."""
-    joined = _after_one_another(parts)
+    """A run: a sequence in which each part begins directly after those before it.
+
+    What is negated in it is directly behind what stands before it and directly before what follows.
+    """
+    last = max((at for at, part in enumerate(parts) if part.operands), default=-1)
+    marked = []
+    taken = False
+    for at, part in enumerate(parts):
+        gaps = part.gaps
+        if not part.operands:
+            gaps = tuple(replace(gap, behind=taken, ahead=not taken and at < last) for gap in gaps)
+        marked.append(replace(part, gaps=gaps))
+        taken = taken or bool(part.operands)
+    joined = _after_one_another(marked)
     adjacent = list(joined.adjacent)
     for at in range(1, len(parts)):
         left = frozenset(number for part in parts[:at] for number in part.operands)
@@ -199,6 +279,43 @@ def _beside_one_another(parts: Sequence[_Part]) -> _Part:
         tuple(gap for part in parts for gap in part.gaps),
         tuple(pair for part in parts for pair in part.adjacent),
     )
+
+
+def _run(parts: Sequence[Absent], *, directly: bool) -> Absent:
+    """Absent events one after another."""
+    operands: tuple[int, ...] = ()
+    found: set[int] = set()
+    for part in parts:
+        if directly and operands and part.operands:
+            found.add(len(operands))
+        found |= {len(operands) + at for at in part.directly}
+        operands += part.operands
+    return Absent(operands, frozenset(found))
+
+
+def _interleaved(parts: Sequence[Absent]) -> Iterator[Absent]:
+    """All orders of absent events that keep that of each part, and its events together that are so directly."""
+    blocks = [_blocks(part) for part in parts]
+
+    def orders(at: tuple[int, ...]) -> Iterator[tuple[Absent, ...]]:
+        if all(place == len(own) for place, own in zip(at, blocks, strict=True)):
+            yield ()
+        for number, (place, own) in enumerate(zip(at, blocks, strict=True)):
+            if place < len(own):
+                for rest in orders((*at[:number], place + 1, *at[number + 1 :])):
+                    yield own[place], *rest
+
+    for order in orders((0,) * len(parts)):
+        yield _run(order, directly=False)
+
+
+def _blocks(part: Absent) -> list[Absent]:
+    """An order cut where another event may come between."""
+    cuts = [at for at in range(len(part.operands)) if at not in part.directly]
+    return [
+        Absent(part.operands[begin:end], frozenset(range(1, end - begin)))
+        for begin, end in pairwise([*cuts, len(part.operands)])
+    ]
 
 
 _JOINS: Mapping[type[Node], Callable[[Sequence[_Part]], _Part]] = {

@@ -19,7 +19,8 @@ from itertools import product
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.aggregate_conditions import AggregateCondition, aggregate_condition
-from patternlake.udfs.kleene.linearizations import MOST_LINEARIZATIONS, Linearization, linearizations_of
+from patternlake.udfs.kleene.deadlines import Deadline, deadline_of
+from patternlake.udfs.kleene.linearizations import MOST_LINEARIZATIONS, Gap, Linearization, linearizations_of
 from patternlake.udfs.kleene.refusals import refuse_untaken
 from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
 from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong
@@ -118,15 +119,26 @@ class Condition:
         Numbers and names of the operands that it names and that are not negated.
     before
         The operand that stands in it with ``[i-1]``, or None.
-    negated
-        The negated operand that it judges, or None.
+    absent
+        Numbers of the negated operands that it judges, in text order.
+    absent_names
+        Their names.
+    deadline
+        What it says where it bounds the time between one negated operand and another operand, and no more; or None.
     """
 
     predicate: Predicate
     operands: tuple[int, ...]
     names: tuple[str, ...]
     before: int | None
-    negated: int | None
+    absent: tuple[int, ...] = ()
+    absent_names: tuple[str, ...] = ()
+    deadline: Deadline | None = None
+
+    @property
+    def negated(self) -> int | None:
+        """The first negated operand that it judges, or None."""
+        return self.absent[0] if self.absent else None
 
 
 @dataclass(frozen=True)
@@ -209,7 +221,27 @@ class KleenePattern:
     def ranked(self) -> bool:
         """Whether it matters how many events of the partition lie between two, those of no operand among them."""
         counted = self.within is not None and self.within.counted
-        return counted or any(linearization.adjacent for linearization in self.linearizations)
+        beside = any(gap.behind or gap.ahead or any(one.directly for one in gap.negated) for gap in self.gaps)
+        return counted or beside or any(linearization.adjacent for linearization in self.linearizations)
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What must not be, of all linearizations."""
+        return tuple(dict.fromkeys(gap for linearization in self.linearizations for gap in linearization.gaps))
+
+    @property
+    def looked_at_first(self) -> frozenset[int]:
+        """Numbers of the negated operands whose events count before a match begins."""
+        return frozenset(
+            number for gap in self.gaps if not gap.left for absent in gap.negated for number in absent.operands
+        )
+
+    @property
+    def beyond_window(self) -> int:
+        """Microseconds before and behind its window in which a match may look for what is absent."""
+        own = [part.deadline for part in self.conditions if part.deadline is not None and part.deadline.own]
+        ends = [bound for deadline in own for bound in (deadline.low, deadline.high) if bound is not None]
+        return max((abs(bound) + 1 for bound in ends), default=0)
 
     @property
     def ways(self) -> tuple[tuple[Linearization, frozenset[int]], ...]:
@@ -284,8 +316,8 @@ class KleenePattern:
 
     @property
     def beginning_names(self) -> frozenset[str] | None:
-        """Names of events that a match may begin with; None where a DEFINE may hold for any name."""
-        return _names_taken(self.operands[number] for number in self.beginnings)
+        """Names of events that a match begins with, or that count before it; None where a DEFINE may hold for any."""
+        return _names_taken(self.operands[number] for number in self.beginnings | self.looked_at_first)
 
 
 def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "skip_till_any") -> KleenePattern:
@@ -365,6 +397,11 @@ class _Compiler:
             message = f"a pattern has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
             raise UnsupportedOperatorError(message, query.text, span.start, span.end)
         self.number_of = {operand.name: operand.number - 1 for operand in self.named}
+        nodes = {id(operand.event): operand.number - 1 for operand in self.named}
+        repeated = frozenset(n for n, one in enumerate(self.named) if self.most(n) != 1 and not one.negated)
+        self.linearizations = linearizations_of(query, nodes, repeated)
+        gaps = [gap for linearization in self.linearizations for gap in linearization.gaps]
+        self.absent_together = {absent.operands for gap in gaps for absent in gap.negated}
         self.filters: dict[int, list[Predicate]] = {}
         self.constants: list[Predicate] = []
         self.conditions: list[Condition] = []
@@ -387,13 +424,18 @@ class _Compiler:
             )
             for conjunct in bind(read, replace(self.scope, operands=self.named.names, aggregates=True)).conjuncts:
                 self.place(conjunct)
+        negations = [node for node in self.query.pattern.walk() if isinstance(node, tree.Negation)]
+        negated = {id(inner) for node in negations for inner in node.walk()}
+        for node in self.query.pattern.walk():
+            for condition in node.conditions:
+                read = parse_predicate(condition.text, query_text=self.query.text or None, offset=condition.span.start)
+                for conjunct in bind(read, replace(self.scope, operands=self.named.names)).conjuncts:
+                    self.place(conjunct, own=id(node) in negated)
         made = tuple(self.operand(operand) for operand in self.named)
-        nodes = {id(operand.event): operand.number - 1 for operand in self.named}
-        repeated = frozenset(n for n, operand in enumerate(made) if operand.repeated and not operand.negated)
         partition = partition_columns(self.query, self.scope)
         return KleenePattern(
             operands=made,
-            linearizations=linearizations_of(self.query, nodes, repeated),
+            linearizations=self.linearizations,
             constants=tuple(self.constants),
             conditions=tuple(self.conditions),
             aggregates=self.aggregates,
@@ -430,8 +472,8 @@ class _Compiler:
         events = [part for part in node.until.walk() if isinstance(part, tree.Event)]
         return tuple(Ending(event.name, self.defined.get(event.name)) for event in events)
 
-    def place(self, conjunct: Predicate) -> None:
-        """Put a conjunct in its place."""
+    def place(self, conjunct: Predicate, *, own: bool = False) -> None:
+        """Put a conjunct in its place; `own`: it stands behind ``!`` as ``@( … )``."""
         root = conjunct.root
         if isinstance(root, EqualAlong):
             self.along.append(root.attribute)
@@ -451,17 +493,25 @@ class _Compiler:
         elif len(numbers) == 1 and not before:
             self.filters.setdefault(numbers[0], []).append(conjunct)
         else:
-            negated = next((number for number in numbers if self.named[number].negated), None)
-            positive = tuple(number for number in numbers if number != negated)
-            names = tuple(self.named[number].name for number in positive)
-            self.conditions.append(Condition(conjunct, positive, names, min(before, default=None), negated))
+            absent = tuple(number for number in numbers if self.named[number].negated)
+            positive = tuple(number for number in numbers if number not in absent)
+            names, absent_names = (tuple(self.named[number].name for number in each) for each in (positive, absent))
+            deadline = None
+            if len(positive) == len(absent) == 1:
+                deadline = deadline_of(conjunct, absent_names[0], names[0], positive[0], own=own)
+            first = min(before, default=None)
+            self.conditions.append(Condition(conjunct, positive, names, first, absent, absent_names, deadline))
 
     def check(self, conjunct: Predicate, numbers: list[int], before: set[int]) -> None:
         """Refuse what has no reading."""
         growing = [number for number in numbers if self.most(number) is None]
         shown = [quoted(self.named[number].name) for number in growing]
-        if sum(self.named[number].negated for number in numbers) > 1:
-            raise conjunct.error("a conjunct can name one negated operand; write one conjunct for each")
+        absent = {number for number in numbers if self.named[number].negated}
+        if len(absent) > 1 and not any(absent <= set(together) for together in self.absent_together):
+            raise conjunct.error(
+                "a conjunct can name several negated operands only where one '!' is of all of them, as in !(B ; C); "
+                "write one conjunct for each"
+            )
         for number in sorted(before):
             name = quoted(self.named[number].name)
             if self.named[number].negated:

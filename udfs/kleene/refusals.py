@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.operators import Operator, uses
-from patternlake.udfs.language.query.tree import Conjunction, Event, Negation, Node, Query, Repetition, Sequence, Span
+from patternlake.udfs.language.query.tree import (
+    Conjunction,
+    Contiguous,
+    Event,
+    Negation,
+    Node,
+    Query,
+    Repetition,
+    Sequence,
+    SomeOf,
+    Span,
+)
 
 Refusal = tuple[Span, str]
 
@@ -27,8 +39,10 @@ def refuse_untaken(query: Query, policy: str) -> None:
 
 
 def _directly(query: Query, policy: str) -> Iterator[Refusal]:
-    for place in _places(query, Operator.NEXT):
-        yield place, "match_pattern does not take ','; policy => 'strict' takes events directly next to each other"
+    for node in _outside_negations(query.pattern):
+        if isinstance(node, Contiguous) and sum(not isinstance(item, Negation) for item in node.items) > 1:
+            message = "match_pattern does not take ','; policy => 'strict' takes events directly next to each other"
+            yield node.sign, message
 
 
 def _optional(query: Query, policy: str) -> Iterator[Refusal]:
@@ -39,7 +53,7 @@ def _optional(query: Query, policy: str) -> Iterator[Refusal]:
 
 
 def _bounded(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in query.pattern.walk():
+    for node in _outside_negations(query.pattern):
         if isinstance(node, Repetition) and node.form == "{}":
             name = quoted(node.alias or node.item.alias or node.item.name) if isinstance(node.item, Event) else "A"
             instead = f"write {_item(query, node)}+ and count in WHERE, as in COUNT({name}.position) >= {node.minimum}"
@@ -57,42 +71,51 @@ def _some_of(query: Query, policy: str) -> Iterator[Refusal]:
 
 
 def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in query.pattern.walk():
+    for node in _outside_negations(query.pattern):
         if isinstance(node, Repetition) and not isinstance(node.item, Event):
             yield node.item.span, "match_pattern repeats only a name, not what stands in parentheses"
 
 
 def _time_conditions(query: Query, policy: str) -> Iterator[Refusal]:
-    for place in _places(query, Operator.TIMES):
-        yield place, "match_pattern does not take '@'; WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN"
-
-
-def _negated_groups(query: Query, policy: str) -> Iterator[Refusal]:
+    """``@`` that stands neither on a negation nor next to one."""
+    taking: set[int] = set()
     for node in query.pattern.walk():
         if isinstance(node, Negation):
-            for item in node.items:
-                if not isinstance(item, Event):
-                    yield item.span, "match_pattern negates only a name, not what stands in parentheses"
+            taking |= {id(inner) for inner in node.walk()}
+        items = _flat(node)
+        for one, other in (*pairwise(items), *pairwise(items[::-1])):
+            if any(isinstance(inner, Negation) for inner in one.walk()):
+                taking.add(id(other))
+    for node in query.pattern.walk():
+        if node.conditions and id(node) not in taking:
+            start = query.text.rfind("@", 0, node.conditions[0].span.start)
+            message = "match_pattern takes '@' next to '!'; WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN"
+            yield Span(start, start + 1), message
 
 
-def _negation_outside(query: Query, policy: str) -> Iterator[Refusal]:
-    """``!`` that does not stand between two operands of a sequence."""
-    placed: set[int] = set()
+def _negation_inside_run(query: Query, policy: str) -> Iterator[Refusal]:
+    """``A , !X , B``, and ``A , !(X ; Y)``: what is directly next is one event."""
     for node in query.pattern.walk():
-        if isinstance(node, Sequence):
-            items = _flat(node)
-            placed |= {id(item) for item in items[1:-1] if isinstance(item, Negation)}
-        if isinstance(node, Conjunction):
-            for inner in node.walk():
-                if isinstance(inner, Negation):
-                    yield inner.sign, "'!' (not) stands under '&'; it needs an order, as ';' gives"
-    for node in query.pattern.walk():
-        if isinstance(node, Negation) and id(node) not in placed:
-            yield node.sign, "'!' (not) needs an operand of ';' on either side"
+        for at, item in enumerate(node.items if isinstance(node, Contiguous) else ()):
+            if not isinstance(item, Negation):
+                continue
+            if 0 < at < len(node.children()) - 1:
+                message = "'!' (not) stands inside ',', where what is directly next leaves no room for it; leave it out"
+                yield item.sign, f"{message}, or write ';' on its other side, as in A , !X ; B"
+            elif any(isinstance(inner, _OF_MANY) for inner in item.walk()) or any(_repeats(n) for n in item.walk()):
+                message = "'!' (not) of several events stands next to ',', where one event is directly next"
+                yield item.sign, f"{message}; write ';', or negate one name or an alternative"
+
+
+_OF_MANY = (Sequence, Contiguous, Conjunction, SomeOf)
+
+
+def _repeats(node: Node) -> bool:
+    return isinstance(node, Repetition) and node.minimum > 1
 
 
 def _conjunctions(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in query.pattern.walk() if policy != "skip_till_any" else ():
+    for node in _outside_negations(query.pattern) if policy != "skip_till_any" else ():
         if isinstance(node, Conjunction):
             message = f"'&' (AND) has no order to scan by; policy {policy} does not take it, skip_till_any does"
             yield node.sign, message
@@ -111,11 +134,17 @@ _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
     _some_of,
     _repeated_groups,
     _time_conditions,
-    _negated_groups,
-    _negation_outside,
+    _negation_inside_run,
     _conjunctions,
     _measures,
 )
+
+
+def _outside_negations(node: Node) -> Iterator[Node]:
+    """A node and all below it, but for what is negated."""
+    yield node
+    for child in () if isinstance(node, Negation) else node.children():
+        yield from _outside_negations(child)
 
 
 def _places(query: Query, operator: Operator) -> list[Span]:
@@ -128,8 +157,9 @@ def _item(query: Query, node: Repetition) -> str:
 
 
 def _flat(node: Node) -> list[Node]:
-    """The items of a group, with sequences inside a sequence opened."""
+    """The items of a group, with sequences and runs inside a sequence opened."""
     items: list[Node] = []
     for item in node.children():
-        items += _flat(item) if isinstance(node, Sequence) and isinstance(item, Sequence) else [item]
+        opened = isinstance(node, Sequence | Contiguous) and isinstance(item, Sequence | Contiguous)
+        items += _flat(item) if opened else [item]
     return items

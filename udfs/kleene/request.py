@@ -45,7 +45,7 @@ class Portions:
     width
         Of a block, in events or microseconds; None: there are no blocks. The first and the last one have no outer end.
     within
-        The window, where there is one.
+        How far before and behind its events a match looks, where there is a window: that, and what deadlines add.
     counted
         True where a block is a range of ranks; else it is one of times.
     ranked
@@ -207,7 +207,7 @@ def check_request(
             low=low,
             high=high,
             width=width,
-            within=None if pattern.within is None else pattern.within.amount,
+            within=None if pattern.within is None else pattern.within.amount + pattern.beyond_window,
             counted=pattern.within is not None and pattern.within.counted,
             ranked=_ranked(check),
             bucket=max(1, int(statistics.duration) // tasks),
@@ -307,13 +307,19 @@ def _portions(
     one_key = arguments.get("key") is not None
     # past_last asks in each place what came of all places before it.
     chained = resumes(check.policy, given(arguments, "after_match", "next"))
-    if pattern.within is None or chained or tasks == 1 or pattern.choice_first:
+    apart = pattern.within is not None and pattern.within.counted and pattern.beyond_window > 0
+    if pattern.within is None or chained or tasks == 1 or pattern.choice_first or apart:
         bounded = any(arguments.get(name) is not None for name in ("key", "from_time", "to_time"))
         if taking > WHOLE_EVENTS and not one_key and not bounded:
-            reasons = {"has no WITHIN": pattern.within is None, "asks for past_last": chained, "begins with [n]": True}
+            reasons = {
+                "has no WITHIN": pattern.within is None,
+                "asks for past_last": chained,
+                "has a deadline in time beside WITHIN in events": apart,
+                "begins with [n]": True,
+            }
             raise ArgumentError(_too_large(int(taking), next(why for why, holds in reasons.items() if holds)))
         return None, 0, 0
-    amount = pattern.within.amount
+    amount = pattern.within.amount + pattern.beyond_window
     if pattern.within.counted:
         first, last = 0, int(statistics.total)
     else:

@@ -57,11 +57,14 @@ class Carried:
 def reach(pattern: KleenePattern, policy: str) -> int:
     """How far before the watermark events may still matter: microseconds, or events of a partition.
 
-    Of a window of n events that is still open, one is to come. The pattern has WITHIN.
+    Of a window of n events that is still open, one is to come. The pattern has WITHIN. What must not come first lies up
+    to one window before the match, and deadlines reach beyond their windows on either side.
     """
     assert pattern.within is not None
-    windows = 2 if policy == "skip_till_any" and pattern.open_end else 1
-    return windows * (max(1, pattern.within.amount - 1) if pattern.within.counted else pattern.within.amount)
+    windows = 2 if (policy == "skip_till_any" and pattern.open_end) or pattern.looked_at_first else 1
+    if pattern.within.counted:
+        return windows * max(1, pattern.within.amount - 1)
+    return windows * pattern.within.amount + 2 * pattern.beyond_window
 
 
 def kept_as_rows(pattern: KleenePattern) -> bool:

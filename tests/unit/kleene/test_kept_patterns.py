@@ -64,6 +64,11 @@ class Kept:
         self.pattern = pattern_of(self.configuration)
         self.watermark: int | None = None
 
+    @property
+    def unfit(self) -> str | None:
+        """What keeps the pattern from being kept."""
+        return unfit(self.pattern, self.after_match)
+
     def part(self, event: Event) -> Part:
         if self.by is None:
             return ()

@@ -20,7 +20,11 @@ from naive.kleene_steps import NoSkipError
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
 
-TAKEN: dict[str, tuple[str, ...]] = {ANY: (), NEXT: (), STRICT: ()}
+TAKEN: dict[str, tuple[str, ...]] = {
+    ANY: ("absence", "deadline"),
+    NEXT: ("absence", "deadline"),
+    STRICT: ("absence", "deadline"),
+}
 """The forms that the kernels match, by policy."""
 
 WORKED = [case for case in ANSWERED if case.form in TAKEN[case.policy]]

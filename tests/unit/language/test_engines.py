@@ -19,8 +19,7 @@ CHAIN = "a trend is a sequence of names, each plain or with '+'"
 WRITTEN_OUT = "a subscription writes each event out, as in A AS a1 ; A AS a2"
 BETWEEN = "it needs an operand of ';' on either side"
 NEVER_BEFORE, NEVER_AFTER = (
-    f"{BETWEEN}; for what never came {when}, ask without it and keep what a LEFT ANTI JOIN with the view events leaves"
-    ", as 'And never' on the page of match_seq shows"
+    f"{BETWEEN}; match_pattern takes it, for what never came {when}, as the page 'Absence' shows"
     for when in ("before", "after")
 )
 NAMED = "a subscription names each, as in A AS a1, A AS a2"

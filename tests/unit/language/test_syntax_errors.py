@@ -14,14 +14,14 @@ NAME_AFTER_NAME = "write ';' (then), ',' (directly next) or AS (another name) be
 REPETITION = (
     "a repetition stands once, right behind what it repeats and before AS and @; parentheses repeat a repetition: (A+)+"
 )
-SHOWN = "as 'And never' on the page of match_seq shows"
+SHOWN = "as the page 'Absence' shows"
 BEGINS = (
     "a match may begin anywhere: '^' is not in the language; write DEFINE A AS name = 'A' AND position = 1 for the "
-    f"stream's first event, or keep what a LEFT ANTI JOIN with earlier events leaves, {SHOWN}"
+    f"stream's first event; match_pattern takes '!any ; A' with DEFINE any AS TRUE, for nothing before, {SHOWN}"
 )
 ENDS = (
-    "a match may end anywhere: '$' is not in the language; keep what a LEFT ANTI JOIN with later events leaves, "
-    f"{SHOWN}"
+    "a match may end anywhere: '$' is not in the language; match_pattern takes 'A ; !any' with DEFINE any AS TRUE, "
+    f"for nothing after, {SHOWN}"
 )
 QUOTED = "names with such characters stand in quotes:"
 ORDER = "the order is DEFINE, WHERE, MEASURES, PARTITION BY, WITHIN, SLIDE"

@@ -165,10 +165,7 @@ def _ends(pattern: Node) -> tuple[Node, ...]:
 def _never(where: str) -> str:
     """How to ask for what a negation at an end of the pattern means."""
     when = "before" if where == "first" else "after"
-    return (
-        f"; for what never came {when}, ask without it and keep what a LEFT ANTI JOIN with the view events leaves, "
-        "as 'And never' on the page of match_seq shows"
-    )
+    return f"; match_pattern takes it, for what never came {when}, as the page 'Absence' shows"
 
 
 def _flat(node: Node) -> list[Node]:

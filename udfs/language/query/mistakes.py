@@ -17,8 +17,9 @@ _CURLY_QUOTES = frozenset("‘’‚“”„´")
 _BREAKS = frozenset(" \t\r\n;,|&!()[]{}'")
 _ANCHORS = {
     "^": "a match may begin anywhere: '^' is not in the language; write DEFINE A AS name = 'A' AND position = 1 for "
-    "the stream's first event, or keep what a LEFT ANTI JOIN with earlier events leaves",
-    "$": "a match may end anywhere: '$' is not in the language; keep what a LEFT ANTI JOIN with later events leaves",
+    "the stream's first event; match_pattern takes '!any ; A' with DEFINE any AS TRUE, for nothing before",
+    "$": "a match may end anywhere: '$' is not in the language; match_pattern takes 'A ; !any' with DEFINE any AS "
+    "TRUE, for nothing after",
 }
 _FIXED = {"MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS"}
 
@@ -152,7 +153,7 @@ def _hint(text: str, token: Token) -> str:
     while end < len(text) and text[end] not in _BREAKS:
         end += 1
     if (token.value == "^" and token.start == start) or (token.value == "$" and token.end == end):
-        return f"; {_ANCHORS[token.value]}, as 'And never' on the page of match_seq shows"
+        return f"; {_ANCHORS[token.value]}, as the page 'Absence' shows"
     if token.value == "$" or end - start == 1 or end - start > _SHOWN:
         return ""
     return f"; names with such characters stand in quotes: '{text[start:end]}'"
