@@ -114,7 +114,7 @@ def final_rows(
 ) -> list[Row]:
     """The rows that are final at a watermark, by `after_match` ``next``: see `naive.kleene_final`."""
     asked = Asked(text, events, types)
-    may_change = repetition == "maximal" and open_end(asked)
+    may_change = repetition == "maximal" and open_end(asked.pattern)
     may_change |= policy != "skip_till_any" and len(ways_of(asked, asked.pattern, repetition == "all")) > 1
     rows = [
         asked.row(kept)

@@ -19,7 +19,9 @@ from collections.abc import Callable, Sequence
 
 from naive.kleene_absence import FAR, bounded, deadline, forbidden_orders
 from naive.kleene_asked import Asked, Event, Kept, Row, numbers_of
-from naive.kleene_orders import Absence, orders_of
+from naive.kleene_orders import Absence
+
+from patternlake.udfs.language.query import tree
 
 
 def settled(asked: Asked, watermark: int) -> int:
@@ -36,15 +38,30 @@ def window_over(asked: Asked, first: int, watermark: int) -> bool:
     return asked.events[first].time + asked.within.amount <= watermark
 
 
-def open_end(asked: Asked) -> bool:
+def open_end(node: tree.Node) -> bool:
     """Whether a match may end in a repetition that may take more."""
-    for order in orders_of(asked, asked.pattern):
-        for slot in reversed(order.slots):
-            if slot.most is None or slot.most > slot.least:
+    if isinstance(node, tree.Repetition):
+        return node.maximum is None or node.maximum > node.minimum or open_end(node.item)
+    if isinstance(node, tree.Sequence | tree.Contiguous):
+        for child in reversed(node.children()):
+            if open_end(child):
                 return True
-            if slot.least > 0:
-                break
-    return False
+            if needed(child):
+                return False
+        return False
+    return not isinstance(node, tree.Negation) and any(map(open_end, node.children()))
+
+
+def needed(node: tree.Node) -> bool:
+    """Whether a part takes an event in every match."""
+    if isinstance(node, tree.Event):
+        return True
+    if isinstance(node, tree.Negation):
+        return False
+    if isinstance(node, tree.Repetition):
+        return node.minimum > 0 and needed(node.item)
+    below = [needed(child) for child in node.children()]
+    return all(below) if isinstance(node, tree.Disjunction | tree.SomeOf) else any(below)
 
 
 def is_final(asked: Asked, kept: Kept, absences: Sequence[Absence], watermark: int, may_change: bool) -> bool:
