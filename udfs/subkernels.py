@@ -27,3 +27,8 @@ def uncounted(function: _Function) -> _Function:
     """
     jit: Any = njit
     return cast(_Function, jit(_nrt=False, **WITHOUT_ENTRY)(function))
+
+
+def inlined(function: _Function) -> _Function:
+    """Compile a small function into each kernel that calls it: what it is given is not handed over at each call."""
+    return cast(_Function, njit(inline="always")(function))

@@ -133,11 +133,32 @@ def linearizations_of(
     return tuple(_linearization(part, repeated) for part in parts)
 
 
+def order_of(query: Query, number_of: Mapping[int, int], repeated: frozenset[int], pattern: Node) -> Linearization:
+    """The order of a pattern whose alternatives are chosen, with what is open under ``&`` left open.
+
+    Parameters
+    ----------
+    query, number_of, repeated
+        As of `linearizations_of`.
+    pattern
+        The query's pattern without ``|`` and ``n OF`` but inside of groups that are repeated; the operands of such a
+        group have no order among each other, for those of one round come before those of the next.
+    """
+    expander = _Expander(query, number_of, repeated, whole_groups=True)
+    (part,) = expander.parts(pattern)
+    if not part.operands:
+        expander.refuse_empty()
+    return _linearization(part, repeated)
+
+
 class _Expander:
-    def __init__(self, query: Query, number_of: Mapping[int, int], repeated: frozenset[int]) -> None:
+    def __init__(
+        self, query: Query, number_of: Mapping[int, int], repeated: frozenset[int], *, whole_groups: bool = False
+    ) -> None:
         self.query = query
         self.number_of = number_of
         self.repeated = repeated
+        self.whole_groups = whole_groups
         self.settled_lines = 0
 
     def check(self, count: int) -> None:
@@ -153,6 +174,8 @@ class _Expander:
         if isinstance(node, tree.Event):
             return [_Part((self.number_of[id(node)],))]
         if isinstance(node, tree.Repetition):
+            if self.whole_groups and not isinstance(node.item, tree.Event):
+                return [_Part(tuple(self.number_of[id(part)] for part in node.walk() if isinstance(part, tree.Event)))]
             return self.parts(node.item)
         if isinstance(node, tree.Negation):
             negated = tuple(dict.fromkeys(absent for item in node.items for absent in self.absent(item)))

@@ -13,15 +13,15 @@ belongs to one place:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 from patternlake.udfs.errors import UnsupportedOperatorError
 from patternlake.udfs.kleene.aggregate_conditions import AggregateCondition, aggregate_condition
 from patternlake.udfs.kleene.deadlines import Deadline, deadline_of
-from patternlake.udfs.kleene.linearizations import MOST_LINEARIZATIONS, Gap, Linearization, linearizations_of
+from patternlake.udfs.kleene.linearizations import Gap, Linearization, linearizations_of
 from patternlake.udfs.kleene.refusals import refuse_untaken
+from patternlake.udfs.kleene.ways import Way, ways_of
 from patternlake.udfs.language.predicate.aggregates import aggregates_in, operand_of
 from patternlake.udfs.language.predicate.expressions import Aggregate, EqualAlong
 from patternlake.udfs.language.predicate.predicates import (
@@ -150,7 +150,9 @@ class KleenePattern:
     operands
         In text order, negated ones too.
     linearizations
-        The orders whose union the pattern is.
+        The orders whose union the pattern is; under other policies than ``skip_till_any`` those of its ways.
+    ways
+        What ``skip_till_next`` and ``strict`` try for a start, one after another; none under ``skip_till_any``.
     constants
         Conjuncts over no operand.
     conditions
@@ -173,6 +175,7 @@ class KleenePattern:
 
     operands: tuple[Operand, ...]
     linearizations: tuple[Linearization, ...]
+    ways: tuple[Way, ...]
     constants: tuple[Predicate, ...]
     conditions: tuple[Condition, ...]
     aggregates: Mapping[Aggregate, int]
@@ -242,24 +245,6 @@ class KleenePattern:
         own = [part.deadline for part in self.conditions if part.deadline is not None and part.deadline.own]
         ends = [bound for deadline in own for bound in (deadline.low, deadline.high) if bound is not None]
         return max((abs(bound) + 1 for bound in ends), default=0)
-
-    @property
-    def ways(self) -> tuple[tuple[Linearization, frozenset[int]], ...]:
-        """What ``skip_till_next`` and ``strict`` try for a start, in the order of the text: a linearization, and which
-        of its operands are left out; what is optional is taken before it is left out.
-        """
-        found: list[tuple[tuple[int, ...], Linearization, frozenset[int]]] = []
-        for linearization in self.linearizations:
-            optional = [number for number in linearization.operands if self.operands[number].least == 0]
-            for chosen in product((False, True), repeat=len(optional)):
-                left_out = frozenset(number for number, out in zip(optional, chosen, strict=True) if out)
-                if len(left_out) < len(linearization.operands):
-                    places = [
-                        2 if number not in linearization.operands else int(number in left_out)
-                        for number in self.positive
-                    ]
-                    found.append((tuple(places), linearization, left_out))
-        return tuple((one, left_out) for _, one, left_out in sorted(found, key=lambda way: way[0]))
 
     @property
     def beginnings(self) -> frozenset[int]:
@@ -348,10 +333,7 @@ def compile_pattern(query: Query, scope: Scope | None = None, *, policy: str = "
     engines.check(query, "kleene")
     scope = scope or Scope()
     refuse_untaken(query, policy)
-    pattern = _Compiler(query, scope).pattern()
-    if policy != "skip_till_any":
-        _refuse_many_ways(pattern, policy)
-    return pattern
+    return _Compiler(query, scope, policy).pattern()
 
 
 def _names_taken(parts: Iterable[Operand | Ending]) -> frozenset[str] | None:
@@ -375,20 +357,19 @@ def _columns_of_events(read: Collection[str]) -> tuple[str, ...]:
     return ("position", "time", "name", *built_in, *attributes)
 
 
-def _refuse_many_ways(pattern: KleenePattern, policy: str) -> None:
-    optional = frozenset(number for number in pattern.positive if pattern.operands[number].least == 0)
-    count = sum(1 << len(optional.intersection(line.operands)) for line in pattern.linearizations)
-    if count > MOST_LINEARIZATIONS:
-        span = pattern.query.pattern.span
-        message = (
-            f"'|' and '*' give this pattern {count:,} ways, which policy {policy} tries one after another; "
-            f"{MOST_LINEARIZATIONS} are the most that it takes; split it into several patterns"
-        )
-        raise UnsupportedOperatorError(message, pattern.query.text, span.start, span.end)
+def _bounds(node: tree.Node, least: int = 1, most: int | None = 1) -> Iterator[tuple[int, int | None]]:
+    """How many events each operand takes at least and at most, in text order, by all repetitions that it is in."""
+    if isinstance(node, tree.Event):
+        yield least, most
+    if isinstance(node, tree.Repetition):
+        least *= node.minimum
+        most = None if most is None or node.maximum is None else most * node.maximum
+    for child in node.children():
+        yield from _bounds(child, least, most)
 
 
 class _Compiler:
-    def __init__(self, query: Query, scope: Scope) -> None:
+    def __init__(self, query: Query, scope: Scope, policy: str) -> None:
         self.query = query
         self.scope = scope
         self.named = operands.number(query)
@@ -396,10 +377,21 @@ class _Compiler:
             span = self.named[MOST_OPERANDS].span
             message = f"a pattern has at most {MOST_OPERANDS} operands, this has {len(self.named)}"
             raise UnsupportedOperatorError(message, query.text, span.start, span.end)
+        self.bounds = list(_bounds(query.pattern))
+        self.untils = {
+            id(event): node.until
+            for node in query.pattern.walk()
+            if isinstance(node, tree.Repetition) and node.until is not None
+            for event in node.walk()
+            if isinstance(event, tree.Event)
+        }
         self.number_of = {operand.name: operand.number - 1 for operand in self.named}
         nodes = {id(operand.event): operand.number - 1 for operand in self.named}
         repeated = frozenset(n for n, one in enumerate(self.named) if self.most(n) != 1 and not one.negated)
-        self.linearizations = linearizations_of(query, nodes, repeated)
+        self.ways = ways_of(query, nodes, repeated) if policy != "skip_till_any" else ()
+        self.linearizations = tuple(dict.fromkeys(way.order for way in self.ways)) or linearizations_of(
+            query, nodes, repeated
+        )
         gaps = [gap for linearization in self.linearizations for gap in linearization.gaps]
         self.absent_together = {absent.operands for gap in gaps for absent in gap.negated}
         self.filters: dict[int, list[Predicate]] = {}
@@ -436,6 +428,7 @@ class _Compiler:
         return KleenePattern(
             operands=made,
             linearizations=self.linearizations,
+            ways=self.ways,
             constants=tuple(self.constants),
             conditions=tuple(self.conditions),
             aggregates=self.aggregates,
@@ -449,7 +442,7 @@ class _Compiler:
 
     def operand(self, operand: operands.Operand) -> Operand:
         node = operand.node
-        least, most = (node.minimum, node.maximum) if isinstance(node, tree.Repetition) else (1, 1)
+        least, most = self.bounds[operand.number - 1]
         define = self.defined.get(operand.event.name)
         parts = self.filters.get(operand.number - 1, [])
         form = node.form.replace("n", str(most)) if isinstance(node, tree.Repetition) else ""
@@ -462,15 +455,14 @@ class _Compiler:
             filter=conjunction(parts) if parts else None,
             define=define,
             text=("!" if operand.negated else "") + quoted(operand.name) + form,
-            until=self.endings(node),
+            until=self.endings(operand.event),
         )
 
-    def endings(self, node: tree.Node) -> tuple[Ending, ...]:
-        """What ends the collecting of a repetition."""
-        if not isinstance(node, tree.Repetition) or node.until is None:
-            return ()
-        events = [part for part in node.until.walk() if isinstance(part, tree.Event)]
-        return tuple(Ending(event.name, self.defined.get(event.name)) for event in events)
+    def endings(self, event: tree.Event) -> tuple[Ending, ...]:
+        """What ends the collecting of an operand: behind it, or behind a group that it is in."""
+        until = self.untils.get(id(event))
+        events = [part for part in until.walk() if isinstance(part, tree.Event)] if until is not None else []
+        return tuple(Ending(part.name, self.defined.get(part.name)) for part in events)
 
     def place(self, conjunct: Predicate, *, own: bool = False) -> None:
         """Put a conjunct in its place; `own`: it stands behind ``!`` as ``@( … )``."""
@@ -532,8 +524,7 @@ class _Compiler:
             )
 
     def most(self, number: int) -> int | None:
-        node = self.named[number].node
-        return node.maximum if isinstance(node, tree.Repetition) else 1
+        return self.bounds[number][1]
 
     def columns(self, made: tuple[Operand, ...]) -> frozenset[str]:
         taking = [part for operand in made for part in operand.asking]

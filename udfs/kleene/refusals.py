@@ -23,6 +23,8 @@ from patternlake.udfs.language.query.tree import (
 
 Refusal = tuple[Span, str]
 
+ANY = "skip_till_any"
+
 
 def refuse_untaken(query: Query, policy: str) -> None:
     """Refuse a query that the kleene engine does not match under a policy.
@@ -39,21 +41,21 @@ def refuse_untaken(query: Query, policy: str) -> None:
 
 
 def _directly(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern):
+    for node in _outside_negations(query.pattern) if policy == ANY else ():
         if isinstance(node, Contiguous) and sum(not isinstance(item, Negation) for item in node.items) > 1:
             message = "match_pattern does not take ','; policy => 'strict' takes events directly next to each other"
             yield node.sign, message
 
 
 def _optional(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in query.pattern.walk():
+    for node in query.pattern.walk() if policy == ANY else ():
         if isinstance(node, Repetition) and node.form == "?":
             item = _item(query, node)
             yield node.sign, f"match_pattern does not take '?' (optional); write {item}* or both cases with '|'"
 
 
 def _bounded(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern):
+    for node in _outside_negations(query.pattern) if policy == ANY else ():
         if isinstance(node, Repetition) and node.form == "{}":
             name = quoted(node.alias or node.item.alias or node.item.name) if isinstance(node.item, Event) else "A"
             instead = f"write {_item(query, node)}+ and count in WHERE, as in COUNT({name}.position) >= {node.minimum}"
@@ -61,17 +63,17 @@ def _bounded(query: Query, policy: str) -> Iterator[Refusal]:
 
 
 def _until(query: Query, policy: str) -> Iterator[Refusal]:
-    for place in _places(query, Operator.UNTIL):
+    for place in _places(query, Operator.UNTIL) if policy == ANY else ():
         yield place, "match_pattern does not take UNTIL"
 
 
 def _some_of(query: Query, policy: str) -> Iterator[Refusal]:
-    for place in _places(query, Operator.SOME_OF):
+    for place in _places(query, Operator.SOME_OF) if policy == ANY else ():
         yield place, "match_pattern does not take OF; write the cases with '&' and '|'"
 
 
 def _repeated_groups(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern):
+    for node in _outside_negations(query.pattern) if policy == ANY else ():
         if isinstance(node, Repetition) and not isinstance(node.item, Event):
             yield node.item.span, "match_pattern repeats only a name, not what stands in parentheses"
 
@@ -114,11 +116,23 @@ def _repeats(node: Node) -> bool:
     return isinstance(node, Repetition) and node.minimum > 1
 
 
-def _conjunctions(query: Query, policy: str) -> Iterator[Refusal]:
-    for node in _outside_negations(query.pattern) if policy != "skip_till_any" else ():
-        if isinstance(node, Conjunction):
-            message = f"'&' (AND) has no order to scan by; policy {policy} does not take it, skip_till_any does"
-            yield node.sign, message
+def _negation_in_rounds(query: Query, policy: str) -> Iterator[Refusal]:
+    for node in _outside_negations(query.pattern):
+        if isinstance(node, Repetition) and not isinstance(node.item, Event):
+            for inner in node.walk():
+                if isinstance(inner, Negation):
+                    yield (
+                        inner.sign,
+                        "'!' (not) stands in a repeated group; write it before or behind the group",
+                    )
+
+
+def _one_until(query: Query, policy: str) -> Iterator[Refusal]:
+    for node in _outside_negations(query.pattern):
+        if isinstance(node, Repetition) and node.until is not None:
+            for inner in node.item.walk():
+                if isinstance(inner, Repetition) and inner.until is not None:
+                    yield inner.until.span, "UNTIL stands in a group that another UNTIL ends; write one of both"
 
 
 def _measures(query: Query, policy: str) -> Iterator[Refusal]:
@@ -135,7 +149,8 @@ _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
     _repeated_groups,
     _time_conditions,
     _negation_inside_run,
-    _conjunctions,
+    _negation_in_rounds,
+    _one_until,
     _measures,
 )
 

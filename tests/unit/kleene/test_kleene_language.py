@@ -20,10 +20,11 @@ from naive.kleene_steps import NoSkipError
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
 
+SCANNED = ("absence", "deadline", "directly", "optional", "bounded", "until", "some_of", "conjunction", "group")
 TAKEN: dict[str, tuple[str, ...]] = {
     ANY: ("absence", "deadline"),
-    NEXT: ("absence", "deadline"),
-    STRICT: ("absence", "deadline"),
+    NEXT: SCANNED,
+    STRICT: SCANNED,
 }
 """The forms that the kernels match, by policy."""
 

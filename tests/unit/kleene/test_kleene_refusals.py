@@ -46,10 +46,20 @@ def test_a_refusal_names_its_place_and_value(text: str, marked: str, said: str) 
 
 
 @pytest.mark.parametrize("policy", ["skip_till_next", "strict"])
-def test_a_conjunction_cannot_be_scanned(policy: str) -> None:
-    with pytest.raises(PatternError, match="skip_till_any does") as raised:
-        compiled("A & B", TYPES, policy=policy)
-    assert raised.value.start == 2
+@pytest.mark.parametrize(
+    ("text", "marked", "said"),
+    [
+        ("A ; (B ; !C ; D)+", "(B ; ^!^C", "stands in a repeated group"),
+        ("(A+ UNTIL C ; B)+ UNTIL D", "UNTIL ^C^ ;", "another UNTIL"),
+    ],
+)
+def test_scans_refuse_what_has_no_reading(text: str, marked: str, said: str, policy: str) -> None:
+    with pytest.raises(PatternError) as raised:
+        compiled(text, TYPES, policy=policy)
+    before, place, after = marked.split("^")
+    start = text.index(before + place + after) + len(before)
+    assert (raised.value.start, raised.value.end) == (start, start + len(place))
+    assert said in raised.value.message
 
 
 def test_too_many_orders_are_refused() -> None:
@@ -116,6 +126,6 @@ def test_a_missing_column_is_named() -> None:
 
 def test_more_ways_than_are_tried_are_refused() -> None:
     text = " ; ".join(f"a* AS a{number}" for number in range(9))
-    with pytest.raises(PatternError, match=r"512 ways, which policy strict tries one after another; 500 are the most"):
+    with pytest.raises(PatternError, match=r"512 ways at least, which are tried one after another; 500 are the most"):
         compiled(text, TYPES, policy="strict")
     assert len(compiled(text, TYPES).linearizations) == 1

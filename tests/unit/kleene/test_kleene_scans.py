@@ -9,20 +9,20 @@ from naive.kleene import Event
 from naive.kleene_kernels import answered
 from naive.kleene_random import TYPES
 
-from patternlake.udfs.kleene.kernels.joins import Joiner
+from patternlake.udfs.kleene.kernels import judged_scans
 
 
 def judgements(patch: pytest.MonkeyPatch, pattern: str, events: list[Event], policy: str) -> int:
     """How often a scan calls the evaluator."""
     calls = 0
-    judged = Joiner.judged
+    evaluate = judged_scans.evaluate
 
     def counted(*arguments: object) -> object:
         nonlocal calls
         calls += 1
-        return judged(*arguments)  # type: ignore[arg-type]
+        return evaluate(*arguments)  # type: ignore[arg-type]
 
-    patch.setattr(Joiner, "judged", counted)
+    patch.setattr(judged_scans, "evaluate", counted)
     answered(pattern, [events], TYPES, policy=policy)
     patch.undo()
     return calls

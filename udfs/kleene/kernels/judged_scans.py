@@ -7,19 +7,35 @@ leaves a scan as it is: so after a refusal the scan asks about twice as many eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
-from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, Joiner, shares
-from patternlake.udfs.kleene.kernels.scans import ENDLESS, Scan, qualifies
+from patternlake.udfs.kleene.events import Stream
+from patternlake.udfs.kleene.kernels.joins import PAIRS_AT_ONCE, shares
+from patternlake.udfs.kleene.kernels.scans import Scan, has_ended, qualifies
+from patternlake.udfs.kleene.kernels.steps import (
+    ENDLESS,
+    State,
+    begin_of,
+    copy_state,
+    is_dropped,
+    is_whole,
+    new_state,
+    settle,
+    stop,
+    take,
+    undecided,
+)
 from patternlake.udfs.kleene.kernels.tables import expanded
-from patternlake.udfs.kleene.linearizations import Linearization
-from patternlake.udfs.kleene.query import Condition
+from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
 from patternlake.udfs.language.predicate.references import Reference
+from patternlake.udfs.subkernels import subkernel
 
 STARTS_AT_ONCE = 1 << 14
 """So many scans go on side by side."""
@@ -32,6 +48,33 @@ FIRST_JUDGED = 8
 """With so many of the events that one operand keeps an event is judged first."""
 
 
+@dataclass(frozen=True)
+class JudgedCondition:
+    """A condition that the evaluator judges, over steps of a way.
+
+    Attributes
+    ----------
+    predicate
+        The conjunct; what aggregates events in it is a column of its own.
+    step_of
+        The step of each reference to an event.
+    earlier
+        The step whose kept event before is compared, or -1.
+    scope
+        The group in whose rounds events are compared; -1: in all.
+    """
+
+    predicate: Predicate
+    step_of: Mapping[Reference, int]
+    earlier: int
+    scope: int
+
+    @property
+    def judged(self) -> list[int]:
+        """The steps of which it judges events."""
+        return sorted(set(self.step_of.values()))
+
+
 class Scans(NamedTuple):
     """Scans of some starts.
 
@@ -39,256 +82,376 @@ class Scans(NamedTuple):
     ----------
     open
         bool[s]: which go on.
-    at
-        int64[s]: the place of the operand that took the last event.
     event, limit
         int64[s]: the next event to look at, and one behind the last that may be.
     ahead
         int64[s]: how many events to ask about next.
-    begin, counts
-        int64[s, k]: what each operand keeps, as a range of the scan's kept events.
-    size
-        int64[s]: how many events are kept.
     base, room
-        int64[s]: where they lie among those of all scans, and how many find room there.
+        int64[s]: where the events that they keep lie among those of all scans, and how many find room there.
+    states
+        What each has taken: `State` with a row for each scan.
     """
 
     open: BoolArray
-    at: IntArray
     event: IntArray
     limit: IntArray
     ahead: IntArray
-    begin: IntArray
-    counts: IntArray
-    size: IntArray
     base: IntArray
     room: IntArray
+    states: State
 
 
-class Asked(NamedTuple):
-    """Whether an operand may take an event, as scans ask it: int64[q] each, by scan and event and place, rising."""
-
-    scan: IntArray
-    place: IntArray
-    event: IntArray
+QUESTION = 5
+"""Columns of a question: scan, number of who asks in its state, step, the group of which it begins a round, event."""
 
 
 def scanned(
-    scan: Scan, joiner: Joiner, linearization: Linearization, rest: Sequence[Condition], most: int
+    scan: Scan, stream: Stream, rest: Sequence[JudgedCondition], most: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     """As `scans.scanned`, with conditions that only the evaluator can judge.
 
     `Scan.apart` is not looked at: matches inside of others are found as well.
     """
-    place_of = {number: place for place, number in enumerate(linearization.operands)}
-    asking = np.zeros(len(place_of), np.bool_)
-    asking[[place_of[number] for condition in rest for number in condition.operands]] = True
-    first = int(np.argmax(scan.least > 0))
-    starts = np.flatnonzero(scan.mask[: first + 1].any(axis=0)).astype(np.int64)
+    program = scan.program
+    asking = np.zeros(len(scan.mask), np.bool_)
+    for condition in rest:
+        asking[program.place[condition.judged]] = True
+    starts = _starts(scan)
     nothing = np.zeros(0, np.int64)
     sizes, events, places = [nothing], [nothing], [nothing]
     total, begin, at_once = 0, 0, STARTS_AT_ONCE
     while begin < len(starts):
         own = starts[begin : begin + at_once]
-        scans, kept = _begun(scan, own), np.empty(4 * len(own), np.int64)
+        scans, kept = _begun(scan, own), np.empty((4 * len(own), 3), np.int64)
+        if program.every:
+            scans, kept = _divided(scan, scans, kept)
         while scans.open.any() and (len(kept) <= MOST_KEPT or len(own) == 1):
-            asked = Asked(*_ask(scan, scans, kept, asking, max(1, ASKED_AT_ONCE // int(scans.open.sum()))))
-            holds = np.ones(len(asked.scan), np.bool_)
+            asked = _ask(scan, scans, kept, asking, max(1, ASKED_AT_ONCE // int(scans.open.sum())))
+            holds = np.ones(len(asked), np.bool_)
             for condition in rest:
-                _judge(holds, asked, scans, kept, condition, joiner, place_of)
-            kept = _go_on(scan, scans, kept, asked.scan, asked.place, asked.event, holds)
+                _judge(holds, asked, scan, scans, kept, condition, stream)
+            kept = _go_on(scan, scans, kept, asked, holds)
+            if program.every:
+                scans, kept = _divided(scan, scans, kept)
         if scans.open.any():
             at_once = max(1, len(own) // 4)
             continue
         begin += len(own)
-        whole = np.flatnonzero((scans.counts >= scan.least).all(axis=1) & (scans.size > 0))
-        size = scans.size[whole]
-        total += int(size.sum())
+        size, event, place = _matched(scan, scans, kept)
+        total += len(event)
         if total > most:
             return nothing, nothing, nothing
         sizes.append(size)
-        events.append(kept[expanded(scans.base[whole], scans.base[whole] + size)[1]])
-        # Operands keep their events in the order of their places.
-        counts = scans.counts[whole].ravel()
-        places.append(np.repeat(np.tile(np.arange(len(place_of)), len(whole)), counts))
+        events.append(event)
+        places.append(place)
     offsets = np.concatenate([np.zeros(1, np.int64), *sizes]).cumsum()
     return offsets, np.concatenate(events), np.concatenate(places)
 
 
-def _begun(scan: Scan, starts: IntArray) -> Scans:
-    s, k = len(starts), len(scan.mask)
-    return Scans(
-        open=np.ones(s, np.bool_),
-        at=np.zeros(s, np.int64),
-        event=starts.copy(),
-        limit=np.minimum(scan.reach[starts], scan.stop[starts]),
-        ahead=np.ones(s, np.int64),
-        begin=np.zeros((s, k), np.int64),
-        counts=np.zeros((s, k), np.int64),
-        size=np.zeros(s, np.int64),
-        base=np.arange(s, dtype=np.int64) * 4,
-        room=np.full(s, 4, np.int64),
-    )
+@njit(cache=True)
+def _starts(scan: Scan) -> IntArray:
+    """The events that a match may begin with."""
+    state, kept = new_state(scan.program), np.empty((0, 3), np.int64)
+    settle(scan.program, state, kept, scan.ordinal, scan.strict)
+    found = np.zeros(scan.mask.shape[1], np.bool_)
+    if scan.program.every:
+        # What a repetition that takes nothing lets go first is not known yet.
+        found[:] = True
+    for ask in range(state.sizes[1]):
+        found |= scan.mask[scan.program.place[state.ask[ask]]]
+    return np.flatnonzero(found).astype(np.int64)
+
+
+@subkernel
+def _state(scans: Scans, row: int) -> State:
+    """The state of one scan; what changes in it changes there."""
+    own = scans.states
+    return State(
+        own.taken[row], own.begun[row], own.enough[row], own.closed[row], own.went_on[row], own.mark[row],
+        own.head[row], own.first[row], own.open[row], own.ask[row], own.ask_round[row], own.ask_ordinal[row],
+        own.sizes[row],
+    )  # fmt: skip
 
 
 @njit(cache=True)
-def _ask(
-    scan: Scan, scans: Scans, kept: IntArray, asking: BoolArray, most_ahead: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """What the open scans ask next, as `Asked`; those that find no event to ask about end.
+def _begun(scan: Scan, starts: IntArray) -> Scans:
+    s, n, e = len(starts), len(scan.program.kind), len(scan.program.ask)
+    states = State(
+        np.empty((s, n), np.int64), np.empty((s, n), np.int64), np.empty((s, n), np.int64), np.empty((s, n), np.int64),
+        np.empty((s, n), np.int64), np.empty((s, n), np.int64), np.empty((s, n), np.int64), np.empty((s, n), np.int64),
+        np.empty((s, n), np.int64), np.empty((s, e), np.int64), np.empty((s, e), np.int64), np.empty((s, e), np.int64),
+        np.empty((s, 2), np.int64),
+    )  # fmt: skip
+    scans = Scans(
+        np.ones(s, np.bool_),
+        starts.copy(),
+        np.minimum(scan.reach[starts], scan.stop[starts]),
+        np.ones(s, np.int64),
+        np.arange(s) * 4,
+        np.full(s, 4),
+        states,
+    )
+    fresh = new_state(scan.program)
+    settle(scan.program, fresh, np.empty((0, 3), np.int64), scan.ordinal, scan.strict)
+    for row in range(s):
+        copy_state(_state(scans, row), fresh)
+    return scans
+
+
+@njit(cache=True)
+def _ask(scan: Scan, scans: Scans, kept: IntArray, asking: BoolArray, most_ahead: int) -> IntArray:
+    """What the open scans ask next, int64[q, `QUESTION`], by scan and event and who goes first; those end that find no
+    event to ask about.
 
     `asking`: of which operands the evaluator judges anything; the others take what qualifies by comparisons.
     """
-    operands = len(asking)
-    rows, places, events = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024, np.int64)
+    asked = np.empty((1024, QUESTION), np.int64)
     found = 0
     for row in range(len(scans.open)):
         if not scans.open[row]:
             continue
-        own = kept[scans.base[row] : scans.base[row] + scans.size[row]]
-        begin, count = scans.begin[row], scans.counts[row]
+        state = _state(scans, row)
+        own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
         event, limit = scans.event[row], scans.limit[row]
-        only = scan.strict or scans.size[row] == 0
+        only = state.sizes[0] == 0
         left = 1 if only else min(scans.ahead[row], most_ahead)
         before = found
         while event < limit and left > 0:
-            nearest, asked, sure = ENDLESS, False, False
-            if found + operands > len(rows):
-                rows = np.concatenate((rows, np.empty(len(rows), np.int64)))
-                places = np.concatenate((places, np.empty(len(places), np.int64)))
-                events = np.concatenate((events, np.empty(len(events), np.int64)))
-            for place in range(scans.at[row], operands):
-                if count[place] < scan.most[place]:
+            nearest, any_asked, sure = ENDLESS, False, False
+            if found + state.sizes[1] > len(asked):
+                asked = np.concatenate((asked, np.empty((len(asked) + state.sizes[1], QUESTION), np.int64)))
+            for ask in range(state.sizes[1]):
+                step = state.ask[ask]
+                if scan.program.has_until and has_ended(scan, state, own, step, event):
+                    continue
+                place = scan.program.place[step]
+                if state.ask_ordinal[ask] < 0:
                     nearest = min(nearest, scan.following[place, event + 1])
-                    if qualifies(scan, own, begin, count, place, event):
-                        rows[found], places[found], events[found] = row, place, event
-                        found += 1
-                        asked = True
-                        sure = sure or not asking[place]
-                if count[place] < scan.least[place]:
-                    break
+                elif state.ask_ordinal[ask] != scan.ordinal[event]:
+                    continue
+                if not sure and scan.mask[place, event] and qualifies(scan, state, own, ask, event):
+                    asked[found, 0], asked[found, 1], asked[found, 2] = row, ask, step
+                    asked[found, 3], asked[found, 4] = state.ask_round[ask], event
+                    found += 1
+                    any_asked = True
+                    sure = not asking[place]
             event = nearest
-            if asked:
+            if any_asked:
                 left -= 1
             if sure or only:
                 break
         scans.event[row] = event
         if found == before:
             scans.open[row] = False
-    return rows[:found].copy(), places[:found].copy(), events[:found].copy()
+    return asked[:found].copy()
 
 
 @njit(cache=True)
-def _go_on(
-    scan: Scan, scans: Scans, kept: IntArray, rows: IntArray, places: IntArray, events: IntArray, holds: BoolArray
-) -> IntArray:
-    """Take the first event of each scan that may be taken, by the last place that may; gives where events are kept."""
-    operands = len(scan.mask)
+def _go_on(scan: Scan, scans: Scans, kept: IntArray, asked: IntArray, holds: BoolArray) -> IntArray:
+    """Take the first event of each scan that may be taken, by who goes first; gives where events are kept."""
     used = scans.base.max() + scans.room[scans.base.argmax()]
     at = 0
-    while at < len(rows):
-        row, end, taken = rows[at], at, -1
-        while end < len(rows) and rows[end] == row:
-            if holds[end] and (taken < 0 or events[end] == events[taken]):
-                taken = end
-            end += 1
-        at = end
+    while at < len(asked):
+        row, taken = asked[at, 0], -1
+        while at < len(asked) and asked[at, 0] == row:
+            if holds[at] and taken < 0:
+                taken = at
+            at += 1
+        state = _state(scans, row)
         if taken < 0:
             scans.ahead[row] *= 2
-            # Under these an event that is not taken ends the scan; `_ask` asks about no more than one.
-            if scan.strict or scans.size[row] == 0:
+            # A scan begins with its first event or not at all.
+            if state.sizes[0] == 0:
                 scans.open[row] = False
             continue
-        place, event, size = places[taken], events[taken], scans.size[row]
-        if place != scans.at[row] or scans.counts[row, place] == 0:
-            scans.begin[row, place] = size
+        size = state.sizes[0]
         if size == scans.room[row]:
             while used + 2 * size > len(kept):
-                kept = np.concatenate((kept, np.empty(len(kept), np.int64)))
+                kept = np.concatenate((kept, np.empty((len(kept), 3), np.int64)))
             kept[used : used + size] = kept[scans.base[row] : scans.base[row] + size]
             scans.base[row], scans.room[row] = used, 2 * size
             used += 2 * size
-        kept[scans.base[row] + size] = event
-        scans.size[row] = size + 1
-        scans.at[row] = place
-        scans.counts[row, place] += 1
+        own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
+        step, event = asked[taken, 2], asked[taken, 4]
+        take(scan.program, state, own, scan.ordinal, scan.strict, step, asked[taken, 3], event)
         scans.ahead[row] = 1
         scans.event[row] = event + 1
-        full = place == operands - 1 and scans.counts[row, place] == scan.most[place]
-        apart = event + 1 >= scans.limit[row] or (scan.strict and scan.ordinal[event + 1] != scan.ordinal[event] + 1)
-        if full or apart:
+        if state.sizes[1] == 0 or event + 1 >= scans.limit[row]:
             scans.open[row] = False
     return kept
 
 
+def _divided(scan: Scan, scans: Scans, kept: IntArray) -> tuple[Scans, IntArray]:
+    """The scans, and behind them one for each repetition that may stop; with where events are kept."""
+    while len(forks := _forks(scan, scans)):
+        scans, kept = _with_stopped(scan, scans, kept, forks)
+    return scans, kept
+
+
+@njit(cache=True)
+def _forks(scan: Scan, scans: Scans) -> IntArray:
+    """The scans in which a repetition may stop, and the first such one of each: int64[., 2]."""
+    forks = np.empty((len(scans.open), 2), np.int64)
+    found = 0
+    for row in range(len(scans.open)):
+        step = undecided(scan.program, _state(scans, row))
+        if step >= 0:
+            forks[found, 0], forks[found, 1] = row, step
+            found += 1
+    return forks[:found].copy()
+
+
+def _with_stopped(scan: Scan, scans: Scans, kept: IntArray, forks: IntArray) -> tuple[Scans, IntArray]:
+    """The scans, and behind them those that stop a repetition."""
+    rows = forks[:, 0]
+    used = int((scans.base + scans.room).max())
+    room = scans.room[rows]
+    _, source = expanded(scans.base[rows], scans.base[rows] + room)
+    states = State(*(np.concatenate((part, part[rows])) for part in scans.states))
+    more = Scans(
+        np.concatenate((scans.open, scans.open[rows])),
+        np.concatenate((scans.event, scans.event[rows])),
+        np.concatenate((scans.limit, scans.limit[rows])),
+        np.concatenate((scans.ahead, scans.ahead[rows])),
+        np.concatenate((scans.base, used + np.cumsum(room) - room)),
+        np.concatenate((scans.room, room)),
+        states,
+    )
+    kept = np.concatenate((kept[:used], kept[source]))
+    _stop(scan, more, kept, forks[:, 1].copy())
+    return more, kept
+
+
+@njit(cache=True)
+def _stop(scan: Scan, scans: Scans, kept: IntArray, steps: IntArray) -> None:
+    """Let a repetition of each of the last scans take no more."""
+    before = len(scans.open) - len(steps)
+    for number in range(len(steps)):
+        row = before + number
+        state = _state(scans, row)
+        own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
+        stop(scan.program, state, own, scan.ordinal, scan.strict, steps[number])
+        scans.open[row] = state.sizes[1] > 0 and scans.event[row] < scans.limit[row]
+
+
+@njit(cache=True)
+def _matched(scan: Scan, scans: Scans, kept: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The sizes, events and places of the scans that are matches."""
+    sizes, found, used = np.zeros(len(scans.open), np.int64), 0, 0
+    total = scans.states.sizes[:, 0].sum()
+    events, places = np.empty(total, np.int64), np.empty(total, np.int64)
+    for row in range(len(scans.open)):
+        state = _state(scans, row)
+        own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
+        if not is_whole(scan.program, state, own):
+            continue
+        before = used
+        for at in range(state.sizes[0]):
+            if own[at, 1] >= 0:
+                events[used], places[used] = own[at, 0], scan.program.place[own[at, 1]]
+                used += 1
+        sizes[found] = used - before
+        found += 1
+    return sizes[:found].copy(), events[:used].copy(), places[:used].copy()
+
+
 def _judge(
     holds: BoolArray,
-    asked: Asked,
+    asked: IntArray,
+    scan: Scan,
     scans: Scans,
     kept: IntArray,
-    condition: Condition,
-    joiner: Joiner,
-    place_of: dict[int, int],
+    condition: JudgedCondition,
+    stream: Stream,
 ) -> None:
     """Clear `holds` where a condition does not hold for an event and some of what is kept of the other operands."""
-    own = [place_of[number] for number in condition.operands]
-    before = None if condition.before is None else place_of[condition.before]
-    for place in own:
-        chosen = np.flatnonzero(holds & (asked.place == place))
-        rows = asked.scan[chosen]
-        low: dict[int, IntArray] = {}
-        high: dict[int, IntArray] = {}
-        for other in own:
-            first = scans.base[rows] + scans.begin[rows, other]
-            end = first + scans.counts[rows, other]
-            if other != place:
-                low[other] = first + 1 if other == before else first
-                high[other] = np.maximum(end, low[other])
-            elif other == before:
-                # The event's neighbour is the last that its operand keeps, if it keeps any.
-                low[other], high[other] = end - 1, np.where(end > first, end, end - 1)
-            else:
-                low[other], high[other] = np.zeros_like(end), np.ones_like(end)
-        widest = max(own, key=lambda other: int((high[other] - low[other]).max(initial=0)))
-        end, width = high[widest], FIRST_JUDGED
-        # Most events fail against the first few that are kept: only those that do not meet the others.
-        while len(chosen):
-            high[widest] = np.minimum(end, low[widest] + width)
-            false = _failing(asked.event[chosen], place, own, low, high, kept, condition, joiner)
+    for step in condition.judged:
+        chosen = np.flatnonzero(holds & (asked[:, 2] == step))
+        others = sorted({*condition.step_of.values()} - {step})
+        # Most events fail against the last few that are kept: only those that do not meet the others.
+        for newest in (FIRST_JUDGED, ENDLESS) if others else (ENDLESS,):
+            false, partly = _failing(asked[chosen], step, newest, scan, scans, kept, condition, stream)
             holds[chosen[false]] = False
-            going = ~false & (high[widest] < end)
-            chosen, end = chosen[going], end[going]
-            low = {other: (high if other == widest else low)[other][going] for other in own}
-            high = {other: column[going] for other, column in high.items()}
-            width *= 8
+            chosen = chosen[~false & partly]
+            if not len(chosen):
+                break
 
 
 def _failing(
-    events: IntArray,
-    place: int,
-    own: Sequence[int],
-    low: dict[int, IntArray],
-    high: dict[int, IntArray],
+    asked: IntArray,
+    step: int,
+    newest: int,
+    scan: Scan,
+    scans: Scans,
     kept: IntArray,
-    condition: Condition,
-    joiner: Joiner,
-) -> BoolArray:
-    """Which events, taken at a place, fail against some of what lies in the ranges of `kept`, by place."""
-    failing = np.zeros(len(events), np.bool_)
-    pairs = np.prod([high[other] - low[other] for other in own], axis=0, dtype=np.int64)
+    condition: JudgedCondition,
+    stream: Stream,
+) -> tuple[BoolArray, BoolArray]:
+    """Which questions of a step fail against some of the `newest` that is kept of each other step; and for which there
+    is more.
+    """
+    failing, partly = np.zeros(len(asked), np.bool_), np.zeros(len(asked), np.bool_)
+    ranges: dict[int, tuple[IntArray, IntArray, IntArray]] = {}
+    for other in sorted({*condition.step_of.values(), condition.earlier} - {-1}):
+        earlier = other == condition.earlier
+        if other == step and not earlier:
+            continue
+        scope = -1 if other == step else condition.scope
+        # The first of a round has one before it, too: the last of an earlier round.
+        further = earlier and other != step
+        offsets, events = _kept_of(asked, scan, scans, kept, other, scope, 1 if other == step else newest, further)
+        partly |= (np.diff(offsets) >= newest) & (other != step)
+        # Of neighbours each kept event but the first has one before it.
+        ranges[other] = offsets[:-1] + (earlier and other != step), np.maximum(offsets[1:], offsets[:-1]), events
+    pairs = np.ones(len(asked), np.int64)
+    for low, high, _ in ranges.values():
+        pairs *= np.maximum(high - low, 0)
     for begin, end in shares(pairs, PAIRS_AT_ONCE):
         number = np.arange(begin, end, dtype=np.int64)
         at: dict[int, IntArray] = {}
-        for other in own:
-            new, found = expanded(low[other][number], high[other][number])
+        for other, (low, high, _) in ranges.items():
+            new, found = expanded(low[number], high[number])
             number, at = number[new], {each: column[new] for each, column in at.items()} | {other: found}
-        event_of: dict[Reference, IntArray] = {}
-        for reference in condition.predicate.references:
-            other = own[condition.names.index(reference.operand or "")]
-            earlier = reference.index == "i-1"
-            if other != place:
-                event_of[reference] = kept[at[other] - 1] if earlier else kept[at[other]]
+        columns: dict[Reference, Column] = {}
+        for reference, own in condition.step_of.items():
+            before = reference.index == "i-1"
+            if own != step:
+                events = ranges[own][2][at[own] - before]
             else:
-                event_of[reference] = kept[at[other]] if earlier else events[number]
-        failing[number[~joiner.judged(condition.predicate, event_of, len(number))]] = True
-    return failing
+                events = ranges[own][2][at[own]] if before else asked[number, 4]
+            columns[reference] = stream.column(reference.column, events)
+        holds = np.broadcast_to(evaluate(condition.predicate, columns.__getitem__).true, number.shape)
+        failing[number[~holds]] = True
+    return failing, partly
+
+
+@njit(cache=True)
+def _kept_of(
+    asked: IntArray, scan: Scan, scans: Scans, kept: IntArray, other: int, scope: int, newest: int, further: bool
+) -> tuple[IntArray, IntArray]:
+    """The last events, `newest` at most, that a step keeps for each question, and with `further` one before them:
+    offsets and events, in order.
+    """
+    offsets, found = np.zeros(len(asked) + 1, np.int64), np.empty(max(len(asked), 16), np.int64)
+    for number in range(len(asked)):
+        row, step, begins = asked[number, 0], asked[number, 2], asked[number, 3]
+        state = _state(scans, row)
+        own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
+        low = begin_of(scan.program, state, scope, begins)
+        begin = used = offsets[number]
+        at = state.head[other]
+        left = newest
+        while at >= 0 and (further or (at >= low and left > 0)):
+            last = at < low or left == 0
+            if not is_dropped(scan.program, state, own, at, step, begins):
+                if used == len(found):
+                    found = np.concatenate((found, np.empty(used, np.int64)))
+                found[used] = own[at, 0]
+                used += 1
+                left -= 1
+                if last:
+                    break
+            at = own[at, 2]
+        found[begin:used] = found[begin:used][::-1].copy()
+        offsets[number + 1] = used
+    return offsets, found[: offsets[-1]].copy()

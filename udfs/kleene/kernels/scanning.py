@@ -1,10 +1,10 @@
 """``skip_till_next`` and ``strict``: one scan from each event that can start a match.
 
-Source: SPEC section 3. The scan holds one operand open. An event is taken by the last operand in order that can take
-it: one that qualifies against everything kept, with every operand before it full enough; an open ``+``, ``*`` or
-``[n]`` takes more. Under ``strict`` each event of the partition must be taken. Each way of the pattern's alternatives
-is scanned by itself, and of one start the first way that gives a match counts. Comparisons of two values are judged
-inside the scan; conditions of other forms by the evaluator, for many scans at once.
+Source: SPEC section 3. What a scan has taken says which operands may take the next event (`steps`), and of those that
+it suits the furthest in the order takes it: one that qualifies against everything kept, with every operand before it
+full enough. Under ``strict`` each event of the partition must be taken. Each way of the pattern is scanned by itself,
+and of one start the first way that gives a match counts. Comparisons of two values are judged inside the scan;
+conditions of other forms by the evaluator, for many scans at once.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from patternlake.udfs.kleene.kernels.collecting import Collected
 from patternlake.udfs.kleene.kernels.comparisons import Comparison, comparison
 from patternlake.udfs.kleene.kernels.gaps import free_of_negated
 from patternlake.udfs.kleene.kernels.joins import Joiner
-from patternlake.udfs.kleene.kernels.scans import ENDLESS, Scan, following_of, scanned
+from patternlake.udfs.kleene.kernels.judged_scans import JudgedCondition
+from patternlake.udfs.kleene.kernels.scans import Scan, following_of, scanned
+from patternlake.udfs.kleene.kernels.steps import Program, program_of
 from patternlake.udfs.kleene.layout import Layout, Slot
-from patternlake.udfs.kleene.linearizations import Linearization
 from patternlake.udfs.kleene.query import Condition, KleenePattern
+from patternlake.udfs.kleene.ways import EVENT, Way
 
 
 def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last: bool) -> Rows:
@@ -34,7 +36,7 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
     Parameters
     ----------
     pattern
-        Without ``&``.
+        The pattern.
     stream
         Its events.
     strict
@@ -43,12 +45,11 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
         True: a match begins behind the last event of the match before it, in its partition.
     """
     parts: list[Rows] = []
-    ways = pattern.ways
     # Where nothing else decides which matches count, the scan itself leaves out the starts inside a match.
     filtered = bool(pattern.linearizations[0].gaps or pattern.aggregate_conditions)
-    apart = past_last and len(ways) == 1 and not filtered and not pattern.along
-    for linearization, left_out in ways:
-        parts.append(_of_way(pattern, linearization, left_out, stream, strict, apart))
+    apart = past_last and len(pattern.ways) == 1 and not filtered and not pattern.along
+    for way in pattern.ways:
+        parts.append(_of_way(pattern, way, stream, strict, apart))
     rows = bindings.stacked([bindings.no_rows(), *parts])
     if not len(rows):
         return rows
@@ -75,44 +76,71 @@ def _apart(first: IntArray, last: IntArray) -> BoolArray:
     return kept
 
 
-def _of_way(
-    pattern: KleenePattern,
-    linearization: Linearization,
-    left_out: frozenset[int],
-    stream: Stream,
-    strict: bool,
-    apart: bool,
-) -> Rows:
-    """The matches of a linearization without some operands, whose gaps are free and whose aggregates are as asked."""
-    numbers = linearization.operands
-    conditions = [part for part in pattern.conditions if set(part.operands) <= set(linearization.operands)]
+def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apart: bool) -> Rows:
+    """The matches of a way whose gaps are free and whose aggregates are as asked."""
+    numbers = way.operands
+    conditions = [part for part in pattern.conditions if set(part.operands) <= set(numbers)]
     judged = [part for part in conditions if part.negated is None]
+    steps = _Steps(way, every=False)
     compared = [_comparison(part, stream) for part in judged]
     mask = np.zeros((len(numbers), len(stream)), np.bool_)
     for place, number in enumerate(numbers):
         mask[place, stream.members[number]] = True
-    scan = _scan(linearization, stream, mask, [made for made in compared if made is not None], strict)
-    scan = scan._replace(
-        apart=apart,
-        least=np.array([0 if number in left_out else max(1, pattern.operands[number].least) for number in numbers]),
-        most=np.array([0 if number in left_out else pattern.operands[number].most or ENDLESS for number in numbers]),
-    )
-    layout = _layout(linearization, pattern, conditions)
-    joiner = Joiner(stream, layout, 0, 0, 0)
-    rest = [part for part, made in zip(judged, compared, strict=True) if made is None]
+    scan = _scan(steps, stream, mask, [made for made in compared if made is not None], strict, apart)
+    rest = [steps.judged(part) for part, made in zip(judged, compared, strict=True) if made is None]
     most = bindings.MOST_BOUND
-    if rest:
-        offsets, events, places = judged_scans.scanned(scan, joiner, linearization, rest, most)
-    else:
-        offsets, events, places = scanned(scan, most)
+    offsets, events, places = judged_scans.scanned(scan, stream, rest, most) if rest else scanned(scan, most)
     if not len(offsets):
         raise bindings.too_long()
-    rows = Rows(offsets, events, np.array(linearization.operands, np.int8)[places])
-    if linearization.gaps and len(rows):
+    rows = Rows(offsets, events, np.array(numbers, np.int8)[places])
+    layout = _layout(way, conditions)
+    if way.order.gaps and len(rows):
+        joiner = Joiner(stream, layout, 0, 0, 0)
         rows = rows.take(np.flatnonzero(free_of_negated(joiner, _collected(layout, stream, rows))))
     if pattern.aggregate_conditions and len(rows):
         rows = rows.take(np.flatnonzero(aggregates.holding(pattern, stream, layout, _collected(layout, stream, rows))))
     return rows
+
+
+class _Steps:
+    """The program of a way, and what conditions over its operands are over its steps.
+
+    Attributes
+    ----------
+    program
+        The program.
+    step_of
+        The step of each operand.
+    """
+
+    def __init__(self, way: Way, *, every: bool) -> None:
+        place_of = {number: place for place, number in enumerate(way.operands)}
+        self.program: Program = program_of(way.root, place_of, every=every)
+        steps = enumerate(way.root.walk())
+        self.step_of = {step.operand: at for at, step in steps if step.kind == EVENT}
+
+    def scope(self, operands: Sequence[int]) -> int:
+        """The innermost group that is repeated and holds all of some operands, or -1."""
+        chains = [self.groups(self.step_of[operand]) for operand in operands]
+        shared = [group for group in chains[0] if all(group in chain for chain in chains)]
+        return shared[0] if shared else -1
+
+    def groups(self, step: int) -> list[int]:
+        """The groups around a step, the innermost first."""
+        found = []
+        while (step := int(self.program.rounds_of[step])) >= 0:
+            found.append(step)
+        return found
+
+    def judged(self, condition: Condition) -> JudgedCondition:
+        """A condition for the evaluator."""
+        number_of = dict(zip(condition.names, condition.operands, strict=True))
+        return JudgedCondition(
+            predicate=condition.predicate,
+            step_of={r: self.step_of[number_of[r.operand or ""]] for r in condition.predicate.references},
+            earlier=-1 if condition.before is None else self.step_of[condition.before],
+            scope=self.scope(condition.operands),
+        )
 
 
 def _comparison(condition: Condition, stream: Stream) -> tuple[int, int, Comparison] | None:
@@ -129,26 +157,35 @@ def _comparison(condition: Condition, stream: Stream) -> tuple[int, int, Compari
 
 
 def _scan(
-    linearization: Linearization,
+    steps: _Steps,
     stream: Stream,
     mask: BoolArray,
     made: Sequence[tuple[int, int, Comparison]],
     strict: bool,
+    apart: bool,
 ) -> Scan:
     m = len(stream)
-    place = {number: at for at, number in enumerate(linearization.operands)}
+    program = steps.program
 
     def stack(arrays: Sequence[IntArray] | Sequence[BoolArray], dtype: type) -> IntArray:
         return np.stack(arrays) if arrays else np.zeros((0, m), dtype)
 
-    nothing = np.zeros(0, np.int64)
+    own: list[list[tuple[int, int, int, bool]]] = [[] for _ in mask]
+    for number, (left, right, _) in enumerate(made):
+        scope = -1 if left == right else steps.scope((left, right))
+        own[program.place[steps.step_of[left]]].append((number, steps.step_of[right], scope, True))
+        if left != right:
+            own[program.place[steps.step_of[right]]].append((number, steps.step_of[left], scope, False))
+    ended, ends = _endings(steps, stream)
     return Scan(
-        least=nothing,
-        most=nothing,
+        program=program,
         mask=mask,
         following=following_of(mask),
-        left=np.array([place[left] for left, _, _ in made], np.int64),
-        right=np.array([place[right] for _, right, _ in made], np.int64),
+        ended=ended,
+        ends=ends,
+        compared=np.cumsum([0, *map(len, own)]),
+        comparing=np.array([row for rows in own for row in rows], np.int64).reshape(-1, 4),
+        neighbours=np.array([left == right for left, right, _ in made], np.bool_),
         operator=np.array([runs.OPERATORS[part.operator] for _, _, part in made], np.int64),
         left_key=stack([part.left for _, _, part in made], np.int64),
         right_key=stack([part.right for _, _, part in made], np.int64),
@@ -158,16 +195,32 @@ def _scan(
         stop=stream.offsets[stream.part + 1],
         ordinal=np.ascontiguousarray(stream.ordinal),
         strict=strict,
-        apart=False,
+        apart=apart,
     )
 
 
-def _layout(linearization: Linearization, pattern: KleenePattern, conditions: list[Condition]) -> Layout:
-    """A slot for each operand."""
-    slots = tuple(Slot(n, "group" if pattern.operands[n].repeated else "one", 1) for n in linearization.operands)
-    of_operand = {number: (slot,) for slot, number in enumerate(linearization.operands)}
+def _endings(steps: _Steps, stream: Stream) -> tuple[IntArray, IntArray]:
+    """`Scan.ended` and `Scan.ends`."""
+    shape = (len(steps.step_of), len(stream) if steps.program.has_until else 0)
+    ended, ends = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    if steps.program.has_until:
+        for number, step in steps.step_of.items():
+            if number in stream.endings:
+                # Not only those of the same [attr]: what ends a repetition is no part of the match.
+                rows = np.sort(stream.source[stream.endings[number]])
+                place = steps.program.place[step]
+                ended[place] = np.searchsorted(rows, stream.source, side="left")
+                ends[place] = np.searchsorted(rows, stream.source, side="right")
+    return ended, ends
+
+
+def _layout(way: Way, conditions: list[Condition]) -> Layout:
+    """A slot for each operand that takes events."""
+    single = way.single
+    slots = tuple(Slot(number, "one" if number in single else "group", 1) for number in way.operands)
+    of_operand = {number: (slot,) for slot, number in enumerate(way.operands)}
     negations = tuple(part for part in conditions if part.negated is not None)
-    return Layout(linearization, slots, of_operand, (), frozenset(), (), (), (), (), negations, {})
+    return Layout(way.order, slots, of_operand, (), frozenset(), (), (), (), (), negations, {})
 
 
 def _collected(layout: Layout, stream: Stream, rows: Rows) -> Collected:

@@ -1,6 +1,7 @@
 """The scan of ``skip_till_next`` and ``strict`` itself: comparisons of two values are judged inside.
 
-Source: SPEC section 3; see `scanning` for how an event finds its operand.
+Source: SPEC section 3; see `steps` for which operands may take an event. Of those that may and that it suits, the
+first one takes it.
 """
 
 from __future__ import annotations
@@ -12,24 +13,44 @@ from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.kleene.kernels import runs
-
-ENDLESS = 1 << 62
-"""Stands for "as many as there are", and for "no such event"."""
+from patternlake.udfs.kleene.kernels.steps import (
+    ENDLESS,
+    Program,
+    State,
+    begin_of,
+    copy_state,
+    is_dropped,
+    is_whole,
+    new_state,
+    settle,
+    stop,
+    take,
+    undecided,
+)
+from patternlake.udfs.subkernels import uncounted
 
 
 class Scan(NamedTuple):
-    """A linearization and its events, as the kernel takes them.
+    """A way and its events, as the kernel takes them.
 
     Attributes
     ----------
-    least, most
-        int64[k]: how many events each operand takes.
+    program
+        The steps.
     mask
-        bool[k, m]: which events it takes.
+        bool[k, m]: which events each operand takes.
     following
         int64[k, m + 1]: the next such event from each one on, else `ENDLESS`.
-    left, right
-        int64[c]: operands of both sides of each comparison; equal where it compares neighbours.
+    ended, ends
+        int64[k, m]: how many events that end its collecting come before each event, and before or at it; no column
+        without UNTIL.
+    compared
+        int64[k + 1]: where the comparisons of each operand begin.
+    comparing
+        int64[., 4]: of each its number, the step that it compares with, the group in whose rounds it does, or -1, and
+        whether the event that is taken is on the left.
+    neighbours
+        bool[c]: which compare an event with the last one only.
     operator
         int64[c]: see `runs.OPERATORS`.
     left_key, right_key
@@ -46,12 +67,14 @@ class Scan(NamedTuple):
         Whether a match begins behind the last event of the one before it in its part.
     """
 
-    least: IntArray
-    most: IntArray
+    program: Program
     mask: BoolArray
     following: IntArray
-    left: IntArray
-    right: IntArray
+    ended: IntArray
+    ends: IntArray
+    compared: IntArray
+    comparing: IntArray
+    neighbours: BoolArray
     operator: IntArray
     left_key: IntArray
     right_key: IntArray
@@ -75,105 +98,137 @@ def following_of(mask: BoolArray) -> IntArray:
     return following
 
 
-@njit(cache=True)
-def qualifies(scan: Scan, kept: IntArray, begin: IntArray, count: IntArray, place: int, event: int) -> bool:
-    """Whether an operand may take an event: comparisons hold against everything kept."""
-    if not scan.mask[place, event]:
-        return False
-    for number in range(len(scan.left)):
-        left, right = scan.left[number], scan.right[number]
-        if place not in (left, right):
-            continue
-        other = right if place == left else left
-        low, high = begin[other], begin[other] + count[other]
-        if left == right:
-            low = max(low, high - 1)
-        for at in range(low, high):
-            a, b = (event, kept[at]) if place == left else (kept[at], event)
-            if not (scan.left_known[number, a] and scan.right_known[number, b]):
-                return False
-            first, second = scan.left_key[number, a], scan.right_key[number, b]
-            sign = scan.operator[number]
-            if sign == runs.EQUAL:
-                holds = first == second
-            elif sign == runs.UNEQUAL:
-                holds = first != second
-            elif sign == runs.LESS:
-                holds = first < second
-            elif sign == runs.LESS_EQUAL:
-                holds = first <= second
-            elif sign == runs.GREATER:
-                holds = first > second
-            else:
-                holds = first >= second
-            if not holds:
-                return False
+@uncounted
+def has_ended(scan: Scan, state: State, kept: IntArray, step: int, event: int) -> bool:
+    """Whether UNTIL lets a step take no more: what ends it stands behind its first event and before this one."""
+    while step >= 0:
+        place, first = scan.program.until[step], state.first[step]
+        if place >= 0 and first >= 0 and scan.ended[place, event] > scan.ends[place, kept[first, 0]]:
+            return True
+        step = scan.program.parent[step]
+    return False
+
+
+@uncounted
+def qualifies(scan: Scan, state: State, kept: IntArray, ask: int, event: int) -> bool:
+    """Whether comparisons let the operand that asks take an event: they hold against everything kept."""
+    step, begins = state.ask[ask], state.ask_round[ask]
+    place = scan.program.place[step]
+    for own in range(scan.compared[place], scan.compared[place + 1]):
+        number, other, scope = scan.comparing[own, 0], scan.comparing[own, 1], scan.comparing[own, 2]
+        low = begin_of(scan.program, state, scope, begins)
+        at = state.head[other]
+        while at >= low:
+            if not is_dropped(scan.program, state, kept, at, step, begins):
+                a, b = (event, kept[at, 0]) if scan.comparing[own, 3] else (kept[at, 0], event)
+                if not (scan.left_known[number, a] and scan.right_known[number, b]):
+                    return False
+                first, second = scan.left_key[number, a], scan.right_key[number, b]
+                sign = scan.operator[number]
+                if sign == runs.EQUAL:
+                    holds = first == second
+                elif sign == runs.UNEQUAL:
+                    holds = first != second
+                elif sign == runs.LESS:
+                    holds = first < second
+                elif sign == runs.LESS_EQUAL:
+                    holds = first <= second
+                elif sign == runs.GREATER:
+                    holds = first > second
+                else:
+                    holds = first >= second
+                if not holds:
+                    return False
+                if scan.neighbours[number]:
+                    break
+            at = kept[at, 2]
     return True
 
 
 @njit(cache=True)
 def scanned(scan: Scan, most: int) -> tuple[IntArray, IntArray, IntArray]:
-    """The match of each start: offsets, events, and the operand's place of each; no offsets beyond `most` events."""
-    operands, m = scan.mask.shape
+    """The matches of each start: offsets, events, and the operand's place of each; no offsets beyond `most` events."""
+    program = scan.program
+    m = scan.mask.shape[1]
     offsets = np.zeros(1025, np.int64)
     events, places = np.empty(1024, np.int64), np.empty(1024, np.int64)
     found = 0
-    kept = np.empty(1024, np.int64)
-    begin, count = np.zeros(operands, np.int64), np.zeros(operands, np.int64)
+    kept = np.empty((1024, 3), np.int64)
+    fresh, state = new_state(program), new_state(program)
+    settle(program, fresh, kept, scan.ordinal, scan.strict)
+    # Scans in which a repetition has stopped: what they have taken, and the next event.
+    waiting = [(fresh, kept, 0)]
+    waiting.pop()
     resume = 0
     for start in range(m):
         if scan.apart and start < resume:
             continue
-        begin[:] = 0
-        count[:] = 0
-        size, at, event = 0, 0, start
-        limit = min(scan.reach[start], scan.stop[start])
-        while event < limit:
-            matching_operand = -1
-            nearest = ENDLESS
-            for place in range(at, operands):
-                if count[place] < scan.most[place]:
-                    nearest = min(nearest, scan.following[place, event + 1])
-                    if qualifies(scan, kept, begin, count, place, event):
-                        matching_operand = place
-                if count[place] < scan.least[place]:
-                    break
-            if matching_operand < 0:
-                if scan.strict or size == 0:
-                    break
-                event = nearest
-                continue
-            if matching_operand != at or count[matching_operand] == 0:
-                begin[matching_operand] = size
-            at = matching_operand
-            if size == len(kept):
-                kept = np.concatenate((kept, np.empty(size, np.int64)))
-            kept[size] = event
-            size += 1
-            count[at] += 1
-            if at == operands - 1 and count[at] == scan.most[at]:
-                break
-            if scan.strict and (event + 1 >= limit or scan.ordinal[event + 1] != scan.ordinal[event] + 1):
-                break
-            event += 1
-        whole = size > 0
-        for place in range(operands):
-            whole = whole and count[place] >= scan.least[place]
-        if not whole:
+        begins = program.every
+        for ask in range(fresh.sizes[1]):
+            begins = begins or scan.mask[program.place[fresh.ask[ask]], start]
+        if not begins:
             continue
-        resume = kept[size - 1] + 1
-        used = offsets[found]
-        if used + size > most:
-            return np.empty(0, np.int64), events[:0].copy(), places[:0].copy()
-        while used + size > len(events):
-            events = np.concatenate((events, np.empty(len(events), np.int64)))
-            places = np.concatenate((places, np.empty(len(places), np.int64)))
-        if found + 2 > len(offsets):
-            offsets = np.concatenate((offsets, np.empty(len(offsets), np.int64)))
-        events[used : used + size] = kept[:size]
-        for place in range(operands):
-            if count[place]:
-                places[used + begin[place] : used + begin[place] + count[place]] = place
-        found += 1
-        offsets[found] = used + size
+        copy_state(state, fresh)
+        event = start
+        limit = min(scan.reach[start], scan.stop[start])
+        while True:
+            while True:
+                step = undecided(program, state) if program.every else -1
+                while step >= 0:
+                    other, own = new_state(program), kept[: max(1, state.sizes[0])].copy()
+                    copy_state(other, state)
+                    stop(program, other, own, scan.ordinal, scan.strict, step)
+                    waiting.append((other, own, event))
+                    step = undecided(program, state)
+                taken, nearest = -1, ENDLESS
+                if event < limit:
+                    for ask in range(state.sizes[1]):
+                        step = state.ask[ask]
+                        if program.has_until and has_ended(scan, state, kept, step, event):
+                            continue
+                        if state.ask_ordinal[ask] < 0:
+                            nearest = min(nearest, scan.following[program.place[step], event + 1])
+                        elif state.ask_ordinal[ask] != scan.ordinal[event]:
+                            continue
+                        if scan.mask[program.place[step], event] and qualifies(scan, state, kept, ask, event):
+                            taken = ask
+                            break
+                if taken < 0:
+                    if state.sizes[0] == 0 or nearest >= limit:
+                        break
+                    event = nearest
+                    continue
+                if state.sizes[0] == len(kept):
+                    kept = np.concatenate((kept, np.empty((len(kept), 3), np.int64)))
+                take(
+                    program,
+                    state,
+                    kept,
+                    scan.ordinal,
+                    scan.strict,
+                    state.ask[taken],
+                    state.ask_round[taken],
+                    event,
+                )
+                event += 1
+            if state.enough[0] == 1 and is_whole(program, state, kept):
+                size = state.sizes[0]
+                used = offsets[found]
+                if used + size > most:
+                    return np.empty(0, np.int64), events[:0].copy(), places[:0].copy()
+                while used + size > len(events):
+                    events = np.concatenate((events, np.empty(len(events), np.int64)))
+                    places = np.concatenate((places, np.empty(len(places), np.int64)))
+                if found + 2 > len(offsets):
+                    offsets = np.concatenate((offsets, np.empty(len(offsets), np.int64)))
+                for at in range(size):
+                    if kept[at, 1] >= 0:
+                        events[used], places[used] = kept[at, 0], program.place[kept[at, 1]]
+                        used += 1
+                found += 1
+                offsets[found] = used
+                resume = max(resume, events[used - 1] + 1)
+            if len(waiting) == 0:
+                break
+            state, kept, event = waiting.pop()
     return offsets[: found + 1].copy(), events[: offsets[found]].copy(), places[: offsets[found]].copy()
