@@ -193,8 +193,9 @@ def _begun(scan: Scan, starts: IntArray) -> Scans:
     )
     fresh = new_state(scan.program)
     settle(scan.program, fresh, np.empty((0, 3), np.int64), scan.ordinal, scan.strict)
+    states.ask_round[:] = -1
     for row in range(s):
-        copy_state(_state(scans, row), fresh)
+        copy_state(scan.program, _state(scans, row), fresh)
     return scans
 
 

@@ -89,7 +89,9 @@ def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apar
     scan = _scan(steps, stream, mask, [made for made in compared if made is not None], strict, apart)
     rest = [steps.judged(part) for part, made in zip(judged, compared, strict=True) if made is None]
     most = bindings.MOST_BOUND
-    offsets, events, places = judged_scans.scanned(scan, stream, rest, most) if rest else scanned(scan, most)
+    offsets, events, places = (
+        judged_scans.scanned(scan, stream, rest, most) if rest or steps.program.every else scanned(scan, most)
+    )
     if not len(offsets):
         raise bindings.too_long()
     rows = Rows(offsets, events, np.array(numbers, np.int8)[places])

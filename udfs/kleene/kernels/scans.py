@@ -23,9 +23,7 @@ from patternlake.udfs.kleene.kernels.steps import (
     is_whole,
     new_state,
     settle,
-    stop,
     take,
-    undecided,
 )
 from patternlake.udfs.subkernels import uncounted
 
@@ -145,90 +143,109 @@ def qualifies(scan: Scan, state: State, kept: IntArray, ask: int, event: int) ->
     return True
 
 
-@njit(cache=True)
 def scanned(scan: Scan, most: int) -> tuple[IntArray, IntArray, IntArray]:
-    """The matches of each start: offsets, events, and the operand's place of each; no offsets beyond `most` events."""
+    """The match of each start: offsets, events, and the operand's place of each; no offsets beyond `most` events.
+
+    Not of a program with `Program.every`.
+    """
+    offsets, events, places = np.zeros(1025, np.int64), np.empty(1024, np.int64), np.empty(1024, np.int64)
+    kept = np.empty((1024, 3), np.int64)
+    progress = np.zeros(3, np.int64)
+    while not _scan_starts(scan, kept, offsets, events, places, progress):
+        # Something is full: it begins again with the start at which it was.
+        used = int(offsets[progress[1]])
+        if used > most:
+            break
+        if 2 * used > len(events):
+            events = np.concatenate((events, np.empty_like(events)))
+            places = np.concatenate((places, np.empty_like(places)))
+        elif progress[1] + 2 > len(offsets):
+            offsets = np.concatenate((offsets, np.empty_like(offsets)))
+        else:
+            events = np.concatenate((events, np.empty(len(kept), np.int64)))
+            places = np.concatenate((places, np.empty(len(kept), np.int64)))
+            kept = np.concatenate((kept, np.empty_like(kept)))
+    found = int(progress[1])
+    used = int(offsets[found])
+    if used > most:
+        return offsets[:0], events[:0], places[:0]
+    return offsets[: found + 1], events[:used], places[:used]
+
+
+@njit(cache=True)
+def _scan_starts(
+    scan: Scan, kept: IntArray, offsets: IntArray, events: IntArray, places: IntArray, progress: IntArray
+) -> bool:
+    """Go on with the scans until all are done, or some array is full; `progress` is the next start, how many matches
+    there are, and where the next one may begin.
+    """
+    fresh, state = new_state(scan.program), new_state(scan.program)
+    settle(scan.program, fresh, kept, scan.ordinal, scan.strict)
+    return _scan_on(scan, fresh, state, kept, offsets, events, places, progress)
+
+
+@uncounted
+def _scan_on(
+    scan: Scan,
+    fresh: State,
+    state: State,
+    kept: IntArray,
+    offsets: IntArray,
+    events: IntArray,
+    places: IntArray,
+    progress: IntArray,
+) -> bool:
     program = scan.program
     m = scan.mask.shape[1]
-    offsets = np.zeros(1025, np.int64)
-    events, places = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    found = 0
-    kept = np.empty((1024, 3), np.int64)
-    fresh, state = new_state(program), new_state(program)
-    settle(program, fresh, kept, scan.ordinal, scan.strict)
-    # Scans in which a repetition has stopped: what they have taken, and the next event.
-    waiting = [(fresh, kept, 0)]
-    waiting.pop()
-    resume = 0
-    for start in range(m):
-        if scan.apart and start < resume:
-            continue
-        begins = program.every
+    found, resume = progress[1], progress[2]
+    for start in range(progress[0], m):
+        begins = False
         for ask in range(fresh.sizes[1]):
             begins = begins or scan.mask[program.place[fresh.ask[ask]], start]
-        if not begins:
+        if not begins or (scan.apart and start < resume):
             continue
-        copy_state(state, fresh)
+        copy_state(program, state, fresh)
         event = start
         limit = min(scan.reach[start], scan.stop[start])
-        while True:
-            while True:
-                step = undecided(program, state) if program.every else -1
-                while step >= 0:
-                    other, own = new_state(program), kept[: max(1, state.sizes[0])].copy()
-                    copy_state(other, state)
-                    stop(program, other, own, scan.ordinal, scan.strict, step)
-                    waiting.append((other, own, event))
-                    step = undecided(program, state)
-                taken, nearest = -1, ENDLESS
-                if event < limit:
-                    for ask in range(state.sizes[1]):
-                        step = state.ask[ask]
-                        if program.has_until and has_ended(scan, state, kept, step, event):
-                            continue
-                        if state.ask_ordinal[ask] < 0:
-                            nearest = min(nearest, scan.following[program.place[step], event + 1])
-                        elif state.ask_ordinal[ask] != scan.ordinal[event]:
-                            continue
-                        if scan.mask[program.place[step], event] and qualifies(scan, state, kept, ask, event):
-                            taken = ask
-                            break
-                if taken < 0:
-                    if state.sizes[0] == 0 or nearest >= limit:
-                        break
-                    event = nearest
+        while event < limit:
+            taken, nearest = -1, ENDLESS
+            for ask in range(state.sizes[1]):
+                step = state.ask[ask]
+                if program.has_until and has_ended(scan, state, kept, step, event):
                     continue
-                if state.sizes[0] == len(kept):
-                    kept = np.concatenate((kept, np.empty((len(kept), 3), np.int64)))
-                take(
-                    program,
-                    state,
-                    kept,
-                    scan.ordinal,
-                    scan.strict,
-                    state.ask[taken],
-                    state.ask_round[taken],
-                    event,
-                )
-                event += 1
-            if state.enough[0] == 1 and is_whole(program, state, kept):
-                size = state.sizes[0]
-                used = offsets[found]
-                if used + size > most:
-                    return np.empty(0, np.int64), events[:0].copy(), places[:0].copy()
-                while used + size > len(events):
-                    events = np.concatenate((events, np.empty(len(events), np.int64)))
-                    places = np.concatenate((places, np.empty(len(places), np.int64)))
-                if found + 2 > len(offsets):
-                    offsets = np.concatenate((offsets, np.empty(len(offsets), np.int64)))
-                for at in range(size):
-                    if kept[at, 1] >= 0:
-                        events[used], places[used] = kept[at, 0], program.place[kept[at, 1]]
-                        used += 1
-                found += 1
-                offsets[found] = used
-                resume = max(resume, events[used - 1] + 1)
-            if len(waiting) == 0:
-                break
-            state, kept, event = waiting.pop()
-    return offsets[: found + 1].copy(), events[: offsets[found]].copy(), places[: offsets[found]].copy()
+                place = program.place[step]
+                if state.ask_ordinal[ask] >= 0 and state.ask_ordinal[ask] != scan.ordinal[event]:
+                    continue
+                if scan.mask[place, event] and (
+                    scan.compared[place] == scan.compared[place + 1] or qualifies(scan, state, kept, ask, event)
+                ):
+                    taken = ask
+                    break
+                if state.ask_ordinal[ask] < 0:
+                    nearest = min(nearest, scan.following[place, event + 1])
+            if taken < 0:
+                if state.sizes[0] == 0:
+                    break
+                event = nearest
+                continue
+            if state.sizes[0] == len(kept):
+                progress[0], progress[1], progress[2] = start, found, resume
+                return False
+            step, begins_round = state.ask[taken], state.ask_round[taken]
+            take(program, state, kept, scan.ordinal, scan.strict, step, begins_round, event)
+            event += 1
+        if state.enough[0] == 0 or not is_whole(program, state, kept):
+            continue
+        size, used = state.sizes[0], offsets[found]
+        if used + size > len(events) or found + 2 > len(offsets):
+            progress[0], progress[1], progress[2] = start, found, resume
+            return False
+        for at in range(size):
+            if kept[at, 1] >= 0:
+                events[used], places[used] = kept[at, 0], program.place[kept[at, 1]]
+                used += 1
+        found += 1
+        offsets[found] = used
+        resume = events[used - 1] + 1
+    progress[0], progress[1], progress[2] = m, found, resume
+    return True

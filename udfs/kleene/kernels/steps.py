@@ -191,26 +191,29 @@ def new_state(program: Program) -> State:
     state.went_on[:] = -1
     state.head[:] = -1
     state.first[:] = -1
+    state.ask_round[:] = -1
     return state
 
 
 @inlined
-def copy_state(state: State, source: State) -> None:
-    """Make a state equal to another."""
+def copy_state(program: Program, state: State, source: State) -> None:
+    """Make a state equal to another, of a scan that has taken nothing if the program is plain."""
     for step in range(len(source.taken)):
         state.taken[step] = source.taken[step]
-        state.begun[step] = source.begun[step]
-        state.enough[step] = source.enough[step]
-        state.closed[step] = source.closed[step]
-        state.went_on[step] = source.went_on[step]
-        state.mark[step] = source.mark[step]
         state.head[step] = source.head[step]
         state.first[step] = source.first[step]
-        state.open[step] = source.open[step]
-    for ask in range(len(source.ask)):
+        if not program.plain:
+            state.begun[step] = source.begun[step]
+            state.enough[step] = source.enough[step]
+            state.closed[step] = source.closed[step]
+            state.went_on[step] = source.went_on[step]
+            state.mark[step] = source.mark[step]
+            state.open[step] = source.open[step]
+    for ask in range(source.sizes[1]):
         state.ask[ask] = source.ask[ask]
-        state.ask_round[ask] = source.ask_round[ask]
         state.ask_ordinal[ask] = source.ask_ordinal[ask]
+        if not program.plain:
+            state.ask_round[ask] = source.ask_round[ask]
     state.sizes[0] = source.sizes[0]
     state.sizes[1] = source.sizes[1]
 
@@ -370,7 +373,6 @@ def _settle_plain(program: Program, state: State, kept: IntArray, ordinal: IntAr
     for step in range(last, first - 1, -1):
         if state.taken[step] < program.most[step]:
             state.ask[found] = step
-            state.ask_round[found] = -1
             state.ask_ordinal[found] = wanted
             found += 1
     state.sizes[1] = found
@@ -506,7 +508,9 @@ def take(
         state.head[step] = size
         state.taken[step] += 1
         state.sizes[0] = size + 1
-        _settle_plain(program, state, kept, ordinal, strict)
+        # One that collects on changes nothing else.
+        if strict or not program.least[step] < state.taken[step] < program.most[step]:
+            _settle_plain(program, state, kept, ordinal, strict)
     else:
         _take(program, state, kept, step, begins, event)
         settle(program, state, kept, ordinal, strict)
