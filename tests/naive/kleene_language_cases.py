@@ -178,6 +178,10 @@ ANSWERED = (
     Answered("group", NEXT, "x ; (a ; b)* ; c", "x1 a2 c3 b4 c5", ("x1 a2 b4 c5",)),
     Answered("group", NEXT, "x ; (a ; b)* ; c", "x1 a2 c3", ("x1 c3",)),
     Answered("group", NEXT, "(a ; b)+ WHERE a.x = b.x", "a1=1 b2=2 b3=1 a4=2 b5=2", ("a1 b3 a4 b5", "a4 b5")),
+    # UNTIL looks at each round by itself.
+    Answered("group", NEXT, "(b+ UNTIL u ; c){2}", "b1 b2 c3 u4 b5 c6", ("b1 b2 c3 b5 c6", "b2 c3 b5 c6")),
+    Answered("group", NEXT, "(b ; c)+ UNTIL u", "b1 c2 u3 b4 c5", ("b1 c2", "b4 c5")),
+    Answered("group", STRICT, "(c+ UNTIL b ; b){2}", "c1 b2 c3 b4", ("c1 b2 c3 b4",)),
     Answered("group", STRICT, "(a ; b)+ ; c", "a1 b2 a3 b4 c5", ("a1 b2 a3 b4 c5", "a3 b4 c5")),
     Answered("group", STRICT, "(a ; b)+ ; c", "a1 b2 a3 c4", ()),
     Answered("group", STRICT, "(a ; b)+", "a1 b2 a3 x4", ("a1 b2",)),

@@ -223,7 +223,7 @@ def _ask(scan: Scan, scans: Scans, kept: IntArray, asking: BoolArray, most_ahead
                 asked = np.concatenate((asked, np.empty((len(asked) + state.sizes[1], QUESTION), np.int64)))
             for ask in range(state.sizes[1]):
                 step = state.ask[ask]
-                if scan.program.has_until and has_ended(scan, state, own, step, event):
+                if scan.program.has_until and has_ended(scan, state, own, ask, event):
                     continue
                 place = scan.program.place[step]
                 if state.ask_ordinal[ask] < 0:

@@ -97,8 +97,10 @@ def following_of(mask: BoolArray) -> IntArray:
 
 
 @uncounted
-def has_ended(scan: Scan, state: State, kept: IntArray, step: int, event: int) -> bool:
+def has_ended(scan: Scan, state: State, kept: IntArray, ask: int, event: int) -> bool:
     """Whether UNTIL lets a step take no more: what ends it stands behind its first event and before this one."""
+    # Inside of a round that begins nothing has a first event yet.
+    step = state.ask[ask] if state.ask_round[ask] < 0 else state.ask_round[ask]
     while step >= 0:
         place, first = scan.program.until[step], state.first[step]
         if place >= 0 and first >= 0 and scan.ended[place, event] > scan.ends[place, kept[first, 0]]:
@@ -211,7 +213,7 @@ def _scan_on(
             taken, nearest = -1, ENDLESS
             for ask in range(state.sizes[1]):
                 step = state.ask[ask]
-                if program.has_until and has_ended(scan, state, kept, step, event):
+                if program.has_until and has_ended(scan, state, kept, ask, event):
                     continue
                 place = program.place[step]
                 if state.ask_ordinal[ask] >= 0 and state.ask_ordinal[ask] != scan.ordinal[event]:
