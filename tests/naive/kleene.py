@@ -39,9 +39,10 @@ Readings chosen where SPEC 3 leaves room:
   that names another operand besides does not apply where that has no event, nor where ``b[2]`` is not there.
 - *Steering.* Under skip_till_next and strict such a condition is judged when an event is taken, if it reads the event
   itself (``down.x < LAST(up.x)``, ``b[i].x > AVG(b.x)``), all other single events that it reads are bound, and what it
-  reads collected comes before. It reads what was collected before the event, which is not counted in. Where nothing of
-  the same operand (or group) is collected yet, a condition that is unknown passes, as the first event does with
-  ``b[i-1]``: ``b[i].x > MAX(b.x)`` takes any first b; ``COALESCE(SUM(b.x), 0) + b[i].x < 9`` asks of the first, too.
+  reads collected comes before in the text. It reads what was collected before the event, which is not counted in. Where
+  nothing of the same operand (or group) is collected yet, a condition that is unknown passes, as the first event does
+  with ``b[i-1]``: ``b[i].x > MAX(b.x)`` takes any first b; ``COALESCE(SUM(b.x), 0) + b[i].x < 9`` asks of the first,
+  too.
 - ``skip_till_next`` and ``strict`` scan from each start, way by way: a way is a choice at every ``|`` and ``n OF``, and
   at each ``? * {0,…}`` of taken before left out, in the order of the text. The first way that gives a match, absences
   and all, is the match. In a way the furthest place that can take an event takes it; a kept event is never dropped

@@ -358,7 +358,7 @@ class Start:
         self.way = way
         self.start = start
         self.strict = strict
-        self.place = {name: at for at, name in enumerate(names_in(way))}
+        self.names = frozenset(names_in(way))
         self.steering: set[int] = set()
         self.state = fresh(way)
 
@@ -375,8 +375,7 @@ class Start:
         if not kept or not enough(self.way, self.state):
             return None
         whole = [part for at, part in enumerate(self.asked.totals) if at not in self.steering]
-        names = frozenset(self.place)
-        free = all(absent(self.asked, absence, names, kept) for absence in absences_in(self.way))
+        free = all(absent(self.asked, absence, self.names, kept) for absence in absences_in(self.way))
         return kept if free and all(self.asked.totalled(part, kept) for part in whole) else None
 
     def take(self, number: int) -> bool:
@@ -410,11 +409,9 @@ class Start:
             return True
         unknown = False
         for read in reads(conjunct):
-            if before.get(read):
-                continue
             if read == name or self.share_group(read, name):
-                unknown = True
-            elif self.place.get(read, -1) > self.place[name]:
+                unknown = unknown or not before.get(read)
+            elif self.asked.names.index(read) > self.asked.names.index(name):
                 return True
         self.steering.add(at)
         values = self.asked.collected(conjunct, before)
