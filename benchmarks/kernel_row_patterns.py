@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 
 from patternlake.udfs.language.row_pattern.parser import parse_clause
-from patternlake.udfs.rows.conditions import Call, Constant, Expression, Seen, Value
-from patternlake.udfs.rows.kernels.conditions import LAST
-from patternlake.udfs.rows.matches import Matches, TooManyStepsError, match_rows
+from patternlake.udfs.measures.matched_rows import Matches
+from patternlake.udfs.measures.seen import LAST, Seen
+from patternlake.udfs.rows.conditions import Call, Constant, Expression, Value
+from patternlake.udfs.rows.matches import TooManyStepsError, match_rows
 from patternlake.udfs.rows.query import compile_pattern
 
 SEED = 47

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from patternlake.udfs.rows.measures import AggregateAtom
+from patternlake.udfs.measures.translation import AggregateAtom
 from patternlake.udfs.rows.task import LISTS, NUMBER
 
 if TYPE_CHECKING:

@@ -25,10 +25,7 @@ from patternlake.udfs.language.query.tree import NOWHERE, Span
 from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
 from patternlake.udfs.language.row_pattern.tree import Clause
-from patternlake.udfs.rows.atoms import is_computed_here
-from patternlake.udfs.rows.definitions import read_definitions
-from patternlake.udfs.rows.matches import MOST_ROWS, MOST_STEPS
-from patternlake.udfs.rows.measures import (
+from patternlake.udfs.measures.translation import (
     ATOM,
     CLASSIFIER,
     MATCH_NUMBER,
@@ -40,6 +37,9 @@ from patternlake.udfs.rows.measures import (
     NavigationAtom,
     read_measures,
 )
+from patternlake.udfs.measures.values import is_computed_here
+from patternlake.udfs.rows.definitions import read_definitions
+from patternlake.udfs.rows.matches import MOST_ROWS, MOST_STEPS
 from patternlake.udfs.rows.query import compile_pattern
 from patternlake.udfs.rows.task import LISTS, NUMBER, RANK, SIZE, Limits, RowsTask
 

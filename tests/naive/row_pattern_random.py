@@ -32,6 +32,8 @@ from naive.row_patterns import (
 )
 
 from patternlake.udfs.language.row_pattern.parser import parse_clause
+from patternlake.udfs.measures.matched_rows import Matches
+from patternlake.udfs.measures.seen import CURRENT, FIRST, LAST, Seen
 from patternlake.udfs.rows.conditions import (
     Aggregate,
     Call,
@@ -40,11 +42,9 @@ from patternlake.udfs.rows.conditions import (
     Expression,
     Label,
     MatchNumber,
-    Seen,
     Value,
 )
-from patternlake.udfs.rows.kernels.conditions import CURRENT, FIRST, LAST
-from patternlake.udfs.rows.matches import Matches, SkipTargetError, match_rows
+from patternlake.udfs.rows.matches import SkipTargetError, match_rows
 from patternlake.udfs.rows.query import compile_pattern
 
 NAMES = "ABCD"

@@ -12,6 +12,8 @@ from naive.row_pattern_random import NAMES, Case, called
 from sqlglot import exp
 
 from patternlake.udfs.language.row_pattern.parser import parse_clause
+from patternlake.udfs.measures.matched_rows import Matches
+from patternlake.udfs.measures.seen import CURRENT, FIRST, Seen
 from patternlake.udfs.rows.conditions import (
     Aggregate,
     Call,
@@ -20,13 +22,11 @@ from patternlake.udfs.rows.conditions import (
     Expression,
     Label,
     MatchNumber,
-    Seen,
     Value,
 )
 from patternlake.udfs.rows.definitions import read_definitions
 from patternlake.udfs.rows.kernel_columns import encode_columns
-from patternlake.udfs.rows.kernels.conditions import CURRENT, FIRST
-from patternlake.udfs.rows.matches import Matches, match_rows
+from patternlake.udfs.rows.matches import match_rows
 from patternlake.udfs.rows.query import compile_pattern
 
 SPARK = {"i": "int", "f": "double", "t": "bigint", **dict.fromkeys(NAMES, "boolean")}

@@ -9,6 +9,7 @@ import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
 from patternlake.udfs.errors import ArgumentError, shortened
+from patternlake.udfs.measures.seen import CURRENT, FIRST, Seen
 from patternlake.udfs.rows.conditions import (
     Aggregate,
     Call,
@@ -17,11 +18,10 @@ from patternlake.udfs.rows.conditions import (
     Expression,
     Label,
     MatchNumber,
-    Seen,
     Value,
 )
 from patternlake.udfs.rows.kernels import conditions as codes
-from patternlake.udfs.rows.kernels.conditions import CURRENT, FIRST, Conditions
+from patternlake.udfs.rows.kernels.conditions import Conditions
 
 _ARITHMETIC = {
     "+": (codes.ADD_I, codes.ADD_F),

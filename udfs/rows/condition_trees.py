@@ -25,20 +25,7 @@ from patternlake.udfs.language.row_pattern.formulas import (
     Term,
 )
 from patternlake.udfs.language.row_pattern.tree import Clause
-from patternlake.udfs.rows.conditions import (
-    Aggregate,
-    Call,
-    Classifier,
-    Constant,
-    Expression,
-    Label,
-    MatchNumber,
-    Seen,
-    Value,
-)
-from patternlake.udfs.rows.kernel_columns import BOOLEAN, DOUBLE, INTEGER, MICROSECONDS, RANKS, KernelColumn
-from patternlake.udfs.rows.kernels.conditions import CURRENT, LAST
-from patternlake.udfs.rows.row_terms import (
+from patternlake.udfs.measures.row_terms import (
     column_sql,
     escaped,
     is_classifier,
@@ -48,6 +35,18 @@ from patternlake.udfs.rows.row_terms import (
     term_sql,
     written,
 )
+from patternlake.udfs.measures.seen import CURRENT, LAST, Seen
+from patternlake.udfs.rows.conditions import (
+    Aggregate,
+    Call,
+    Classifier,
+    Constant,
+    Expression,
+    Label,
+    MatchNumber,
+    Value,
+)
+from patternlake.udfs.rows.kernel_columns import BOOLEAN, DOUBLE, INTEGER, MICROSECONDS, RANKS, KernelColumn
 
 _MOST_LITERAL = 1 << 62
 _DAY = 86_400_000_000

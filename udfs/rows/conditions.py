@@ -9,29 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from patternlake.udfs.rows.kernels.conditions import CURRENT
+from patternlake.udfs.measures.seen import Seen
 
-
-@dataclass(frozen=True)
-class Seen:
-    """A row that is looked at.
-
-    Attributes
-    ----------
-    kind
-        CURRENT, the row asked about; FIRST or LAST, of the rows taken that are of some variables, this row included.
-    variables
-        These variables; none: all, as for a column without a variable.
-    offset
-        So many rows of theirs behind the first one, or before the last one.
-    shift
-        So many rows of the partition on from there: -1 for PREV, 1 for NEXT.
-    """
-
-    kind: int = CURRENT
-    variables: tuple[str, ...] = ()
-    offset: int = 0
-    shift: int = 0
+NOW = Seen()
+"""The row asked about."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +20,7 @@ class Value:
     """A column's value in a row; NULL where there is no such row."""
 
     column: str
-    seen: Seen = Seen()
+    seen: Seen = NOW
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from patternlake.udfs.language.row_pattern.formulas import Formula, FormulaReader
 from patternlake.udfs.language.row_pattern.tree import Clause
+from patternlake.udfs.measures.row_terms import is_of_row, row_sql
 from patternlake.udfs.rows.condition_trees import KernelConditions, build_conditions
-from patternlake.udfs.rows.row_terms import is_of_row, row_sql
 
 
 @dataclass(frozen=True)

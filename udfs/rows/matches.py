@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
 from patternlake.udfs.errors import ArgumentError, PatternError, shortened
 from patternlake.udfs.language.row_pattern.tree import PAST_LAST, TO_FIRST, TO_LAST, TO_NEXT
+from patternlake.udfs.measures.matched_rows import Matches
 from patternlake.udfs.rows.kernels import matching
 from patternlake.udfs.rows.query import RowPattern
 
@@ -49,43 +48,6 @@ class SkipTargetError(PatternError):
     """
 
     row: int = -1
-
-
-@dataclass(frozen=True)
-class Matches:
-    """Matches of partitions, in order; rows are numbered over all partitions.
-
-    Attributes
-    ----------
-    starts, numbers
-        int64[m]: the first row of each match, or of an empty one the row that it begins before; its MATCH_NUMBER.
-    offsets
-        int64[m + 1]: where the rows of each match begin in `rows`, `variables` and `excluded`.
-    rows
-        int64[r]: the rows of all matches, match by match; a row may be of several.
-    variables
-        int32[r]: the number of each row's variable in `Clause.variables`, its CLASSIFIER.
-    excluded
-        bool[r]: whether it stands in ``{- -}``: ALL ROWS PER MATCH leaves it out.
-    unmatched
-        int64[u]: the rows of WITH UNMATCHED ROWS that are of no match and before which no empty one begins.
-    steps
-        Steps of the search.
-    """
-
-    starts: IntArray
-    numbers: IntArray
-    offsets: IntArray
-    rows: IntArray
-    variables: NDArray[np.int32]
-    excluded: BoolArray
-    unmatched: IntArray
-    steps: int
-
-    @property
-    def lengths(self) -> IntArray:
-        """int64[m]: rows of each match; 0 for an empty one."""
-        return np.diff(self.offsets)
 
 
 def match_rows(
@@ -156,8 +118,9 @@ def match_rows(
     A condition of rows taken before is a tree. So a rise ends below the price where the match began, as
     ``u AS price > PREV(price) AND price < FIRST(price)`` says it:
 
-    >>> from patternlake.udfs.rows.conditions import Call, Seen, Value
-    >>> from patternlake.udfs.rows.kernels.conditions import FIRST
+    >>> from patternlake.udfs.rows.conditions import Call, Value
+    >>> from patternlake.udfs.measures.seen import Seen
+    >>> from patternlake.udfs.measures.seen import FIRST
     >>> below = Call("<", (Value("price"), Value("price", Seen(FIRST))))
     >>> pattern = compile_pattern(clause, {"u": below}, {"price": "int"})
     >>> found = match_rows(pattern, holding, partitions, {"price": (price, np.full(9, True))})

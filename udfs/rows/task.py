@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import ArgumentError
+from patternlake.udfs.measures.translation import CLASSIFIER, MATCH_NUMBER, AggregateAtom, Atom
+from patternlake.udfs.measures.values import AtomValues, rows_shown
 from patternlake.udfs.record_batches import ROWS_AT_ONCE
-from patternlake.udfs.rows.atoms import AtomValues, rows_shown
 from patternlake.udfs.rows.kernel_columns import KernelColumn, encode_columns
 from patternlake.udfs.rows.matches import TooManyStepsError, match_rows
-from patternlake.udfs.rows.measures import CLASSIFIER, MATCH_NUMBER, AggregateAtom, Atom
 from patternlake.udfs.rows.query import RowPattern
 
 RANK, SIZE = "__rank", "__size"

@@ -17,11 +17,9 @@ from naive import row_pattern_measures as naive
 from patternlake.udfs.errors import ArgumentError
 from patternlake.udfs.language.row_pattern.parser import parse_clause
 from patternlake.udfs.language.row_pattern.tree import Clause
-from patternlake.udfs.rows.atoms import AtomValues, RowsShown, is_computed_here
-from patternlake.udfs.rows.conditions import Seen
-from patternlake.udfs.rows.kernels.conditions import FIRST, LAST
-from patternlake.udfs.rows.matches import Matches, match_rows
-from patternlake.udfs.rows.measures import (
+from patternlake.udfs.measures.matched_rows import Matches
+from patternlake.udfs.measures.seen import FIRST, LAST, Seen
+from patternlake.udfs.measures.translation import (
     AggregateAtom,
     Atom,
     ClassifierAtom,
@@ -29,6 +27,8 @@ from patternlake.udfs.rows.measures import (
     NavigationAtom,
     read_measures,
 )
+from patternlake.udfs.measures.values import AtomValues, RowsShown, is_computed_here
+from patternlake.udfs.rows.matches import match_rows
 from patternlake.udfs.rows.query import compile_pattern
 
 TYPES = {"price": "int", "rate": "double", "symbol": "string", "fee": "decimal(10,2)"}

@@ -13,13 +13,8 @@ import pytest
 
 from patternlake.udfs.errors import PatternError, PredicateError, UnsupportedOperatorError
 from patternlake.udfs.language.row_pattern.parser import parse_clause
-from patternlake.udfs.rows.condition_trees import KernelConditions
-from patternlake.udfs.rows.conditions import Aggregate, Call, Classifier, Constant, Label, MatchNumber, Seen, Value
-from patternlake.udfs.rows.definitions import Definitions, read_definitions
-from patternlake.udfs.rows.kernel_columns import encode_columns
-from patternlake.udfs.rows.kernels.conditions import CURRENT, FIRST, LAST
-from patternlake.udfs.rows.matches import match_rows
-from patternlake.udfs.rows.measures import (
+from patternlake.udfs.measures.seen import CURRENT, FIRST, LAST, Seen
+from patternlake.udfs.measures.translation import (
     AggregateAtom,
     ClassifierAtom,
     MatchNumberAtom,
@@ -27,6 +22,11 @@ from patternlake.udfs.rows.measures import (
     NavigationAtom,
     read_measures,
 )
+from patternlake.udfs.rows.condition_trees import KernelConditions
+from patternlake.udfs.rows.conditions import Aggregate, Call, Classifier, Constant, Label, MatchNumber, Value
+from patternlake.udfs.rows.definitions import Definitions, read_definitions
+from patternlake.udfs.rows.kernel_columns import encode_columns
+from patternlake.udfs.rows.matches import match_rows
 from patternlake.udfs.rows.query import compile_pattern
 
 COLUMNS = {

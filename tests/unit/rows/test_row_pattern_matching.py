@@ -14,6 +14,8 @@ import pytest
 
 from patternlake.udfs.errors import ArgumentError, UnsupportedOperatorError
 from patternlake.udfs.language.row_pattern.parser import parse_clause
+from patternlake.udfs.measures.matched_rows import Matches
+from patternlake.udfs.measures.seen import FIRST, LAST, Seen
 from patternlake.udfs.rows.conditions import (
     Aggregate,
     Call,
@@ -22,11 +24,9 @@ from patternlake.udfs.rows.conditions import (
     Expression,
     Label,
     MatchNumber,
-    Seen,
     Value,
 )
-from patternlake.udfs.rows.kernels.conditions import FIRST, LAST
-from patternlake.udfs.rows.matches import Matches, SkipTargetError, TooManyStepsError, match_rows
+from patternlake.udfs.rows.matches import SkipTargetError, TooManyStepsError, match_rows
 from patternlake.udfs.rows.query import MAX_INSTRUCTIONS, RowPattern, compile_pattern
 
 NOW = Seen()

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from patternlake.udfs.arrays import BoolArray, FloatArray, IntArray
+from patternlake.udfs.measures.seen import CURRENT, FIRST
 from patternlake.udfs.subkernels import subkernel, uncounted
 
 # Operations; those on integers come before those on doubles where there are both.
@@ -28,8 +29,6 @@ EQUAL, UNEQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, SAME = range(7)
 """Comparisons; SAME is ``<=>``."""
 COUNT_ROWS, COUNT_I, COUNT_F, SUM_I, SUM_F, AVG_I, AVG_F, MIN_I, MIN_F, MAX_I, MAX_F = range(11)
 """Aggregates; COUNT_ROWS is of rows, the others are of values that are not NULL."""
-CURRENT, FIRST, LAST = range(3)
-"""Which row is looked at: the one asked about, or the n-th of a set from its begin or its end."""
 SEES_FIRST, SEES_LAST, SEES_LABEL, SEES_AGGREGATE, SEES_NUMBER, SEES_FIRST_LABEL = range(6)
 """What the rest of a pattern may see of the rows taken, see `Conditions.source`."""
 

@@ -26,9 +26,8 @@ from patternlake.udfs.language.row_pattern.formulas import (
     Term,
 )
 from patternlake.udfs.language.row_pattern.tree import Clause
-from patternlake.udfs.rows.conditions import Seen
-from patternlake.udfs.rows.kernels.conditions import FIRST
-from patternlake.udfs.rows.row_terms import column_sql, is_classifier, row_seen, variables_of
+from patternlake.udfs.measures.row_terms import column_sql, is_classifier, row_seen, variables_of
+from patternlake.udfs.measures.seen import FIRST, Seen
 
 ATOM = "__atom_"
 """What the names of atoms begin with; their number follows."""

@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 from patternlake.udfs.arrays import BoolArray, IntArray
 from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.language.row_pattern.tree import OMIT_EMPTY, WITH_UNMATCHED, Clause
-from patternlake.udfs.rows.conditions import Seen
-from patternlake.udfs.rows.kernels.conditions import FIRST
-from patternlake.udfs.rows.kernels.running import running_least, running_sums
-from patternlake.udfs.rows.matches import Matches
-from patternlake.udfs.rows.measures import (
+from patternlake.udfs.measures.kernels.running import running_least, running_sums
+from patternlake.udfs.measures.matched_rows import Matches
+from patternlake.udfs.measures.seen import FIRST, Seen
+from patternlake.udfs.measures.translation import (
     CLASSIFIER,
     ROWS,
     AggregateAtom,
@@ -113,7 +112,7 @@ class AtomValues:
     --------
     >>> from patternlake.udfs.language.row_pattern.parser import parse_clause
     >>> from patternlake.udfs.rows.matches import match_rows
-    >>> from patternlake.udfs.rows.measures import read_measures
+    >>> from patternlake.udfs.measures.translation import read_measures
     >>> from patternlake.udfs.rows.query import compile_pattern
     >>> clause = parse_clause("MEASURES sum(a.price) AS s, LAST(b.price) AS l PATTERN (a a b)")
     >>> measures, partitions = read_measures(clause, {"price": "int"}), np.array([0, 6])

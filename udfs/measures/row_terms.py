@@ -14,8 +14,7 @@ from patternlake.udfs.language.row_pattern.formulas import (
     Term,
 )
 from patternlake.udfs.language.row_pattern.tree import Clause
-from patternlake.udfs.rows.conditions import Seen
-from patternlake.udfs.rows.kernels.conditions import CURRENT, FIRST, LAST
+from patternlake.udfs.measures.seen import CURRENT, FIRST, LAST, Seen
 
 
 def variables_of(clause: Clause, name: str | None) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""Aggregates of measures, over arrays."""
