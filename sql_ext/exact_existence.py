@@ -26,6 +26,7 @@ from patternlake.sql_ext.exact_sequences import (
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.udfs.limits import MAX_MATCHES
+from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import Candidates, blocks_touched, everywhere
@@ -107,6 +108,7 @@ def occurs_by_key(
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
     of_one = {**as_sequences(arguments), "key": keys[0]}
     reads = check_request(of_one, published, publications.names("sketch"))
+    refuse_measures(reads.request.pattern.measures, "match_exists")
     every = replace(reads.request, key=None, one_key=False, every_key=True)
     wanted = everywhere(every)
     if wanted.names is not None and every.keyed:

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition, StateReader, among, list_touched
 from patternlake.sql_ext.answering.answers import Dealt, by_tasks
-from patternlake.sql_ext.answering.declaration import explicit
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.measured_rows import found_schema
 from patternlake.sql_ext.sketch_descent import Place, descend, shown_in
 from patternlake.udfs.blocks import BLOCK_BITS
 from patternlake.udfs.errors import ArgumentError
@@ -53,7 +53,6 @@ COLUMNS = {
     "truncated": "BOOLEAN",
 }
 """Of the rows of `match_seq`, by name: their Spark types."""
-_SCHEMA = explicit(", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()))
 
 
 def events_that_matter(place: Place, reads: SketchReads) -> Candidates:
@@ -93,7 +92,7 @@ def conditions(reads: SketchReads, wanted: Candidates, request: SketchRequest | 
 
 
 def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Sequence[NameCount]) -> DataFrame | pa.Table:
-    """The answer from the events that can matter, as rows of `match_seq`."""
+    """The answer from the events that can matter, as rows of `match_seq`, with what measures need."""
     request, where = reads.request, conditions(reads, wanted)
     about = _about(request, wanted, counts)
     if about <= WHOLE_EVENTS and lake.small("events", where, list_touched(columns_read(request), where)):
@@ -108,7 +107,7 @@ def exact_rows(lake: Lake, reads: SketchReads, wanted: Candidates, counts: Seque
         "events", columns_read(request), tuple(where), partition, make=partial(_that_matter, request, wanted)
     )
     work = Dealt([ByPartition(portions)], portions, lambda _, rows: match_exactly(request, columns_of(rows[0])))
-    return by_tasks(lake, [gathered], work, _SCHEMA)
+    return by_tasks(lake, [gathered], work, found_schema(COLUMNS, request.pattern.measures))
 
 
 def _that_matter(request: SketchRequest, wanted: Candidates, rows: pa.Table) -> pa.Table:
@@ -149,7 +148,7 @@ def _cheaper_than_the_sketch(lake: Place, reads: SketchReads, wanted: Candidates
 
 def columns_read(request: SketchRequest) -> tuple[str, ...]:
     """The columns of events that are read: attributes and keys are most of an event's bytes."""
-    read = request.pattern.columns
+    read = request.pattern.columns | request.pattern.measured
     built_in = [name for name in ("step", "probability") if name in read]
     key = ["key"] if request.every_key or "key" in read else []
     tokens = [] if request.tokens_are_names else ["tokens"]

@@ -29,6 +29,7 @@ from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
 from patternlake.sql_ext.answering.declaration import explicit
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.measured_rows import names_found, needed_schema
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.udfs.kleene.batch import open_rows
 from patternlake.udfs.kleene.kept_request import answers, carried_at, check_query, ingested_at, pattern_at, whole_call
@@ -38,6 +39,7 @@ from patternlake.udfs.kleene.request import KleeneReads, KleeneRequest, check_re
 from patternlake.udfs.kleene.result import MATCHES, ROWS
 from patternlake.udfs.kleene.state import Carried, kept_as_rows
 from patternlake.udfs.limits import WHOLE_EVENTS
+from patternlake.udfs.measures.of_matches import kept_columns, with_columns
 from patternlake.udfs.partitions import PART, ByPartition
 from patternlake.udfs.published import PublishedBatch
 from patternlake.udfs.record_batches import columns_of, together
@@ -100,7 +102,8 @@ class KeptPattern:
 
     def rows(self) -> DataFrame | pa.Table:
         """The answer."""
-        return answer(self.lake, self._sources, self._here, self._by_portions, _SCHEMA)
+        schema = f"{_SCHEMA}, {needed}" if (needed := needed_schema(self.pattern.measures)) else _SCHEMA
+        return answer(self.lake, self._sources, self._here, self._by_portions, schema)
 
     def _here(self, rows: list[pa.Table]) -> pa.Table | None:
         if not self.pattern.partition and sum(given.num_rows for given in rows[1:]) > WHOLE_EVENTS:
@@ -115,7 +118,9 @@ class KeptPattern:
 
         def work(portion: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
             known, events, *more = rows
-            yield from _known_and_open(request, portion + portions.low, [known, dealing.ranked(events), *more])
+            measures, given = request.pattern.measures, [known, dealing.ranked(events), *more]
+            for found in _known_and_open(request, portion + portions.low, given):
+                yield found if measures is None else with_columns(found, kept_columns(measures, found))
 
         others = ByPartition(portions.count) if request.pattern.partition else partial(anyhow, portions.count)
         deals: list[Deal] = [others, dealing.deal, *[others] * (len(self._sources) - 2)]
@@ -193,4 +198,6 @@ def _numbered(request: KleeneRequest, rows: DataFrame) -> DataFrame:
     numbered = rows.withColumns(
         {"match_no": F.row_number().over(order).cast("bigint"), "truncated": more, "key": key.cast("string")}
     )
-    return tasks.limit_matches(numbered, request.max_matches, truncate=request.truncate).select(*ROWS.names)
+    return tasks.limit_matches(numbered, request.max_matches, truncate=request.truncate).select(
+        names_found(ROWS.names, request.pattern.measures)
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -25,6 +26,7 @@ from patternlake.sql_ext.row_patterns.spark_types import first_line
 from patternlake.udfs.errors import ArgumentError, shortened
 from patternlake.udfs.language.predicate.columns import value_type
 from patternlake.udfs.language.row_pattern.tokens import tokens_of
+from patternlake.udfs.measures.event_values import FIELD, JSON_OPTIONS, is_handed_on
 from patternlake.udfs.published import SETTLED, NameCount, Published, PublishedBatch
 from patternlake.udfs.requests import BatchRange
 
@@ -212,9 +214,11 @@ class _Table:
         self.time = self._time(time)
         self.name = self._named("name", name)
         words = {token.name.lower() for text in texts for token in tokens_of(text) if token.is_name}
-        self.read = [one for one in self.types if one.lower() in words and value_type(self.types[one]) is not None]
         # Of a table that has such columns, the event's own go before them.
-        self.read = [one for one in self.read if one not in ("key", "name", "time", "position")]
+        columns = [one for one in self.types if one not in ("key", "name", "time", "position")]
+        self.read = [one for one in columns if one.lower() in words and value_type(self.types[one]) is not None]
+        fields = _fields_named(texts)
+        self.measured = [one for one in columns if one in fields and one not in self.read]
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -226,6 +230,7 @@ class _Table:
         return {
             "key": "key",
             "attributes": {name: {"type": kind} for name, kind in types.items()},
+            "measured": {name: self.types[name] for name in self.measured},
             "partition": list(self.parts) or ["key"],
             "partition_is_given": bool(self.rows.partition_by),
         }
@@ -275,7 +280,7 @@ class _Table:
         partition = [term.value for term in self.rows.partition_by]
         order = [self.time, *map(as_column, self.rows.order_by)]
         rank = F.row_number().over(Window.partitionBy(*partition).orderBy(*order))
-        texts = {**{name: self._text(name) for name in self.read}, **self.parts}
+        texts = {**{name: self._text(name) for name in (*self.read, *self.measured)}, **self.parts}
         attributes = F.create_map(*(part for name, text in texts.items() for part in (F.lit(name), text)))
         try:
             return self.rows.frame.select(
@@ -293,11 +298,23 @@ class _Table:
     def _text(self, name: str) -> Column:
         """A value as attributes have it: as Spark casts it, moments in UTC."""
         column = F.col(identifier(name))
+        if not is_handed_on(self.types[name]):
+            return F.to_json(F.struct(column.alias(FIELD)), dict(JSON_OPTIONS))
         if self.types[name] != "timestamp":
             return column.cast("string")
         seconds = F.unix_micros(column).cast("decimal(20, 6)") / F.lit(1_000_000)
         moment = F.expr("TIMESTAMP_NTZ '1970-01-01'") + F.make_dt_interval(secs=seconds.cast("decimal(18, 6)"))
         return moment.cast("string")
+
+
+def _fields_named(texts: Sequence[str]) -> set[str]:
+    """What stands behind a dot in some texts, as a column does behind its operand."""
+    found = set()
+    for text in texts:
+        for before, token in pairwise(tokens_of(text)):
+            if before.sign == "." and token.is_name:
+                found.add(token.name)
+    return found
 
 
 def _known(value: Column, what: str, type_: str) -> Column:

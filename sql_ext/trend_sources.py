@@ -11,6 +11,7 @@ import pyarrow as pa
 from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.tables.trend_vertices import pane_ends
+from patternlake.udfs.language.predicate.scopes import BUILT_IN
 from patternlake.udfs.partitions import PART, rows_of_key
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.batch import VERTICES_SCHEMA, pane_rows
@@ -101,7 +102,8 @@ class EventVertices:
     def columns(self) -> tuple[str, ...]:
         """What is read of each event."""
         read = event_columns_read(self.layout.query)
-        return tuple(dict.fromkeys((*read, *(("attributes",) if self.attributes else ()), "key")))
+        of_events = (name if name in BUILT_IN else "attributes" for name in self.attributes or ())
+        return tuple(dict.fromkeys((*read, *of_events, "key")))
 
     def gathered(self, partition: Sequence[str], key: str | None, panes: tuple[int, int] | None = None) -> Gather:
         """As of `VertexSource`."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _view(log: LogName) -> str:
     return f"""SELECT p.stream, p.object AS pattern, {shown_text("m.part")} AS partition, m.first_position,
-  m.last_position, m.first_time, m.last_time, m.bindings, m.values, m.batch_id
+  m.last_position, m.first_time, m.last_time, m.bindings, m.batch_id
 FROM {log("pattern_matches")} m JOIN ({current(log, "patterns")}) p ON {visible_text(TABLE, "m", "p")}"""
 
 
@@ -34,7 +34,11 @@ TABLE = Table(
         Column("positions", "ARRAY<BIGINT>", "positions of all events, in the order of events"),
         Column("operands", "ARRAY<INT>", "number of the operand that binds each of them, from 0 in text order"),
         Column("bindings", "MAP<STRING,ARRAY<BIGINT>>", "operand to the positions of its events; empty: has none"),
-        Column("values", "MAP<STRING,STRING>", "aggregate of the query to its value, as text"),
+        Column(
+            "values",
+            "MAP<STRING,STRING>",
+            "what MEASURES read: column to a JSON list of texts, as positions",
+        ),
     ),
     keys=("pattern_id", "part", "positions", "operands"),
     view=_view,

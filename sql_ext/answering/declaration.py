@@ -44,14 +44,26 @@ class Answer:
     Attributes
     ----------
     rows
-        Rows that are here already, or a plan of Spark's; in the order of the function's columns.
+        Rows that are here already, or a plan of Spark's; in the order of the function's columns, or of `schema`.
     lasting
         Whether the same call gives the same until something is published. False where that is not so, and where the
         analyst was told something beside the rows, and is to be told again.
+    schema
+        Columns of the rows, as DDL, where they are others than the function's.
+    finish
+        What Spark makes of the rows; None: they are the answer.
     """
 
     rows: DataFrame | pa.Table
     lasting: bool = True
+    schema: str | None = None
+    finish: Callable[[DataFrame], DataFrame] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of rows that are here."""
+        rows: Any = self.rows
+        return int(rows.nbytes)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pyspark.sql.classic.column import Column
 
 from patternlake.sql_ext.answering.arguments import STREAM, SqlArguments, bound, plain_values, split
 from patternlake.sql_ext.answering.declaration import RowsFunction, ScalarFunction, TableFunction
-from patternlake.sql_ext.answering.remembered import answered, worked_out
+from patternlake.sql_ext.answering.remembered import answered, shown, worked_out
 from patternlake.sql_ext.answering.table_arguments import OrderedRows, is_table, planned_over, read_terms, rows_apart
 from patternlake.sql_ext.enabled import lake_of_object
 from patternlake.sql_ext.lake import Lake
@@ -84,8 +84,7 @@ def _over(
     if not any(parameter.name == "time" for parameter in function.parameters):
         raise ArgumentError(f"{function.name} asks a stream, not a table; `patternlake init --table` makes one of it")
     lake, values = lake_over(rows, {name: _chosen(name, value) for name, value in arguments.items()}, apart)
-    answer = worked_out(lambda: function.plan(lake, values))
-    return lake.local(answer.rows, function.schema) if isinstance(answer.rows, pa.Table) else answer.rows
+    return shown(lake, function, worked_out(lambda: function.plan(lake, values)))
 
 
 def _plain(spark: SparkSession, function: TableFunction | ScalarFunction, given: dict[str, Any]) -> dict[str, Any]:

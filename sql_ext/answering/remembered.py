@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from patternlake.delta_tables.file_cache import TableCache
-    from patternlake.sql_ext.answering.declaration import TableFunction
+    from patternlake.sql_ext.answering.declaration import Answer, TableFunction
     from patternlake.sql_ext.lake import Lake
 
 _ANSWER = "answer"
@@ -41,15 +41,20 @@ def answered(function: TableFunction, lake: Lake, arguments: dict[str, Any]) -> 
         What is wrong with the call.
     """
     key = _key(function, lake, arguments)
-    rows = lake.cache.peek(key)
-    if rows is None:
+    answer: Answer | None = lake.cache.peek(key)
+    if answer is None:
         answer = worked_out(lambda: function.plan(lake, arguments))
-        if not isinstance(answer.rows, pa.Table):
-            return answer.rows
-        rows = answer.rows
-        if answer.lasting:
-            lake.cache.put(key, rows)
-    return lake.local(rows, function.schema)
+        if answer.lasting and isinstance(answer.rows, pa.Table):
+            lake.cache.put(key, answer)
+    return shown(lake, function, answer)
+
+
+def shown(lake: Lake, function: TableFunction, answer: Answer) -> DataFrame:
+    """The rows of an answer, finished."""
+    rows = answer.rows
+    if isinstance(rows, pa.Table):
+        rows = lake.local(rows, answer.schema or function.schema)
+    return rows if answer.finish is None else answer.finish(rows)
 
 
 def worked_out(answer: Callable[[], _Answered]) -> _Answered:

@@ -16,6 +16,7 @@ from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import dealt, place_of
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.aggregates import (
     Aggregate,
@@ -24,6 +25,7 @@ from patternlake.udfs.trends.aggregates import (
     check_types,
     parse_aggregates,
 )
+from patternlake.udfs.trends.text_request import is_text
 
 _AGGREGATED = explicit(
     "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, aggregate STRING, value STRING, "
@@ -35,6 +37,8 @@ _AGGREGATED = explicit(
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     aggregates = parse_aggregates(arguments["aggregate"])
     call = trend_call(lake, arguments, attributes_of(aggregates) or None)
+    if is_text(arguments["query"]):
+        refuse_measures(call.asked.layout.query.measures, "cet_aggregate")
     check_types(aggregates, call.asked.layout.types)
     return Answer(_aggregated(call, aggregates), call.lasting)
 

@@ -18,8 +18,10 @@ from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.answering.tasks import PORTION
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.trend_vertices import TASK_VERTICES, TrendCall, VerticesRead, trend_call, with_ends
+from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import columns_of
 from patternlake.udfs.trends.task import count_trends
+from patternlake.udfs.trends.text_request import is_text
 
 COUNTED = (
     "key STRING, window BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, trends STRING, trends_approx DOUBLE, "
@@ -30,6 +32,8 @@ COUNTED = (
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
+    if is_text(arguments["query"]):
+        refuse_measures(call.asked.layout.query.measures, "cet_count")
     return Answer(_counted(call), call.lasting)
 
 

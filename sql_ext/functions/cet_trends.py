@@ -22,11 +22,12 @@ from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.answering.reading_tasks import place_of
 from patternlake.sql_ext.functions.cet_count import counted_by_tasks
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.measured_rows import check_names, names_found, needed_schema, with_measures
 from patternlake.sql_ext.trend_vertices import TrendCall, VerticesRead, trend_call, with_ends
 from patternlake.udfs.digits import number_of
 from patternlake.udfs.equal_shares import equal_shares
 from patternlake.udfs.record_batches import columns_of
-from patternlake.udfs.trends.result import TREND_ROWS
+from patternlake.udfs.trends.result import no_trends
 from patternlake.udfs.trends.sharing import Cell, Share, picks, shares
 from patternlake.udfs.trends.task import count_trends, list_trends, pick_trends
 
@@ -40,6 +41,15 @@ _LISTED = explicit(
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     call = trend_call(lake, arguments)
+    query = call.asked.layout.query
+    check_names(query.measures, COLUMNS)
+    if query.measured:
+        call = trend_call(lake, arguments, query.measured)
+    return with_measures(_rows(call), COLUMNS, query.measures, lasting=call.lasting)
+
+
+def _rows(call: TrendCall) -> DataFrame | pa.Table:
+    """The trends, with what measures need."""
     vertices = call.vertices() if call.here else None
     cells = _cells(call, vertices)
     allowed = set(call.ends()["window"].to_pylist()) if call.windows.counted else None
@@ -47,17 +57,23 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     if asked.sample is not None:
         drawn, truncated = picks(cells, asked.sample, asked.seed, allowed)
         rows = _picked_here(call, vertices, drawn) if vertices is not None else _picked(call, drawn)
-        return Answer(_finished(call, rows, truncated), call.lasting)
+        return _finished(call, rows, truncated)
     passed = asked.from_trend - 1
     dealt, truncated = shares(cells, asked.max_trends, truncate=asked.truncate, allowed=allowed, passed=passed)
     if not dealt or (vertices is not None and sum(share.high - share.low for share in dealt) <= HERE_TRENDS):
         ranges = [(share.low, share.high) for share in dealt]
         rows = list_trends(asked, vertices or {}, ranges) if dealt else ()
-        found = pa.concat_tables([TREND_ROWS.empty_table(), *rows])
-        return Answer(_finished(call, found, truncated), call.lasting)
-    place = None if vertices is None else place_of(lake)
+        found = pa.concat_tables([no_trends(asked), *rows])
+        return _finished(call, found, truncated)
+    place = None if vertices is None else place_of(call.lake)
     listed = _listed(call, dealt) if place is None else _listed_by_reading(call, place, dealt)
-    return Answer(_finished(call, listed, truncated), call.lasting)
+    return _finished(call, listed, truncated)
+
+
+def _listed_columns(call: TrendCall) -> str:
+    """What tasks give, as DDL."""
+    needed = needed_schema(call.asked.layout.query.measures)
+    return f"{_LISTED}, {needed}" if needed else _LISTED
 
 
 def _finished(call: TrendCall, rows: DataFrame | pa.Table, truncated: bool) -> DataFrame | pa.Table:
@@ -66,7 +82,7 @@ def _finished(call: TrendCall, rows: DataFrame | pa.Table, truncated: bool) -> D
         rows = rows.append_column("truncated", pa.array([truncated] * rows.num_rows, pa.bool_()))
     else:
         rows = rows.withColumn("truncated", F.lit(truncated))
-    return with_ends(call, rows).select(list(COLUMNS))
+    return with_ends(call, rows).select(names_found(COLUMNS, call.asked.layout.query.measures))
 
 
 @dataclass(frozen=True)
@@ -84,7 +100,7 @@ def _listed_by_reading(call: TrendCall, place: Location, dealt: Sequence[Share])
     lake = call.lake
     count = min(len(dealt), lake.spark.sparkContext.defaultParallelism)
     ranges = [[(one.low, one.high) for one in dealt[low:high]] for low, high in equal_shares(len(dealt), count)]
-    return reading_tasks.dealt(lake, place, ranges, _Listing(call.reading), _LISTED)
+    return reading_tasks.dealt(lake, place, ranges, _Listing(call.reading), _listed_columns(call))
 
 
 def _cells(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> list[Cell]:
@@ -106,7 +122,7 @@ def _cells(call: TrendCall, vertices: Mapping[str, pa.Array] | None) -> list[Cel
 def _picked_here(call: TrendCall, vertices: Mapping[str, pa.Array], drawn: Mapping[int, Sequence[int]]) -> pa.Table:
     """The trends of some numbers, in this process."""
     rows = [table for numbers in drawn.values() for table in pick_trends(call.asked, vertices, numbers)]
-    return pa.concat_tables([TREND_ROWS.empty_table(), *rows])
+    return pa.concat_tables([no_trends(call.asked), *rows])
 
 
 def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
@@ -117,7 +133,7 @@ def _picked(call: TrendCall, drawn: Mapping[int, Sequence[int]]) -> DataFrame:
     def work(share: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
         yield from pick_trends(asked, columns_of(rows[0]), numbers[share])
 
-    return call.by_shares(portions, work, _LISTED)
+    return call.by_shares(portions, work, _listed_columns(call))
 
 
 def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
@@ -127,7 +143,7 @@ def _listed(call: TrendCall, dealt: Sequence[Share]) -> DataFrame:
     def work(share: int, rows: list[pa.Table]) -> Iterator[pa.Table]:
         yield from list_trends(asked, columns_of(rows[0]), [ranges[share]])
 
-    return call.by_shares([share.part for share in dealt], work, _LISTED)
+    return call.by_shares([share.part for share in dealt], work, _listed_columns(call))
 
 
 COLUMNS = {
@@ -194,7 +210,8 @@ def cet_trends(
     -------
     DataFrame
         ``key STRING, window_start TIMESTAMP, window_end TIMESTAMP, positions ARRAY<BIGINT>, length INT, first_time
-        TIMESTAMP, last_time TIMESTAMP, final BOOLEAN, truncated BOOLEAN``.
+        TIMESTAMP, last_time TIMESTAMP, final BOOLEAN, truncated BOOLEAN``, then a column for each of the query's
+        MEASURES, of the type that Spark gives it.
 
     Raises
     ------

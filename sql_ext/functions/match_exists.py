@@ -25,6 +25,7 @@ from patternlake.sql_ext.sketch_descent import Place, descend
 from patternlake.sql_ext.sketch_existence import anywhere
 from patternlake.udfs.arguments import given
 from patternlake.udfs.errors import ArgumentError, PatternLakeError
+from patternlake.udfs.measures.pattern_measures import refuse_measures
 from patternlake.udfs.record_batches import rows_in_micros
 from patternlake.udfs.sketch.reads import SketchReads, check_request
 from patternlake.udfs.sketch.result import exists
@@ -43,7 +44,9 @@ def _value(lake: Lake, arguments: dict[str, Any]) -> bool | None:
 
 def _reads(publications: Publications, arguments: Mapping[str, Any]) -> SketchReads:
     published = publications.published("sketch", arguments["stream"] or "", arguments["as_of"])
-    return check_request(arguments, published, publications.names("sketch"))
+    reads = check_request(arguments, published, publications.names("sketch"))
+    refuse_measures(reads.request.pattern.measures, "match_exists")
+    return reads
 
 
 def _occurs(place: Place, publications: Publications, arguments: Mapping[str, Any]) -> bool | None:

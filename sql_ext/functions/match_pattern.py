@@ -20,13 +20,14 @@ from patternlake.delta_tables.gathering import Gather
 from patternlake.delta_tables.state_reader import Condition
 from patternlake.sql_ext.answering import tasks
 from patternlake.sql_ext.answering.answers import Dealt, answer, collect_apart
-from patternlake.sql_ext.answering.declaration import Answer, schema_of
+from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import table_function
 from patternlake.sql_ext.around_anchors import around_anchors
 from patternlake.sql_ext.event_conditions import event_conditions
 from patternlake.sql_ext.kept_patterns import KeptPattern, whole_or_kept
 from patternlake.sql_ext.lake import Lake
 from patternlake.sql_ext.learning import from_tasks
+from patternlake.sql_ext.measured_rows import check_names, found_schema, names_found, with_measures
 from patternlake.sql_ext.stream_facts import StreamFacts, facts_of
 from patternlake.sql_ext.told_by_tasks import FromTasks
 from patternlake.sql_ext.unseen import tell_unseen
@@ -47,7 +48,9 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
         asked = whole_or_kept(lake, arguments)
         if isinstance(asked, KeptPattern):
             told = tell_unseen(asked.pattern.asked_names, asked.facts.counts)
-            return Answer(asked.rows(), lasting=not told)
+            measures = asked.pattern.measures
+            check_names(measures, COLUMNS)
+            return with_measures(asked.rows(), COLUMNS, measures, lasting=not told)
         arguments = asked
     elif arguments["stream"] is None and arguments["pattern"] is None:
         raise ArgumentError(
@@ -76,7 +79,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
             observer = from_tasks(lake.spark.sparkContext, lake.learned.location, facts.number)
         return _dealt(dealt, dealing_of(gathered, dealt, partial(collect_apart, lake)), observer)
 
-    return Answer(answer(lake, [gathered], here, by_portions, schema_of(COLUMNS)), lasting=not told)
+    measures = request.pattern.measures
+    check_names(measures, COLUMNS)
+    rows = answer(lake, [gathered], here, by_portions, found_schema(COLUMNS, measures))
+    return with_measures(rows, COLUMNS, measures, lasting=not told)
 
 
 def seen_by(lake: Lake, facts: StreamFacts, arguments: Mapping[str, Any], *, at_once: bool = False) -> Seen | None:
@@ -153,7 +159,9 @@ def in_one_order(request: KleeneRequest, found: DataFrame) -> DataFrame:
     total = F.count(F.lit(1)).over(everything)
     more = (total > request.max_matches) | F.max("truncated").over(everything)
     rows = found.withColumns({"match_no": F.row_number().over(order).cast("bigint"), "truncated": more})
-    return tasks.limit_matches(rows, request.max_matches, truncate=request.truncate).select(*COLUMNS)
+    return tasks.limit_matches(rows, request.max_matches, truncate=request.truncate).select(
+        names_found(COLUMNS, request.pattern.measures)
+    )
 
 
 COLUMNS = {
@@ -166,7 +174,6 @@ COLUMNS = {
     "bindings": "MAP<STRING, ARRAY<BIGINT>>",
     "final": "BOOLEAN",
     "truncated": "BOOLEAN",
-    "values": "MAP<STRING, STRING>",
 }
 
 
@@ -227,7 +234,8 @@ def match_pattern(
     -------
     DataFrame
         ``match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time
-        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN, values MAP<STRING, STRING>``.
+        TIMESTAMP, bindings MAP<STRING, ARRAY<BIGINT>>, final BOOLEAN, truncated BOOLEAN``, then a column for each of
+        the pattern's MEASURES, of the type that Spark gives it.
 
     Raises
     ------

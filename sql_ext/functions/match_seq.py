@@ -13,6 +13,7 @@ from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import Int32, table_function
 from patternlake.sql_ext.exact_sequences import COLUMNS, events_that_matter, exact_rows
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.measured_rows import check_names, with_measures
 from patternlake.sql_ext.sketch_descent import descend
 from patternlake.sql_ext.unseen import tell_unseen
 from patternlake.udfs.limits import MAX_MATCHES
@@ -27,9 +28,10 @@ def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     published = snapshot.published("sketch", arguments["stream"] or "")
     reads = check_request(arguments, published, snapshot.names("sketch"))
     request = reads.request
+    check_names(request.pattern.measures, COLUMNS)
     counts = snapshot.name_counts(reads.events, MOST_NAMES)
     told = tell_unseen(request.pattern.names, counts, names_are_tokens=request.tokens_are_names)
-    return Answer(_rows(lake, reads, counts), lasting=not told)
+    return with_measures(_rows(lake, reads, counts), COLUMNS, request.pattern.measures, lasting=not told)
 
 
 def _rows(lake: Lake, reads: SketchReads, counts: Sequence[NameCount]) -> DataFrame | pa.Table:
@@ -95,7 +97,8 @@ def match_seq(
     DataFrame
         ``match_no BIGINT, key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time
         TIMESTAMP, steps ARRAY<STRUCT<operand STRING, from_position BIGINT, to_position BIGINT>>, level INT, exact
-        BOOLEAN, fp_bound DOUBLE, truncated BOOLEAN``.
+        BOOLEAN, fp_bound DOUBLE, truncated BOOLEAN``, then a column for each of the pattern's MEASURES, of the type
+        that Spark gives it.
 
     Raises
     ------

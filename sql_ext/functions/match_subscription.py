@@ -13,8 +13,10 @@ from patternlake.delta_tables.state_reader import Condition, between
 from patternlake.delta_tables.visibility import visible_rows
 from patternlake.sql_ext.answering.declaration import Answer
 from patternlake.sql_ext.answering.declaring import table_function
+from patternlake.sql_ext.bound_events import with_events
 from patternlake.sql_ext.kept_rows import kept_rows
 from patternlake.sql_ext.lake import Lake
+from patternlake.sql_ext.measured_rows import check_names, with_measures
 from patternlake.udfs.machines.request import check_request
 
 _STORED = ("first_position", "last_position", "first_time", "last_time", "bindings")
@@ -22,11 +24,14 @@ _STORED = ("first_position", "last_position", "first_time", "last_time", "bindin
 
 def _plan(lake: Lake, arguments: dict[str, Any]) -> Answer:
     snapshot = lake.snapshot(arguments["as_of"])
-    rows = check_request(arguments, snapshot.of_job("predict")).rows
+    reads = check_request(arguments, snapshot.of_job("predict"))
+    rows, measures = reads.rows, reads.question.measures
+    check_names(measures, COLUMNS)
     where = visible_rows(TABLES["subscription_matches"], rows.number, *astuple(rows))
     where.append(Condition("subscription", "=", arguments["subscription"]))
     where += between("last_time", arguments["from_time"], arguments["to_time"])
-    return Answer(kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"]))
+    found = kept_rows(lake, "subscription_matches", _STORED, where, arguments["key"])
+    return with_measures(with_events(lake, found, COLUMNS, reads.events, measures), COLUMNS, measures, lasting=True)
 
 
 COLUMNS = {
@@ -67,7 +72,8 @@ def match_subscription(
     -------
     DataFrame
         ``key STRING, first_position BIGINT, last_position BIGINT, first_time TIMESTAMP, last_time TIMESTAMP, bindings
-        MAP<STRING, ARRAY<BIGINT>>``.
+        MAP<STRING, ARRAY<BIGINT>>``, then a column for each of the subscription's MEASURES, of the type that Spark
+        gives it.
 
     Raises
     ------

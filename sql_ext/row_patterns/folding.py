@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from patternlake.udfs.measures.translation import AggregateAtom
-from patternlake.udfs.rows.task import LISTS, NUMBER
+from patternlake.udfs.measures.values import LISTS, NUMBER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

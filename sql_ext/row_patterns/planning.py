@@ -37,11 +37,11 @@ from patternlake.udfs.measures.translation import (
     NavigationAtom,
     read_measures,
 )
-from patternlake.udfs.measures.values import is_computed_here
+from patternlake.udfs.measures.values import LISTS, NUMBER, is_computed_here
 from patternlake.udfs.rows.definitions import read_definitions
 from patternlake.udfs.rows.matches import MOST_ROWS, MOST_STEPS
 from patternlake.udfs.rows.query import compile_pattern
-from patternlake.udfs.rows.task import LISTS, NUMBER, RANK, SIZE, Limits, RowsTask
+from patternlake.udfs.rows.task import RANK, SIZE, Limits, RowsTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -113,7 +113,7 @@ def test_a_table_answers_as_a_stream_of_its_rows(
     ("function", "text", "given"),
     [
         ("cet_count", "PATTERN a ; b+ ; c WITHIN 20 SEC SLIDE 10 SEC", {}),
-        ("cet_trends", "PATTERN a ; b WHERE a.x < b.x WITHIN 20 SEC", {}),
+        ("cet_trends", "PATTERN a ; b WHERE a.x < b.x MEASURES b.via AS via, t(b) - t(a) AS gap WITHIN 20 SEC", {}),
         ("cet_aggregate", "PATTERN a ; b+ WITHIN 30 SEC", {"aggregate": "SUM(x), MAX(x)"}),
     ],
 )

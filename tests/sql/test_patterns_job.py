@@ -55,7 +55,10 @@ def same(lake: SketchLake, pairs: Sequence[tuple[str, str]]) -> list[list[Any]]:
 EVERY = {
     "kp_plain": {"query": "A ; B WITHIN 5 SEC"},
     "kp_growing": {"query": "A ; !X ; B+ WHERE B.x >= A.x PARTITION BY key WITHIN 6 SEC"},
-    "kp_counted": {"query": "A+ ; C PARTITION BY key WITHIN 4 EVENTS"},
+    "kp_counted": {
+        "query": "A+ ; C MEASURES SUM(A.x) AS total, SUM(A.x + 1) AS more, C.s AS s, t(C) - FIRST(t(A)) AS waited "
+        "PARTITION BY key WITHIN 4 EVENTS",
+    },
     "kp_ranked": {"query": "A ; B+ WITHIN 6 EVENTS"},
     "kp_funnel": {
         "query": "A ; B ; C PARTITION BY key WITHIN 9 SEC", "policy": "skip_till_next", "after_match": "past_last",
@@ -63,8 +66,13 @@ EVERY = {
     "kp_strict": {
         "query": "A ; B PARTITION BY s, key WITHIN 5 EVENTS", "policy": "strict", "after_match": "past_last",
     },
-    "kp_summed": {"query": "A ; B+ ; C WHERE SUM(B.x) > 2 AND LAST(B.s) <> 'w' WITHIN 7 SEC"},
-    "kp_params": {"query": "A & B WHERE A.x + B.x > more AND [s] WITHIN 7 SEC", "params": {"more": "4"}},
+    "kp_summed": {
+        "query": "A ; B+ ; C WHERE SUM(B.x) > 2 AND LAST(B.s) <> 'w' MEASURES ARRAY_AGG(B.s) AS all WITHIN 7 SEC",
+    },
+    "kp_params": {
+        "query": "A & B WHERE A.x + B.x > more AND [s] MEASURES A.x + more AS m WITHIN 7 SEC",
+        "params": {"more": "4"},
+    },
 }  # fmt: skip
 
 

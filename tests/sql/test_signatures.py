@@ -218,7 +218,6 @@ RETURNS = {
         ("bindings", "map<string,array<bigint>>"),
         ("final", "boolean"),
         ("truncated", "boolean"),
-        ("values", "map<string,string>"),
     ],
     "explain_pattern('worked', 'A ; B')": [
         ("line", "int"),

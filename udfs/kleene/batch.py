@@ -86,11 +86,13 @@ def batch_rows(
         request = replace(request, max_matches=max(request.max_matches, len(given.codes)))
     ends = _Ends(len(given.shown))
 
-    def write(matches: Matches, given: Portion, sure: BoolArray, values: pa.MapArray) -> pa.Table:
+    measures = request.pattern.measures
+
+    def write(matches: Matches, given: Portion, sure: BoolArray, rows: Mapping[str, pa.Array]) -> pa.Table:
         taken = np.flatnonzero(sure)
         done = matches.take(taken)
         ends.add(done.key, done.last_time, done.last_position)
-        return _batch(MATCH, match_rows(done, given.parts, sure[sure], values.take(pa.array(taken))))
+        return _batch(MATCH, match_rows(done, given.parts, sure[sure], measures, rows))
 
     try:
         yield from answered(request, portion, given, write, in_portions=True)
@@ -114,9 +116,12 @@ def open_rows(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]
     """
     codes = partition_numbers(request, rows)
     given = sorted_portion(request, rows, codes, _unruled(rows, codes))
-    yield from answered(
-        request, portion, given, lambda matches, given, sure, values: match_rows(matches, given.parts, sure, values)
-    )
+    measures = request.pattern.measures
+
+    def write(matches: Matches, given: Portion, sure: BoolArray, rows: Mapping[str, pa.Array]) -> pa.Table:
+        return match_rows(matches, given.parts, sure, measures, rows)
+
+    yield from answered(request, portion, given, write)
 
 
 def _unruled(rows: Mapping[str, pa.Array], codes: IntArray) -> BoolArray:

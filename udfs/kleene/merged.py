@@ -10,6 +10,7 @@ from patternlake.udfs.kleene.kernels.bindings import sort_rows
 from patternlake.udfs.kleene.request import KleeneRequest
 from patternlake.udfs.kleene.result import ROWS
 from patternlake.udfs.limits import too_many
+from patternlake.udfs.measures.of_matches import kept_columns, with_columns
 from patternlake.udfs.partitions import number_partitions, ranks
 
 
@@ -25,7 +26,7 @@ def merged(request: KleeneRequest, rows: pa.Table) -> pa.Table:
 
     Returns
     -------
-    Rows of `result.ROWS`.
+    Rows of `result.ROWS`, with what measures need.
 
     Raises
     ------
@@ -57,4 +58,6 @@ def merged(request: KleeneRequest, rows: pa.Table) -> pa.Table:
         "truncated": pa.array(more[codes[wanted]]),
     }
     columns = [own[field.name] if field.name in own else taken[field.name].cast(field.type) for field in ROWS]
-    return pa.Table.from_arrays(columns, schema=ROWS)
+    answer = pa.Table.from_arrays(columns, schema=ROWS)
+    measures = request.pattern.measures
+    return answer if measures is None else with_columns(answer, kept_columns(measures, taken))

@@ -37,6 +37,7 @@ from patternlake.udfs.language.query import engines, extents, operands, tree
 from patternlake.udfs.language.query.names import quoted
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Extent, Query
+from patternlake.udfs.measures.pattern_measures import PatternMeasures, read_pattern_measures
 
 MOST_OPERANDS = 64
 """Greatest number of operands of one pattern."""
@@ -171,6 +172,8 @@ class KleenePattern:
         All columns of events that matching reads, but for ``position``, ``time`` and what only `partition` names.
     query
         The query.
+    measures
+        MEASURES, or None.
     """
 
     operands: tuple[Operand, ...]
@@ -185,6 +188,7 @@ class KleenePattern:
     within: Extent | None
     columns: frozenset[str]
     query: Query
+    measures: PatternMeasures | None = None
 
     @property
     def positive(self) -> tuple[int, ...]:
@@ -274,16 +278,21 @@ class KleenePattern:
     @property
     def event_columns(self) -> tuple[str, ...]:
         """Columns of the table of events that hold what is read of them; attributes are most of an event's bytes."""
-        return _columns_of_events(self.columns | set(self.partition))
+        return _columns_of_events(self.columns | self.measured | set(self.partition))
 
     @property
     def matched_columns(self) -> tuple[str, ...]:
         """Those of `event_columns` that are read once it is known which partition an event belongs to."""
-        return _columns_of_events(self.columns)
+        return _columns_of_events(self.columns | self.measured)
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """Columns of events that measures read of a match."""
+        return frozenset() if self.measures is None else self.measures.columns
 
     def attributes(self, of: Iterable[str]) -> list[str]:
         """Those of a stream's attributes that are read, sorted: the same of all events, whoever keeps them."""
-        return sorted((self.columns | set(self.partition)).intersection(of))
+        return sorted((self.columns | self.measured | set(self.partition)).intersection(of))
 
     @property
     def asked_names(self) -> tuple[str, ...]:
@@ -438,6 +447,7 @@ class _Compiler:
             within=extents.clip(self.query.within),
             columns=self.columns(made),
             query=self.query,
+            measures=read_pattern_measures(self.query, self.named, self.scope),
         )
 
     def operand(self, operand: operands.Operand) -> Operand:

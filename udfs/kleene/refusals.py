@@ -135,11 +135,6 @@ def _one_until(query: Query, policy: str) -> Iterator[Refusal]:
                     yield inner.until.span, "UNTIL stands in a group that another UNTIL ends; write one of both"
 
 
-def _measures(query: Query, policy: str) -> Iterator[Refusal]:
-    for place in _places(query, Operator.MEASURES):
-        yield place, "match_pattern does not take MEASURES"
-
-
 _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
     _directly,
     _optional,
@@ -151,7 +146,6 @@ _RULES: tuple[Callable[[Query, str], Iterator[Refusal]], ...] = (
     _negation_inside_run,
     _negation_in_rounds,
     _one_until,
-    _measures,
 )
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from patternlake.udfs.arrays import BoolArray
-from patternlake.udfs.events import Events
-from patternlake.udfs.kleene.kernels.aggregates import values_of
 from patternlake.udfs.kleene.kernels.bindings import Matches
-from patternlake.udfs.kleene.query import KleenePattern
-from patternlake.udfs.language.predicate.aggregates import written
-from patternlake.udfs.language.predicate.expressions import to_sql
+from patternlake.udfs.measures.of_matches import KEPT, kept_texts, measure_columns, with_columns
+from patternlake.udfs.measures.pattern_measures import PatternMeasures
 from patternlake.udfs.partitions import ranks
 
 _MOMENT = pa.timestamp("us", "UTC")
-VALUES = pa.map_(pa.string(), pa.string())
 _BINDINGS = pa.map_(pa.string(), pa.list_(pa.int64()))
 _EXTENT = (
     ("first_position", pa.int64()),
@@ -34,10 +30,10 @@ ROWS = pa.schema(
         ("bindings", _BINDINGS),
         ("final", pa.bool_()),
         ("truncated", pa.bool_()),
-        ("values", VALUES),
     ]
 )
-"""Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition."""
+"""Rows of the answer, in the order of keys, then of the positions of their events; numbered in each partition. What
+measures need of the matches stands behind these columns."""
 
 MATCHES = pa.schema(
     [
@@ -47,14 +43,20 @@ MATCHES = pa.schema(
         ("operands", pa.list_(pa.int32())),
         ("bindings", _BINDINGS),
         ("final", pa.bool_()),
-        ("values", VALUES),
+        ("values", KEPT),
     ]
 )
 """Matches with what orders them inside their partition: the positions of all events in the order of events, then the
-number of the operand that takes each."""
+number of the operand that takes each; ``values`` is what measures need of them."""
 
 
-def answer_rows(matches: Matches, shown: Sequence[str | None], final: BoolArray, values: pa.MapArray) -> pa.Table:
+def answer_rows(
+    matches: Matches,
+    shown: Sequence[str | None],
+    final: BoolArray,
+    measures: PatternMeasures | None,
+    rows: Mapping[str, pa.Array],
+) -> pa.Table:
     """Matches as rows of the answer.
 
     Parameters
@@ -65,12 +67,14 @@ def answer_rows(matches: Matches, shown: Sequence[str | None], final: BoolArray,
         What is shown of each partition, by the code that `matches` has for it.
     final
         bool[r].
-    values
-        As `value_texts` gives them.
+    measures
+        Those of the pattern.
+    rows
+        The columns of the events whose rows `matches` have.
 
     Returns
     -------
-    Rows of `ROWS`.
+    Rows of `ROWS`, with what measures need.
     """
     count = len(matches)
     key = pa.array(shown, pa.string()).take(pa.array(matches.key))
@@ -81,28 +85,26 @@ def answer_rows(matches: Matches, shown: Sequence[str | None], final: BoolArray,
         _bindings(matches),
         pa.array(final),
         pa.array(np.full(count, matches.truncated)),
-        values,
     ]
-    return pa.Table.from_arrays(columns, schema=ROWS)
+    answer = pa.Table.from_arrays(columns, schema=ROWS)
+    if measures is None:
+        return answer
+    found = measure_columns(measures, rows, matches.event_offsets, matches.events, matches.bound_operands)
+    return with_columns(answer, found)
 
 
-def value_texts(pattern: KleenePattern, matches: Matches, events: Events) -> pa.MapArray:
-    """map[r]: each aggregate of the query, by its canonical text."""
-    found = {to_sql(one): written(column) for one, column in values_of(pattern, events, matches).items()}
-    count, size = len(matches), len(found)
-    texts = [text for row in zip(*found.values(), strict=True) for text in row]
-    keys = pa.array(list(found), pa.string()).take(pa.array(np.tile(np.arange(size), count)))
-    return pa.MapArray.from_arrays(
-        pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(size)), keys, pa.array(texts, pa.string())
-    )
-
-
-def match_rows(matches: Matches, parts: pa.ListArray, final: BoolArray, values: pa.MapArray) -> pa.Table:
+def match_rows(
+    matches: Matches,
+    parts: pa.ListArray,
+    final: BoolArray,
+    measures: PatternMeasures | None,
+    rows: Mapping[str, pa.Array],
+) -> pa.Table:
     """Matches as they are kept, and put in order beside kept ones.
 
     Parameters
     ----------
-    matches, final, values
+    matches, final, measures, rows
         As of `answer_rows`.
     parts
         The values of each partition, by the code that `matches` has for it.
@@ -119,7 +121,7 @@ def match_rows(matches: Matches, parts: pa.ListArray, final: BoolArray, values: 
         pa.ListArray.from_arrays(runs, pa.array(matches.bound_operands.astype(np.int32))),
         _bindings(matches),
         pa.array(final),
-        values,
+        kept_texts(measures, rows, matches.event_offsets, matches.events),
     ]
     return pa.Table.from_arrays(columns, schema=MATCHES)
 

@@ -17,7 +17,7 @@ from patternlake.udfs.kleene.kernels.bindings import Matches
 from patternlake.udfs.kleene.kernels.matching import match_events, observed
 from patternlake.udfs.kleene.plans.replanning import Replanning
 from patternlake.udfs.kleene.request import KleeneRequest, too_many_events
-from patternlake.udfs.kleene.result import answer_rows, value_texts
+from patternlake.udfs.kleene.result import answer_rows
 from patternlake.udfs.kleene.work import Work, work_rows
 from patternlake.udfs.limits import WHOLE_EVENTS, by_partition
 from patternlake.udfs.partitions import number_partitions, order_of, partition_codes
@@ -50,7 +50,11 @@ def match_partitions(
     PatternLakeError
         A partition, or a block, has more matches than are asked for; what matching itself raises.
     """
-    yield from answered(request, portion, portion_of(request, rows), _shown_rows, work)
+
+    def write(matches: Matches, given: Portion, sure: BoolArray, taken: Mapping[str, pa.Array]) -> pa.Table:
+        return answer_rows(matches, given.shown, sure, request.pattern.measures, taken)
+
+    yield from answered(request, portion, portion_of(request, rows), write, work)
 
 
 def observe_partitions(request: KleeneRequest, portion: int, rows: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
@@ -148,7 +152,7 @@ def answered(
     given
         Its events.
     write
-        Makes rows of the matches of some partitions, of whether each is final, and of its `value_texts`.
+        Makes rows of the matches of some partitions, of whether each is final, and of the events that they are of.
     work
         As of `match_partitions`.
     in_portions
@@ -163,7 +167,7 @@ def answered(
         events = given.events(request, first, last)
         begins = _may_begin(request, portion, events)
         found = _matches(request, events, begins, work, truncate=request.truncate and last - first <= 1)
-        return _written(request, given, events, found, write)
+        return _written(request, given, first, last, events, found, write)
 
     def divided(partition: int) -> Iterator[pa.Table]:
         events = given.events(request, partition, partition + 1)
@@ -173,7 +177,7 @@ def answered(
             return _matches(request, events, begins, work, truncate=False, takes=takes)
 
         for found in by_first_events(request, events, begins, match):
-            yield _written(request, given, events, found, write)
+            yield _written(request, given, partition, partition + 1, events, found, write)
 
     dividing = in_portions and can_be_divided(request)
     yield from by_partition(0, len(given.shown), matched, divided if dividing else None)
@@ -220,12 +224,16 @@ class Portion:
     def events(self, request: KleeneRequest, first: int, last: int, columns: Collection[str] | None = None) -> Events:
         """The events of partitions `first` to `last` (exclusive), with the columns that matching reads, or others."""
         begin, end = int(self.offsets[first]), int(self.offsets[last])
-        rows = {name: column.slice(begin, end - begin) for name, column in self.rows.items()}
         wanted = request.pattern.columns if columns is None else columns
-        return read_events(rows, wanted, request.types, self.codes[begin:end])
+        return read_events(self.rows_of(first, last), wanted, request.types, self.codes[begin:end])
+
+    def rows_of(self, first: int, last: int) -> Mapping[str, pa.Array]:
+        """The rows of partitions `first` to `last` (exclusive)."""
+        begin, end = int(self.offsets[first]), int(self.offsets[last])
+        return {name: column.slice(begin, end - begin) for name, column in self.rows.items()}
 
 
-Write = Callable[[Matches, Portion, BoolArray, pa.MapArray], pa.Table]
+Write = Callable[[Matches, Portion, BoolArray, Mapping[str, pa.Array]], pa.Table]
 
 
 def _matches(
@@ -253,21 +261,19 @@ def _matches(
     )
 
 
-def _written(request: KleeneRequest, given: Portion, events: Events, matches: Matches, write: Write) -> pa.Table:
+def _written(
+    request: KleeneRequest, given: Portion, first: int, last: int, events: Events, matches: Matches, write: Write
+) -> pa.Table:
     """The rows of the matches that the answer does not go on from."""
     sure = _final(request, matches, events, request.now)
     if request.before is not None and not request.resumes:
         new = np.flatnonzero(~_final(request, matches, events, request.before))
         matches, sure = matches.take(new), sure[new]
-    return write(matches, given, sure, value_texts(request.pattern, matches, events))
+    return write(matches, given, sure, given.rows_of(first, last))
 
 
 def _final(request: KleeneRequest, matches: Matches, events: Events, moment: Moment | None) -> BoolArray:
     return final(request.pattern, matches, events, moment, policy=request.policy, after_match=request.after_match)
-
-
-def _shown_rows(matches: Matches, given: Portion, sure: BoolArray, values: pa.MapArray) -> pa.Table:
-    return answer_rows(matches, given.shown, sure, values)
 
 
 def _replanning(request: KleeneRequest, events: Events) -> Replanning | None:

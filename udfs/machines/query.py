@@ -28,6 +28,7 @@ from patternlake.udfs.language.query import engines, operands, tree
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Extent, Query
 from patternlake.udfs.machines.time_conditions import MOST_CHOICES, TimeCondition, time_conditions
+from patternlake.udfs.measures.pattern_measures import PatternMeasures, read_pattern_measures
 
 MOST_OPERANDS = 62
 """Greatest number of operands of one subscription: a set of them is one integer."""
@@ -104,6 +105,8 @@ class Subscription:
         All columns of events that matching reads, but for ``position`` and ``time``; those of `partition` too.
     query
         The query.
+    measures
+        MEASURES, or None; the n-th operand is the n-th primitive.
     """
 
     primitives: tuple[Primitive, ...]
@@ -114,6 +117,7 @@ class Subscription:
     within: Extent | None
     columns: frozenset[str]
     query: Query
+    measures: PatternMeasures | None = None
 
     @property
     def boolean(self) -> bool:
@@ -204,6 +208,7 @@ class _Compiler:
             within=self.query.within,
             columns=frozenset(read | set(partition)) - {"position", "time"},
             query=self.query,
+            measures=read_pattern_measures(self.query, self.named, self.scope),
         )
 
     def primitive(self, operand: operands.Operand) -> Primitive:

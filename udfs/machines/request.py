@@ -19,6 +19,7 @@ from patternlake.udfs.machines.forecasts.waiting_times import Waiting, chance_of
 from patternlake.udfs.machines.from_config import Group, groups_of, subscription_of, types_of
 from patternlake.udfs.machines.graph.composite_states import START, CompositeState, complete, state_name
 from patternlake.udfs.machines.wanted_precision import WantedPrecision
+from patternlake.udfs.measures.pattern_measures import PatternMeasures
 from patternlake.udfs.published import Published, PublishedBatch
 from patternlake.udfs.requests import BatchRange, compile_once
 
@@ -65,6 +66,12 @@ class Question:
     smoothing: float
 
     @property
+    def measures(self) -> PatternMeasures | None:
+        """Its MEASURES."""
+        (subscription,) = self.group.compiled.subscriptions
+        return subscription.measures
+
+    @property
     def operands(self) -> list[str]:
         """Names of its operands, in text order."""
         (subscription,) = self.group.compiled.subscriptions
@@ -81,6 +88,8 @@ class MachineReads:
         The subscription.
     rows
         Where its rows are; their number is the stream's.
+    events
+        Where the events are that it has taken.
     stream
         The stream's name.
     threshold
@@ -95,6 +104,7 @@ class MachineReads:
 
     question: Question
     rows: BatchRange
+    events: BatchRange
     stream: str
     threshold: float | WantedPrecision
     now: int | None
@@ -126,7 +136,7 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Publishe
     if threshold is not None and not 0 <= threshold <= 1:
         raise ArgumentError(f"threshold => {threshold} is out of range; from 0 to 1 would be right")
     at = _published_stream(name, arguments.get("as_of"), published)
-    configuration = json.loads(at.configuration)
+    configuration, source = json.loads(at.configuration), json.loads(at.source)
     if "lookahead" in arguments and json.loads(at.state or "{}").get("counting") != COUNTING:
         raise ArgumentError(
             f"the moves of {name!r} were counted by an older PatternLake then, from which no forecast is made; run "
@@ -152,6 +162,7 @@ def check_request(arguments: Mapping[str, Any], published: Mapping[str, Publishe
     return MachineReads(
         question=question,
         rows=at.rows,
+        events=BatchRange(at.stream_id, source["ingest_base"], source["ingest_batch"]),
         stream=at.object,
         threshold=WantedPrecision(name, chosen["precision"], entry) if isinstance(chosen, Mapping) else chosen,
         now=at.watermark,

@@ -8,6 +8,7 @@ from patternlake.udfs.language.row_pattern.formulas import (
     AggregateTerm,
     ClassifierTerm,
     ColumnTerm,
+    ConstantTerm,
     Formula,
     MatchNumberTerm,
     NavigationTerm,
@@ -26,7 +27,7 @@ def variables_of(clause: Clause, name: str | None) -> tuple[str, ...]:
 
 
 def row_seen(clause: Clause, term: Term, current: str | None = None) -> Seen | None:
-    """The row that a term looks at; None for an aggregate and MATCH_NUMBER, which look at no single one.
+    """The row that a term looks at; None for an aggregate, MATCH_NUMBER and a constant, which look at no single one.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ def row_seen(clause: Clause, term: Term, current: str | None = None) -> Seen | N
     current
         In DEFINE, the variable whose condition it is: the last row of such is the row asked about.
     """
-    if isinstance(term, (AggregateTerm, MatchNumberTerm)):
+    if isinstance(term, (AggregateTerm, MatchNumberTerm, ConstantTerm)):
         return None
     variables = variables_of(clause, term.variable)
     kind, offset, shift = LAST, 0, 0
@@ -50,9 +51,9 @@ def row_seen(clause: Clause, term: Term, current: str | None = None) -> Seen | N
 
 def column_sql(formula: Formula) -> str | None:
     """What an expression says of one row, in Spark SQL; None where it asks for more than the row's columns."""
-    if not all(isinstance(term, ColumnTerm) for term in formula.terms):
+    if not all(isinstance(term, ColumnTerm | ConstantTerm) for term in formula.terms):
         return None
-    return formula.write(lambda term: term.sql if isinstance(term, ColumnTerm) else "")
+    return formula.write(lambda term: term.sql if isinstance(term, ColumnTerm | ConstantTerm) else "")
 
 
 def is_one_term(formula: Formula) -> bool:

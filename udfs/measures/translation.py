@@ -19,6 +19,7 @@ from patternlake.udfs.language.row_pattern.formulas import (
     AggregateTerm,
     ClassifierTerm,
     ColumnTerm,
+    ConstantTerm,
     Formula,
     FormulaReader,
     MatchNumberTerm,
@@ -159,12 +160,12 @@ def read_measures(clause: Clause, columns: Mapping[str, str]) -> Measures:
     ('price',)
     """
     reader = FormulaReader(clause, columns)
-    translator = _Translator(clause)
+    translator = Translator(clause)
     texts = tuple(translator.write(reader.read(measure.expression)) for measure in clause.measures)
     return Measures(tuple(measure.name for measure in clause.measures), texts, tuple(translator.atoms))
 
 
-class _Translator:
+class Translator:
     """Numbers the atoms of a clause's measures."""
 
     def __init__(self, clause: Clause) -> None:
@@ -191,6 +192,8 @@ class _Translator:
         match term:
             case MatchNumberTerm():
                 return self.name(MatchNumberAtom())
+            case ConstantTerm():
+                return term.sql
             case AggregateTerm():
                 return self.joined(term) or self.name(self.aggregate(term))
             case ColumnTerm():
@@ -262,7 +265,7 @@ class _Translator:
 def _row_sql(term: Term) -> str:
     """What a term of an aggregate is called in a row of its rows."""
     match term:
-        case ColumnTerm():
+        case ColumnTerm() | ConstantTerm():
             return term.sql
         case ClassifierTerm():
             return CLASSIFIER

@@ -7,7 +7,7 @@ the rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from patternlake.udfs.measures.matched_rows import Matches
 from patternlake.udfs.measures.seen import FIRST, Seen
 from patternlake.udfs.measures.translation import (
     CLASSIFIER,
+    MATCH_NUMBER,
     ROWS,
     AggregateAtom,
     Atom,
@@ -31,6 +32,8 @@ from patternlake.udfs.measures.translation import (
     NavigationAtom,
 )
 
+LISTS, NUMBER = "__lists", "__number"
+"""A column of answers: the rows of all aggregates that Spark folds; and in this the number of a row's aggregate."""
 _LISTS = frozenset({"array_agg", "collect_list"})
 
 
@@ -221,6 +224,33 @@ class AtomValues:
         """
         member, _ = self.members(atom)
         return self.lists(member, final=atom.final)
+
+    def lists_of(self, aggregates: Sequence[AggregateAtom], columns: Mapping[str, Any]) -> Any:
+        """For each row of the answer the rows of aggregates that Spark folds, one aggregate behind the other.
+
+        Parameters
+        ----------
+        aggregates
+            The aggregates, numbered from 0.
+        columns
+            By names, what their texts name of a row.
+        """
+        parts = [self.rows_aggregated(atom) for atom in aggregates]
+        answer = np.concatenate([np.repeat(np.arange(len(begin) - 1), np.diff(begin)) for begin, _ in parts])
+        number = np.repeat(np.arange(len(parts)), [len(place) for _, place in parts])
+        place = np.concatenate([place for _, place in parts])
+        order = np.argsort(answer, kind="stable")
+        answer, number, place = answer[order], number[order], place[order]
+        row = pa.array(self.matches.rows[place], pa.int64())
+        fields = {NUMBER: pa.array(number, pa.int32())}
+        for name, column in columns.items():
+            taken = column.take(row)
+            fields[name] = taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
+        fields[CLASSIFIER] = self.labels(self.matches.variables[place])
+        fields[MATCH_NUMBER] = pa.array(self.matches.numbers[self.match_of(place)], pa.int64())
+        structs = pa.StructArray.from_arrays(list(fields.values()), list(fields))
+        offsets = np.searchsorted(answer, np.arange(len(self.shown.rows) + 1))
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
 
     def lists(self, member: BoolArray, *, final: bool) -> tuple[IntArray, IntArray]:
         """The members of each row of the answer, one list behind the other."""

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.errors import ArgumentError
-from patternlake.udfs.measures.translation import CLASSIFIER, MATCH_NUMBER, AggregateAtom, Atom
-from patternlake.udfs.measures.values import AtomValues, rows_shown
+from patternlake.udfs.measures.translation import AggregateAtom, Atom
+from patternlake.udfs.measures.values import LISTS, AtomValues, rows_shown
 from patternlake.udfs.record_batches import ROWS_AT_ONCE
 from patternlake.udfs.rows.kernel_columns import KernelColumn, encode_columns
 from patternlake.udfs.rows.matches import TooManyStepsError, match_rows
@@ -19,8 +19,6 @@ from patternlake.udfs.rows.query import RowPattern
 
 RANK, SIZE = "__rank", "__size"
 """Columns of the task's rows: the row's number in its partition, from 1, and how many rows that has."""
-LISTS, NUMBER = "__lists", "__number"
-"""A column of its answers, and in this the number of the aggregate that a row is for."""
 
 
 @dataclass(frozen=True)
@@ -151,24 +149,5 @@ class RowsTask:
         made = {name: rows[column].take(take) for name, column in self.shown.items()}
         made |= {name: values.of(atom) for name, atom in self.atoms.items()}
         if self.folded:
-            made[LISTS] = self._lists(values, rows)
+            made[LISTS] = values.lists_of(self.folded, {name: rows[at] for name, at in self.folded_columns.items()})
         return pa.table(made)
-
-    def _lists(self, values: AtomValues, rows: pa.Table) -> pa.Array:
-        """For each row of the answer the rows of all aggregates that Spark folds, one aggregate behind the other."""
-        parts = [values.rows_aggregated(atom) for atom in self.folded]
-        answer = np.concatenate([np.repeat(np.arange(len(begin) - 1), np.diff(begin)) for begin, _ in parts])
-        number = np.repeat(np.arange(len(parts)), [len(place) for _, place in parts])
-        place = np.concatenate([place for _, place in parts])
-        order = np.argsort(answer, kind="stable")
-        answer, number, place = answer[order], number[order], place[order]
-        matches = values.matches
-        row = pa.array(matches.rows[place], pa.int64())
-        fields = {NUMBER: pa.array(number, pa.int32())}
-        fields |= {name: rows[column].take(row).combine_chunks() for name, column in self.folded_columns.items()}
-        fields[CLASSIFIER] = values.labels(matches.variables[place])
-        fields[MATCH_NUMBER] = pa.array(matches.numbers[values.match_of(place)], pa.int64())
-        structs = pa.StructArray.from_arrays(list(fields.values()), list(fields))
-        count = len(values.shown.rows)
-        offsets = np.searchsorted(answer, np.arange(count + 1))
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)

@@ -33,6 +33,7 @@ from patternlake.udfs.language.query.tree import (
     Repetition,
     Sequence,
 )
+from patternlake.udfs.measures.pattern_measures import PatternMeasures, read_pattern_measures
 
 MOST_SLOTS = 200
 MOST_NAMES_OF_AND = 8
@@ -114,6 +115,8 @@ class SketchPattern:
         The WHERE predicate, bound, or None.
     partition, within
         As in the query.
+    measures
+        MEASURES, or None.
     """
 
     names: tuple[str, ...]
@@ -126,11 +129,24 @@ class SketchPattern:
     where: Predicate | None
     partition: tuple[str, ...]
     within: Extent | None
+    measures: PatternMeasures | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Every name that a step may have, in text order; `Matches.operand` indexes it."""
         return tuple(alternative.label for slot in self.slots for alternative in slot.alternatives)
+
+    @property
+    def operand_numbers(self) -> tuple[int, ...]:
+        """For each of `labels` the number of its operand among the variables of `measures`."""
+        assert self.measures is not None
+        names = self.measures.clause.variables
+        return tuple(names.index(alternative.operand) for slot in self.slots for alternative in slot.alternatives)
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """The columns of events that measures read of a match."""
+        return frozenset() if self.measures is None else self.measures.columns
 
     @property
     def columns(self) -> frozenset[str]:
@@ -195,6 +211,7 @@ class _Compiler:
 
     def __init__(self, query: Query, scope: Scope, names_are_tokens: bool) -> None:
         self.query = query
+        self.scope = scope
         numbered = operands.number(query)
         self.operands = iter(numbered)
         self.define = {
@@ -241,6 +258,7 @@ class _Compiler:
             where=self.where,
             partition=self.query.partition,
             within=self.query.within,
+            measures=read_pattern_measures(self.query, operands.number(self.query), self.scope),
         )
 
     def refuse(self, node: Node, message: str) -> NoReturn:

@@ -21,6 +21,7 @@ from patternlake.udfs.language.predicate.predicates import Predicate, Scope, bin
 from patternlake.udfs.language.query import engines, operands
 from patternlake.udfs.language.query.partitions import partition_columns
 from patternlake.udfs.language.query.tree import Extent, Query, Repetition
+from patternlake.udfs.measures.pattern_measures import PatternMeasures, read_pattern_measures
 from patternlake.udfs.trends.conjuncts import Place, Splitter, TermName
 
 FARTHEST = 2**62
@@ -118,6 +119,8 @@ class TrendQuery:
         All columns of events that the query reads, but for ``position`` and ``time``.
     carried
         Columns that remainders read pair by pair, ``position`` and ``time`` left out.
+    measures
+        MEASURES, or None; the n-th operand is the n-th term.
     """
 
     terms: tuple[Term, ...]
@@ -129,6 +132,12 @@ class TrendQuery:
     slide: Extent | None
     columns: frozenset[str]
     carried: tuple[str, ...]
+    measures: PatternMeasures | None = None
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Columns of events that measures read beside position and time."""
+        return () if self.measures is None else tuple(sorted(self.measures.columns - {"position", "time"}))
 
     @property
     def counted(self) -> bool:
@@ -199,6 +208,7 @@ def compile_query(query: Query, scope: Scope | None = None) -> TrendQuery:
         slide=query.slide or query.within,
         columns=_columns(terms, splitter, partition),
         carried=tuple(sorted(carried - {"position", "time"})),
+        measures=read_pattern_measures(query, named, scope),
     )
 
 

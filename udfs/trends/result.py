@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.digits import digits
+from patternlake.udfs.measures.event_values import arrow_type, column_values
+from patternlake.udfs.measures.of_matches import atom_columns, with_columns
+from patternlake.udfs.measures.pattern_measures import PatternMeasures
 from patternlake.udfs.trends.kernels.extraction import Batch
 from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.panes import Windows
@@ -63,6 +67,8 @@ class Answered:
         Of the query.
     asked
         The request.
+    texts
+        Of each row the texts of `TrendQuery.measured`; None: of nothing.
     """
 
     trends: Trends
@@ -70,6 +76,7 @@ class Answered:
     keys: list[str | None]
     windows: Windows
     asked: TrendsRequest
+    texts: pa.ListArray | None = None
 
     def columns(self, cell: IntArray) -> dict[str, pa.Array]:
         """``key``, ``window``, ``window_start``, ``window_end`` and ``final`` of cells."""
@@ -100,11 +107,12 @@ def count_rows(answered: Answered) -> pa.Table:
 
 
 def trend_rows(answered: Answered, batch: Batch) -> pa.Table:
-    """Extracted trends: rows of `TREND_ROWS`."""
+    """Extracted trends: rows of `TREND_ROWS`, with what measures need."""
     cells = answered.trends.cells
     begin, end = batch.offsets[:-1], batch.offsets[1:]
     positions = pa.array(cells.position[batch.row])
-    return table_of(
+    measures = answered.asked.layout.query.measures
+    rows = table_of(
         answered.columns(batch.cell)
         | {
             "positions": pa.ListArray.from_arrays(pa.array(batch.offsets.astype(np.int32)), positions),
@@ -114,6 +122,33 @@ def trend_rows(answered: Answered, batch: Batch) -> pa.Table:
         },
         TREND_ROWS,
     )
+    return rows if measures is None else with_columns(rows, _measured(answered, measures, batch))
+
+
+def no_trends(asked: TrendsRequest) -> pa.Table:
+    """No row, with what measures need."""
+    rows, measures = TREND_ROWS.empty_table(), asked.layout.query.measures
+    if measures is None:
+        return rows
+    columns = {name: pa.array([], arrow_type(kind)) for name, kind in measures.types.items()}
+    nothing = np.zeros(0, np.int64)
+    return with_columns(rows, atom_columns(measures, columns, np.zeros(1, np.int64), nothing, nothing))
+
+
+def _measured(answered: Answered, measures: PatternMeasures, batch: Batch) -> dict[str, pa.Array]:
+    """What measures need of trends: columns of the vertices that they are made of."""
+    cells, names = answered.trends.cells, answered.asked.layout.query.measured
+    used, places = np.unique(batch.row, return_inverse=True)
+    rows = answered.order[cells.row[used]]
+    texts = pa.array([], pa.string()) if answered.texts is None else pc.list_flatten(answered.texts)
+    columns = {
+        name: column_values(texts.take(pa.array(rows * len(names) + at)), name, measures.types[name])
+        for at, name in enumerate(names)
+    }
+    own = {"position": pa.array(cells.position[used]), "time": pa.array(cells.time[used]).cast(_MOMENT)}
+    columns |= {name: column for name, column in own.items() if name in measures.types}
+    offsets, operands = batch.offsets.astype(np.int64), cells.term[batch.row]
+    return atom_columns(measures, columns, offsets, places.astype(np.int64), operands)
 
 
 def table_of(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.Table:

@@ -18,7 +18,7 @@ from patternlake.udfs.trends.kernels.trends import Trends
 from patternlake.udfs.trends.panes import Windows
 from patternlake.udfs.trends.request import TrendsRequest
 from patternlake.udfs.trends.result import COUNT_ROWS, Answered, count_rows, trend_rows
-from patternlake.udfs.trends.vertex_rows import vertices_from
+from patternlake.udfs.trends.vertex_rows import VALUES, vertices_from
 
 
 def trends_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> Answered:
@@ -29,7 +29,8 @@ def trends_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> Answered:
     asked
         The request.
     rows
-        ``block`` and the columns of `vertex_rows.VERTEX_SCHEMA` but for ``key``: all of its vertices.
+        ``block`` and the columns of `vertex_rows.VERTEX_SCHEMA` but for ``key``: all of its vertices; with ``values``
+        where texts of their events are asked for.
     """
     query = asked.layout.query
     block = rows["block"].to_numpy(zero_copy_only=False).astype(np.int64)
@@ -52,6 +53,7 @@ def trends_of(asked: TrendsRequest, rows: Mapping[str, pa.Array]) -> Answered:
         keys,
         Windows.of(query),
         asked,
+        rows.get(VALUES),
     )
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from patternlake.udfs.arrays import IntArray
 from patternlake.udfs.events import micros
 from patternlake.udfs.language.predicate.columns import Column, text_column
-from patternlake.udfs.language.predicate.scopes import Scope, column_type
+from patternlake.udfs.language.predicate.scopes import BUILT_IN, Scope, column_type
 from patternlake.udfs.partitions import columns_of_lists, distinct_partitions, lists_of
 from patternlake.udfs.trends.events import as_texts, events_of
 from patternlake.udfs.trends.kernels.vertices import Vertices, joined, vertices_of
@@ -78,7 +78,8 @@ def vertex_rows(
     rows
         As `vertices_of_rows` takes them, with ``key``.
     attributes
-        Whose texts each vertex has of its event; ``attributes`` is then among the columns, where there are any.
+        Whose texts each vertex has of its event, columns that every event has among them; the columns of `rows` hold
+        them.
 
     Returns
     -------
@@ -89,7 +90,12 @@ def vertex_rows(
     batch = rows_of_vertices(vertices, parts, rows["key"].take(taken))
     if attributes is None:
         return batch
-    texts = [pc.map_lookup(rows["attributes"], name, "first").take(taken) for name in attributes]
+
+    def texts_of(name: str) -> pa.Array:
+        found = rows[name].cast(pa.string()) if name in BUILT_IN else pc.map_lookup(rows["attributes"], name, "first")
+        return found.take(taken)
+
+    texts = [texts_of(name) for name in attributes]
     return pa.RecordBatch.from_arrays([*batch.columns, lists_of(texts, len(vertices))], schema=VALUED_SCHEMA)
 
 

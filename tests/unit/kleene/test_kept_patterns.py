@@ -26,6 +26,8 @@ from patternlake.udfs.kleene.merged import merged
 from patternlake.udfs.kleene.result import MATCHES
 from patternlake.udfs.kleene.state import Carried, kept_as_rows, reach
 from patternlake.udfs.kleene.task import match_partitions
+from patternlake.udfs.language.query import operands
+from patternlake.udfs.language.query.parser import parse
 from patternlake.udfs.published import NameCount, Published, PublishedBatch
 
 STREAM = {"attributes": {name: {"type": type_} for name, type_ in TYPES.items()}, "key": None}
@@ -50,6 +52,8 @@ class Kept:
     by: str | None = None
     most: int = 1_000_000
     """Matches of a partition that are held at once."""
+    measured: bool = False
+    """Whether the pattern has measures of all its operands."""
     events: list[Event] = field(default_factory=list)
     taken: int = 0
     carried: Carried | None = None
@@ -59,7 +63,8 @@ class Kept:
     """Rows of `MATCHES` as batches wrote them."""
 
     def __post_init__(self) -> None:
-        query = {"query": self.text, "policy": self.policy, "after_match": self.after_match, "params": {}}
+        text = with_measures(self.text) if self.measured else self.text
+        query = {"query": text, "policy": self.policy, "after_match": self.after_match, "params": {}}
         self.configuration = {"stream_name": "s", "stream": STREAM, **query}
         self.pattern = pattern_of(self.configuration)
         self.watermark: int | None = None
@@ -198,7 +203,9 @@ class Kept:
         for row in (row for table in tables for row in table.to_pylist()):
             match = parts.get(row["key"], ()), shown(row["bindings"])
             assert match not in found, "there twice"
-            found[match] = {name: value for name, value in row.items() if name != "match_no"}
+            # One NaN is not the other.
+            values = {name: "NaN" if value != value else value for name, value in row.items()}
+            found[match] = {name: value for name, value in values.items() if name != "match_no"}
         return found
 
     def defined(self) -> set[Found]:
@@ -249,6 +256,18 @@ def random_pattern(rng: random.Random, policy: str) -> tuple[str, str | None]:
     return (text, None) if by is None else (text.replace(" WITHIN ", f" PARTITION BY {by} WITHIN "), by)
 
 
+def with_measures(text: str) -> str:
+    """A pattern with WITHIN that measures attributes of every type, and what every event has."""
+    names = [one.name for one in operands.number(parse(text)) if not one.negated and one.name.isidentifier()]
+    measures = ", ".join(
+        f"FIRST({name}.x) AS f{n}, LAST(t({name})) AS l{n}, ARRAY_AGG({name}.s) AS a{n}, SUM({name}.n * 2) AS s{n}, "
+        f"MAX({name}.position) AS p{n}, MIN({name}.name) AS m{n}"
+        for n, name in enumerate(names)
+    )
+    behind = " PARTITION BY " if " PARTITION BY " in text else " WITHIN "
+    return text.replace(behind, f" MEASURES {measures or 'COUNT(*) AS n'}{behind}")
+
+
 def check(kept: Kept, events: Sequence[Event], rng: random.Random) -> int:
     """Cut events into batches; the job runs after some of them; how many matches were written before the last one."""
     sure: set[Found] = set()
@@ -282,7 +301,8 @@ def test_written_and_open_matches_are_those_of_the_whole_stream(seed: int, monke
         text, by = random_pattern(rng, policy)
         try:
             after_match, lateness = rng.choice(["next", "past_last"]), 1000 * rng.choice([0, 1, 3])
-            kept = Kept(text, policy, after_match, lateness, by, most=rng.choice([1, 2, 4, 1_000_000]))
+            most, measured = rng.choice([1, 2, 4, 1_000_000]), rng.random() < 0.5
+            kept = Kept(text, policy, after_match, lateness, by, most=most, measured=measured)
         except PatternError:
             continue
         early += check(kept, random_events(rng, 13), rng) > 0
@@ -325,24 +345,19 @@ def test_a_growing_end_is_written_when_its_window_has_passed() -> None:
 
 def test_aggregates_are_those_of_the_match_that_is_written() -> None:
     """The second batch finds the first match again, and leaves it out: its B is not summed for another match."""
-    kept = Kept("A ; B+ ; C WHERE SUM(B.x) > 0 WITHIN 10 MILLISECOND")
+    kept = Kept("A ; B+ ; C WHERE SUM(B.x) > 0 MEASURES SUM(B.x) AS total WITHIN 10 MILLISECOND")
     for begin, names, x in ((1, "ABC", 1.0), (4, "ABC", 10.0)):
         kept.ingest([replace(event, values={**event.values, "x": x}) for event in letters(names, begin)])
         if begin == 4:
             kept.ingest([Event(7, 30_000, "Z", {"x": None, "n": None, "s": None})])
         kept.batch()
-    sums = {row["bindings"]: row["values"] for row in map(readable, kept.answered().values())}
-    assert sums == {
-        "A 1, B 2, C 3": {"SUM(B.x)": "1.0"},
-        "A 1, B 2 5, C 6": {"SUM(B.x)": "11.0"},
-        "A 4, B 5, C 6": {"SUM(B.x)": "10.0"},
-    }
+    sums = {readable(row["bindings"]): row["__atom_0"] for row in kept.answered().values()}
+    assert sums == {"A 1, B 2, C 3": 1.0, "A 1, B 2 5, C 6": 11.0, "A 4, B 5, C 6": 10.0}
 
 
-def readable(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its bindings as a text, and its aggregates by theirs."""
-    bindings = ", ".join(f"{name} {' '.join(map(str, positions))}" for name, positions in row["bindings"])
-    return {**row, "bindings": bindings, "values": dict(row["values"])}
+def readable(bindings: Sequence[tuple[str, Sequence[int]]]) -> str:
+    """Bindings as a text."""
+    return ", ".join(f"{name} {' '.join(map(str, positions))}" for name, positions in bindings)
 
 
 def test_more_matches_than_can_be_held_are_written_in_portions() -> None:

@@ -55,6 +55,9 @@ class Scope:
         The bare column that is the stream's key, a synonym of ``key``; None where the key is an expression.
     aggregates
         Whether a predicate may aggregate the events of an operand.
+    measured
+        The Spark types by which measures know attributes, where these are others: of a table's columns, those that
+        predicates know by no type or by another one.
     """
 
     operands: tuple[str, ...] = ()
@@ -62,12 +65,14 @@ class Scope:
     parameters: Mapping[str, str | None] = field(default_factory=dict)
     key: str | None = None
     aggregates: bool = False
+    measured: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_stream(cls, stream: Mapping[str, Any], parameters: Mapping[str, str | None] | None = None) -> Scope:
         """The names of a stream, by its configuration, with values of parameters."""
         types = {name: entry["type"] for name, entry in stream["attributes"].items()}
-        return cls(attributes=types, parameters=dict(parameters or {}), key=stream["key"])
+        measured = stream.get("measured", {})
+        return cls(attributes=types, parameters=dict(parameters or {}), key=stream["key"], measured=measured)
 
 
 def column_type(column: str, scope: Scope) -> str | None:

@@ -244,7 +244,7 @@ ENGINES: dict[str, Engine] = {
         Engine(
             name="sketch",
             functions="match_seq, match_exists, sketch_error",
-            takes=frozenset({Operator.THEN, Operator.NEXT, Operator.NOT, Operator.COUNT})
+            takes=frozenset({Operator.THEN, Operator.NEXT, Operator.NOT, Operator.COUNT, Operator.MEASURES})
             | _GROUPING
             | _CLAUSES
             | _WITHIN,
@@ -263,7 +263,7 @@ ENGINES: dict[str, Engine] = {
                 Operator.RANGE: _COUNTED_SKETCH,
                 Operator.TIMES: "WHERE takes conditions on times, as in t(b) - t(a) < 5 MIN",
             },
-            verified=frozenset({Operator.DEFINE, Operator.WHERE}),
+            verified=frozenset({Operator.DEFINE, Operator.WHERE, Operator.MEASURES}),
         ),
         Engine(
             name="kleene",
@@ -298,7 +298,7 @@ ENGINES: dict[str, Engine] = {
         Engine(
             name="trends",
             functions="cet_trends, cet_count, cet_aggregate",
-            takes=frozenset({Operator.THEN, Operator.PLUS, Operator.SLIDE}) | _CLAUSES | _WITHIN,
+            takes=frozenset({Operator.THEN, Operator.PLUS, Operator.SLIDE, Operator.MEASURES}) | _CLAUSES | _WITHIN,
             inside={Sequence: frozenset({Event, Repetition}), Repetition: frozenset({Event})},
             instead={
                 **dict.fromkeys(
@@ -320,7 +320,8 @@ ENGINES: dict[str, Engine] = {
         Engine(
             name="machines",
             functions="match_subscription, predict_match",
-            takes=frozenset({Operator.THEN, Operator.NEXT, Operator.TIMES, Operator.DEFINE, Operator.PARTITION})
+            takes=frozenset({Operator.THEN, Operator.NEXT, Operator.TIMES, Operator.MEASURES})
+            | (_CLAUSES - {Operator.WHERE})
             | _GROUPING
             | _WITHIN,
             rules=(_names_told_apart,),

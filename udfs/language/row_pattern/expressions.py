@@ -43,11 +43,14 @@ class Scope:
         Variables and subsets, by their names in upper case.
     columns
         The input's columns in upper case; None where they are not known here.
+    kind
+        What a name of `names` is called.
     """
 
     text: str
     names: Mapping[str, str]
     columns: Collection[str] | None = None
+    kind: str = "variable"
 
 
 @dataclass
@@ -106,7 +109,7 @@ class _Checker:
             elif token.word in ("RUNNING", "FINAL") and next_token.kind == "word" and behind[at + 1].sign == "(":
                 self.semantics(token, next_token)
             elif token.word in _REFUSED and next_token.kind != "end" and before != ".":
-                message = f"{_REFUSED[token.word]} cannot stand in a row pattern's expression"
+                message = f"{_REFUSED[token.word]} cannot stand in DEFINE or MEASURES"
                 raise UnsupportedOperatorError(message, self.scope.text, token.start, token.end)
             if token.word == "CLASSIFIER" and next_token.sign == "(" and behind[at + 1].is_name:
                 self.variable(behind[at + 1])
@@ -143,7 +146,7 @@ class _Checker:
             if call.variable not in (None, known):
                 message = (
                     f"{call.name} looks at rows of {shortened(call.variable)} and of {shortened(known)} at once; "
-                    "all of its argument must be of one variable"
+                    f"all of its argument must be of one {self.scope.kind}"
                 )
                 self.fail(message, token, column)
             call.variable = known
@@ -152,7 +155,8 @@ class _Checker:
         """A name that must be a variable or a subset."""
         if token.name.upper() not in self.scope.names:
             known = ", ".join(sorted(self.scope.names.values()))
-            self.fail(f"{shortened(token.name)} is no variable of the pattern and no subset; there are: {known}", token)
+            what = f"no {self.scope.kind} of the pattern{' and no subset' if self.scope.kind == 'variable' else ''}"
+            self.fail(f"{shortened(token.name)} is {what}; there are: {known}", token)
 
     def semantics(self, token: Token, function: Token) -> None:
         """RUNNING or FINAL before a function."""

@@ -119,7 +119,15 @@ class MatchNumberTerm:
     span: Span
 
 
-Term = ColumnTerm | NavigationTerm | AggregateTerm | ClassifierTerm | MatchNumberTerm
+@dataclass(frozen=True)
+class ConstantTerm:
+    """What is the same in every row and is written otherwise than in Spark; `sql` is Spark's text of it."""
+
+    span: Span
+    sql: str
+
+
+Term = ColumnTerm | NavigationTerm | AggregateTerm | ClassifierTerm | MatchNumberTerm | ConstantTerm
 
 
 @dataclass(frozen=True)
@@ -175,6 +183,9 @@ class FormulaReader:
     columns
         The input's columns; only their names matter.
     """
+
+    kind = "variable"
+    """What a name before a column is called."""
 
     def __init__(self, clause: Clause, columns: Mapping[str, str]) -> None:
         self.clause = clause
@@ -263,9 +274,9 @@ class FormulaReader:
         except RecursionError:
             self.fail("this expression is nested too deeply", span)
 
-    def columns_in(self, tree: Any, span: Span, calls: Mapping[int, Term]) -> list[ColumnTerm]:
+    def columns_in(self, tree: Any, span: Span, calls: Mapping[int, Term]) -> list[ColumnTerm | ConstantTerm]:
         """The columns that a tree names."""
-        made: dict[int, ColumnTerm] = {}
+        made: dict[int, ColumnTerm | ConstantTerm] = {}
         for node in tree.find_all(exp.Column):
             parts = [part for part in node.parts if "start" in part.meta]
             if len(parts) < len(node.parts):
@@ -283,10 +294,14 @@ class FormulaReader:
         text = self.text[span.start : span.end]
         return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
-    def column(self, parts: Sequence[str], spans: Sequence[Span]) -> ColumnTerm:
+    def variable_called(self, name: str) -> str | None:
+        """The variable, or subset, of a name."""
+        return self.names.get(name.upper())
+
+    def column(self, parts: Sequence[str], spans: Sequence[Span]) -> ColumnTerm | ConstantTerm:
         """A column, once it is known to be there."""
         whole = Span(spans[0].start, spans[-1].end)
-        variable = self.names.get(parts[0].upper()) if len(parts) > 1 else None
+        variable = self.variable_called(parts[0]) if len(parts) > 1 else None
         at = 0 if variable is None else 1
         of_table = len(parts) > 1 and not at and parts[0].upper() in self.clause.qualifiers
         if of_table and (parts[1].upper() in self.columns or parts[0].upper() not in self.columns):
@@ -354,7 +369,7 @@ class FormulaReader:
         """The variable that CLASSIFIER asks for."""
         if not arguments:
             return None
-        name = self.names.get(arguments[0][0].name.upper()) if arguments[0][0].is_name else None
+        name = self.variable_called(arguments[0][0].name) if arguments[0][0].is_name else None
         if name is None or len(arguments) > 1 or len(arguments[0]) > 1:
             self.fail("CLASSIFIER takes one variable or subset, or nothing", span)
         return name
@@ -443,7 +458,7 @@ class FormulaReader:
         formulas: list[Formula] = []
         if star and name == "COUNT":
             if len(arguments[0]) == 3:
-                variable = self.names[arguments[0][0].name.upper()]
+                variable = self.variable_called(arguments[0][0].name)
         else:
             formulas = [self.formula(argument) for argument in arguments]
         every = [*formulas, *(part for part in (ordered, condition) if part is not None)]
@@ -457,14 +472,14 @@ class FormulaReader:
         known = fixed
         for formula in formulas:
             for term in formula.terms:
-                if isinstance(term, MatchNumberTerm):
+                if isinstance(term, MatchNumberTerm | ConstantTerm):
                     continue
                 if not isinstance(term, (ColumnTerm, ClassifierTerm)):
                     self.fail(f"{name} cannot have another function over rows in it", term.span)
                 if known and term.variable != variable:
                     names = (variable, term.variable)
                     whose = ["all rows" if each is None else f"rows of {shortened(each)}" for each in names]
-                    rule = "all of its argument must be of one variable"
+                    rule = f"all of its argument must be of one {self.kind}"
                     self.fail(f"{name} looks at {' and at '.join(whose)} at once; {rule}", term.span)
                 known, variable = True, term.variable
         return variable
