@@ -17,7 +17,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from patternlake.udfs.errors import UnsupportedOperatorError
-from patternlake.udfs.kleene.aggregate_conditions import AggregateCondition, aggregate_condition
+from patternlake.udfs.kleene.aggregate_conditions import (
+    AggregateCondition,
+    SteeringCondition,
+    aggregate_condition,
+    steering_condition,
+)
 from patternlake.udfs.kleene.deadlines import Deadline, deadline_of
 from patternlake.udfs.kleene.linearizations import Gap, Linearization, linearizations_of
 from patternlake.udfs.kleene.refusals import refuse_untaken
@@ -161,7 +166,9 @@ class KleenePattern:
     aggregates
         Aggregates of the query and the operand of each, in text order, each once.
     aggregate_conditions
-        Conjuncts with aggregates.
+        Conjuncts with aggregates that judge whole matches.
+    steering
+        Those that judge events as they are taken; none under ``skip_till_any``.
     along
         Columns of ``[attr]``.
     partition
@@ -183,6 +190,7 @@ class KleenePattern:
     conditions: tuple[Condition, ...]
     aggregates: Mapping[Aggregate, int]
     aggregate_conditions: tuple[AggregateCondition, ...]
+    steering: tuple[SteeringCondition, ...]
     along: tuple[str, ...]
     partition: tuple[str, ...]
     within: Extent | None
@@ -377,6 +385,16 @@ def _bounds(node: tree.Node, least: int = 1, most: int | None = 1) -> Iterator[t
         yield from _bounds(child, least, most)
 
 
+def _groups(node: tree.Node, around: frozenset[int] = frozenset()) -> Iterator[frozenset[int]]:
+    """The repeated groups that each operand is in, in text order."""
+    if isinstance(node, tree.Event):
+        yield around
+    if isinstance(node, tree.Repetition) and not isinstance(node.item, tree.Event):
+        around |= {id(node)}
+    for child in node.children():
+        yield from _groups(child, around)
+
+
 class _Compiler:
     def __init__(self, query: Query, scope: Scope, policy: str) -> None:
         self.query = query
@@ -408,6 +426,8 @@ class _Compiler:
         self.conditions: list[Condition] = []
         self.aggregates: dict[Aggregate, int] = {}
         self.aggregate_conditions: list[AggregateCondition] = []
+        self.steering: list[SteeringCondition] = []
+        self.groups = list(_groups(query.pattern))
         self.along: list[str] = []
         self.defined = {
             part.name: bind(
@@ -442,6 +462,7 @@ class _Compiler:
             conditions=tuple(self.conditions),
             aggregates=self.aggregates,
             aggregate_conditions=tuple(self.aggregate_conditions),
+            steering=tuple(self.steering),
             along=tuple(dict.fromkeys(self.along)),
             partition=partition,
             within=extents.clip(self.query.within),
@@ -483,6 +504,12 @@ class _Compiler:
         if conjunct.variables:
             raise conjunct.error("join variables ($x) belong to subscriptions; compare operands, as in a.x = b.x")
         if aggregates_in(conjunct):
+            steering = steering_condition(conjunct, self.named, self.most, self.groups) if self.ways else None
+            if steering is not None:
+                before = {number for number in (steering.before,) if number is not None}
+                self.check(conjunct, sorted(set(steering.operands.values())), before)
+                self.steering.append(steering)
+                return
             condition = aggregate_condition(conjunct, self.named, self.most)
             self.aggregate_conditions.append(condition)
             self.aggregates |= {one: self.number_of[operand_of(one)] for one in condition.aggregates.values()}
@@ -542,8 +569,10 @@ class _Compiler:
         predicates += [operand.filter for operand in made if operand.filter is not None]
         predicates += [condition.predicate for condition in self.conditions]
         predicates += [Predicate(aggregate) for aggregate in self.aggregates]
+        predicates += [Predicate(one) for condition in self.steering for one, _ in condition.aggregates.values()]
         read = {reference.column for predicate in predicates for reference in predicate.references}
         read |= {reference.column for condition in self.aggregate_conditions for reference in condition.operands}
+        read |= {reference.column for condition in self.steering for reference in condition.operands}
         if any(part.define is None for part in taking):
             read.add("name")
         return frozenset(read | set(self.along)) - {"position", "time"}

@@ -55,7 +55,7 @@ WORKED = [
 
 
 def found_by_kernels(text: str, events: list[Event], **arguments: Any) -> list[Row]:
-    pattern = compiled(text, WORKED_TYPES)
+    pattern = compiled(text, WORKED_TYPES, policy=arguments.get("policy", "skip_till_any"))
     taken = events_of([events], WORKED_TYPES, pattern.names)
     return [row for _, row in rows_of(match_events(pattern, taken, **arguments))]
 

@@ -20,7 +20,18 @@ from naive.kleene_steps import NoSkipError
 
 from patternlake.udfs.errors import ArgumentError, PredicateError
 
-SCANNED = ("absence", "deadline", "directly", "optional", "bounded", "until", "some_of", "conjunction", "group")
+SCANNED = (
+    "absence",
+    "deadline",
+    "directly",
+    "optional",
+    "bounded",
+    "until",
+    "some_of",
+    "conjunction",
+    "group",
+    "steering",
+)
 TAKEN: dict[str, tuple[str, ...]] = {
     ANY: ("absence", "deadline"),
     NEXT: SCANNED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def one(function: str, name: str = "x") -> Aggregate:
         ("MAX(t(b)) - MIN(t(b)) < 5 MIN", "MAX(b.time) - MIN(b.time) < 5 MINUTE"),
         ("first(b.s) || last(b.s) = 'xy'", "CONCAT(FIRST(b.s), LAST(b.s)) = 'xy'"),
         ("AVG(b.x) > AVG(b.n)", "AVG(b.x) > AVG(b.n)"),
+        ("count( distinct b.x)>2", "COUNT(DISTINCT b.x) > 2"),
+        ("b[LAST].x > b[02].x", "b[last].x > b[2].x"),
     ],
 )
 def test_an_aggregate_has_a_canonical_text_that_reads_back(text: str, canonical: str) -> None:
@@ -66,11 +69,9 @@ def test_each_aggregate_becomes_a_column_of_its_own() -> None:
         ("MEDIAN(b.x) > 1", "^MEDIAN^(b.x) > 1", "of repeated operands of match_pattern, AVG, COUNT, FIRST"),
         ("COUNT(b.x) > 'many'", "COUNT(b.x) > ^'many'^", "many"),
         ("COUNT(b.x)", "^COUNT(b.x^)", "TRUE or FALSE"),
-        (
-            "COUNT(DISTINCT b.x) > 1",
-            "COUNT(^DISTINCT^ b.x) > 1",
-            "not of the distinct ones; write it without DISTINCT",
-        ),
+        ("SUM(DISTINCT b.x) > 1", "SUM(^DISTINCT^ b.x) > 1", "DISTINCT stands in COUNT alone"),
+        ("b[0].x > 1", "b^[0]^.x > 1", "by number from 1 b[2]"),
+        ("SUM(b[last].x) > 1", "SUM(^b[last].x^) > 1", "write SUM(b.x)"),
     ],
 )
 def test_what_is_no_aggregate_is_refused_at_its_place(text: str, marked: str, said: str) -> None:
@@ -127,6 +128,31 @@ def test_null_takes_part_in_first_and_last_only() -> None:
     assert of("LAST", "double", groups) == [None, None, 1.0]
     assert of("COUNT", "double", groups) == [1, 0, 1]
     assert of("SUM", "double", groups) == [2.0, None, 1.0]
+
+
+def test_distinct_values_count_once() -> None:
+    values = column([1.0, math.nan, 0.0, -0.0, math.nan, None, 1.0, 1.0], "double")
+    group = np.array([0, 0, 0, 0, 0, 0, 0, 2])
+    distinct = replace(one("COUNT"), distinct=True)
+    assert aggregated(distinct, lambda _: values, group, 3).values.tolist() == [3, 0, 1]
+
+
+def test_an_event_by_its_number_is_null_where_it_is_not_there() -> None:
+    values, group = column([5, None, 7], "bigint"), np.array([0, 0, 2])
+    found = [part for text in ("b[2].n = 1", "b[last].n = 1", "b[1].n = 1") for part in aggregates_of(text)]
+    made = [aggregated(part, lambda _: values, group, 3) for part in found]
+    known = [each.known.tolist() for each in made]
+    assert known == [[False, False, False], [False, False, True], [True, False, True]]
+    assert (made[1].values[2], made[2].values.tolist()[::2]) == (7, [5, 7])
+
+
+def aggregates_of(text: str) -> tuple[Aggregate, ...]:
+    return aggregates_in(bind(parse_predicate(text), SCOPE))
+
+
+def test_collected_events_are_read_in_match_pattern_alone() -> None:
+    with pytest.raises(PredicateError, match=r"b\[last\].x is of the events that an operand has collected"):
+        bind(parse_predicate("b[last].x > 1"), replace(SCOPE, aggregates=False))
 
 
 def test_values_are_written_as_spark_casts_them() -> None:

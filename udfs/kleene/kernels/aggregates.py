@@ -20,7 +20,7 @@ from patternlake.udfs.kleene.kernels.tables import expanded
 from patternlake.udfs.kleene.layout import Layout
 from patternlake.udfs.kleene.query import KleenePattern
 from patternlake.udfs.kleene.work import Work, aggregate
-from patternlake.udfs.language.predicate.aggregates import aggregated
+from patternlake.udfs.language.predicate.aggregates import aggregated, place_of
 from patternlake.udfs.language.predicate.columns import Column
 from patternlake.udfs.language.predicate.expressions import Aggregate
 from patternlake.udfs.language.predicate.predicates import Reference, evaluate
@@ -44,18 +44,24 @@ def holding(
     made: dict[Aggregate, Column] = {}
     for number, condition in enumerate(pattern.aggregate_conditions):
         begun = perf_counter()
-        # The operands that it compares aggregates with take one event: all matches of a linearization have it, or none.
-        if all(operand in layout.of_operand for operand in condition.operands.values()):
-            columns: dict[Reference, Column] = {}
-            for reference, operand in condition.operands.items():
-                (slot,) = layout.of_operand[operand]
-                columns[reference] = stream.column(reference.column, matches.ones[slot])
-            for reference, one in condition.aggregates.items():
-                if one not in made:
-                    match, events = _collected_by(layout, matches, pattern.aggregates[one])
-                    made[one] = aggregated(one, partial(stream.column, numbers=events), match, len(matches))
-                columns[reference] = made[one]
-            holds &= evaluate(condition.predicate, columns.__getitem__).true
+        applies = np.ones(len(matches), np.bool_)
+        columns: dict[Reference, Column] = {}
+        for reference, operand in condition.operands.items():
+            # It takes one event, where it takes any.
+            match, events = _collected_by(layout, matches, operand)
+            own = np.zeros(len(matches), np.int64)
+            own[match] = events
+            applies &= np.bincount(match, minlength=len(matches)) > 0
+            columns[reference] = stream.column(reference.column, own)
+        for reference, one in condition.aggregates.items():
+            match, events = _collected_by(layout, matches, pattern.aggregates[one])
+            if (place := place_of(one)) is not None:
+                applies &= np.bincount(match, minlength=len(matches)) >= max(1, place)
+            if one not in made:
+                made[one] = aggregated(one, partial(stream.column, numbers=events), match, len(matches))
+            columns[reference] = made[one]
+        if len(matches):
+            holds &= evaluate(condition.predicate, columns.__getitem__).true | ~applies
         if work is not None:
             work.add(aggregate(number), int(holds.sum()), perf_counter() - begun)
     return holds

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,9 @@ from patternlake.udfs.kleene.kernels.steps import (
     undecided,
 )
 from patternlake.udfs.kleene.kernels.tables import expanded
+from patternlake.udfs.language.predicate.aggregates import aggregated, place_of
 from patternlake.udfs.language.predicate.columns import Column
+from patternlake.udfs.language.predicate.expressions import Aggregate
 from patternlake.udfs.language.predicate.predicates import Predicate, evaluate
 from patternlake.udfs.language.predicate.references import Reference
 from patternlake.udfs.subkernels import subkernel
@@ -62,17 +65,19 @@ class JudgedCondition:
         The step whose kept event before is compared, or -1.
     scope
         The group in whose rounds events are compared; -1: in all.
+    aggregates
+        What stands behind each other reference: an aggregate, and the step of whose events it is, -1 for none.
+    steers
+        The steps of which it judges events, each with those that let an event pass while they have taken none and the
+        condition is unknown.
     """
 
     predicate: Predicate
     step_of: Mapping[Reference, int]
     earlier: int
     scope: int
-
-    @property
-    def judged(self) -> list[int]:
-        """The steps of which it judges events."""
-        return sorted(set(self.step_of.values()))
+    aggregates: Mapping[Reference, tuple[Aggregate, int]]
+    steers: Mapping[int, frozenset[int]]
 
 
 class Scans(NamedTuple):
@@ -115,7 +120,7 @@ def scanned(
     program = scan.program
     asking = np.zeros(len(scan.mask), np.bool_)
     for condition in rest:
-        asking[program.place[condition.judged]] = True
+        asking[program.place[list(condition.steers)]] = True
     starts = _starts(scan)
     nothing = np.zeros(0, np.int64)
     sizes, events, places = [nothing], [nothing], [nothing]
@@ -366,7 +371,7 @@ def _judge(
     stream: Stream,
 ) -> None:
     """Clear `holds` where a condition does not hold for an event and some of what is kept of the other operands."""
-    for step in condition.judged:
+    for step in condition.steers:
         chosen = np.flatnonzero(holds & (asked[:, 2] == step))
         others = sorted({*condition.step_of.values()} - {step})
         # Most events fail against the last few that are kept: only those that do not meet the others.
@@ -404,9 +409,21 @@ def _failing(
         partly |= (np.diff(offsets) >= newest) & (other != step)
         # Of neighbours each kept event but the first has one before it.
         ranges[other] = offsets[:-1] + (earlier and other != step), np.maximum(offsets[1:], offsets[:-1]), events
+    applies, lenient = np.ones(len(asked), np.bool_), np.zeros(len(asked), np.bool_)
+    collected: dict[Reference, tuple[IntArray, IntArray]] = {}
+    for reference, (one, of) in condition.aggregates.items():
+        collected[reference] = _kept_of(asked, scan, scans, kept, of, -1, ENDLESS, False)
+        counts = np.diff(collected[reference][0])
+        place = place_of(one)
+        if place is not None:
+            applies &= counts >= max(1, place)
+        if of in condition.steers[step]:
+            lenient |= counts == 0
     pairs = np.ones(len(asked), np.int64)
     for low, high, _ in ranges.values():
         pairs *= np.maximum(high - low, 0)
+    for offsets, _ in collected.values():
+        pairs += np.diff(offsets)
     for begin, end in shares(pairs, PAIRS_AT_ONCE):
         number = np.arange(begin, end, dtype=np.int64)
         at: dict[int, IntArray] = {}
@@ -421,9 +438,16 @@ def _failing(
             else:
                 events = ranges[own][2][at[own]] if before else asked[number, 4]
             columns[reference] = stream.column(reference.column, events)
-        holds = np.broadcast_to(evaluate(condition.predicate, columns.__getitem__).true, number.shape)
-        failing[number[~holds]] = True
-    return failing, partly
+        for reference, (one, _) in condition.aggregates.items():
+            offsets, events = collected[reference]
+            group = np.repeat(np.arange(end - begin), np.diff(offsets[begin : end + 1]))
+            column_at = partial(stream.column, numbers=events[offsets[begin] : offsets[end]])
+            made = aggregated(one, column_at, group, end - begin)
+            columns[reference] = Column(made.values[number - begin], made.known[number - begin], made.type)
+        truth = evaluate(condition.predicate, columns.__getitem__)
+        holds = truth.true | (lenient[number] & ~truth.known)
+        failing[number[~np.broadcast_to(holds, number.shape)]] = True
+    return failing & applies, partly
 
 
 @njit(cache=True)
@@ -440,6 +464,9 @@ def _kept_of(
         own = kept[scans.base[row] : scans.base[row] + scans.room[row]]
         low = begin_of(scan.program, state, scope, begins)
         begin = used = offsets[number]
+        if other < 0:
+            offsets[number + 1] = used
+            continue
         at = state.head[other]
         left = newest
         while at >= 0 and (further or (at >= low and left > 0)):

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from patternlake.udfs.arrays import BoolArray, IntArray
+from patternlake.udfs.kleene.aggregate_conditions import SteeringCondition
 from patternlake.udfs.kleene.events import Stream
 from patternlake.udfs.kleene.kernels import aggregates, bindings, judged_scans, runs
 from patternlake.udfs.kleene.kernels.bindings import Rows
@@ -44,6 +45,7 @@ def per_start(pattern: KleenePattern, stream: Stream, *, strict: bool, past_last
     past_last
         True: a match begins behind the last event of the match before it, in its partition.
     """
+    assert pattern.ways, "the pattern is compiled for skip_till_any"
     parts: list[Rows] = []
     # Where nothing else decides which matches count, the scan itself leaves out the starts inside a match.
     filtered = bool(pattern.linearizations[0].gaps or pattern.aggregate_conditions)
@@ -88,6 +90,7 @@ def _of_way(pattern: KleenePattern, way: Way, stream: Stream, strict: bool, apar
         mask[place, stream.members[number]] = True
     scan = _scan(steps, stream, mask, [made for made in compared if made is not None], strict, apart)
     rest = [steps.judged(part) for part, made in zip(judged, compared, strict=True) if made is None]
+    rest += [steps.steering(part) for part in pattern.steering if set(part.operands.values()) <= set(numbers)]
     most = bindings.MOST_BOUND
     offsets, events, places = (
         judged_scans.scanned(scan, stream, rest, most) if rest or steps.program.every else scanned(scan, most)
@@ -142,6 +145,25 @@ class _Steps:
             step_of={r: self.step_of[number_of[r.operand or ""]] for r in condition.predicate.references},
             earlier=-1 if condition.before is None else self.step_of[condition.before],
             scope=self.scope(condition.operands),
+            aggregates={},
+            steers={self.step_of[operand]: frozenset() for operand in condition.operands},
+        )
+
+    def steering(self, condition: SteeringCondition) -> JudgedCondition:
+        """A condition that steers, for the evaluator."""
+        return JudgedCondition(
+            predicate=condition.predicate,
+            step_of={reference: self.step_of[operand] for reference, operand in condition.operands.items()},
+            earlier=-1 if condition.before is None else self.step_of[condition.before],
+            scope=self.scope(list(condition.operands.values())),
+            aggregates={
+                reference: (one, self.step_of.get(operand, -1))
+                for reference, (one, operand) in condition.aggregates.items()
+            },
+            steers={
+                self.step_of[operand]: frozenset(self.step_of.get(one, -1) for one in beside)
+                for operand, beside in condition.steers.items()
+            },
         )
 
 

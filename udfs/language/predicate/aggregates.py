@@ -25,8 +25,8 @@ from patternlake.udfs.sort_keys import order_keys
 
 
 def aggregates_in(predicate: Predicate) -> tuple[Aggregate, ...]:
-    """The aggregates of a predicate, each once, in text order."""
-    return tuple(dict.fromkeys(part for part in predicate.root.walk() if isinstance(part, Aggregate)))
+    """The aggregates of a predicate, each once, in text order; ``b[last].x`` and ``b[2].x`` among them."""
+    return tuple(with_columns(predicate)[1].values())
 
 
 def operand_of(aggregate: Aggregate) -> str:
@@ -43,7 +43,20 @@ def with_columns(predicate: Predicate) -> tuple[Predicate, dict[Reference, Aggre
         aggregate_of[reference] = part
         return Field(reference=reference, span=part.span)
 
-    return Predicate(mapped(predicate.root, column, Aggregate), predicate.text), aggregate_of
+    def numbered(part: Field) -> Expression:
+        own = part.reference.numbered
+        return column(Aggregate(function="AT", argument=part, span=part.span)) if own else part
+
+    root = mapped(mapped(predicate.root, column, Aggregate), numbered)
+    return Predicate(root, predicate.text), aggregate_of
+
+
+def place_of(aggregate: Aggregate) -> int | None:
+    """Of ``b[2].x`` the 2, of ``b[last].x`` 0, of other aggregates None."""
+    match aggregate:
+        case Aggregate(function="AT", argument=Field(reference=reference)):
+            return 0 if reference.index == "last" else int(reference.index or 0)
+    return None
 
 
 def aggregated(aggregate: Aggregate, column_at: Callable[[str], Column], group: IntArray, groups: int) -> Column:
@@ -68,6 +81,10 @@ def aggregated(aggregate: Aggregate, column_at: Callable[[str], Column], group: 
     made = value_of(aggregate.argument, lambda reference: column_at(reference.column))
     values, known = (np.broadcast_to(part, group.shape) for part in (made.values, made.known))
     column = Column(values, known, made.type)
+    if (place := place_of(aggregate)) is not None:
+        begin, end = (np.searchsorted(group, np.arange(groups), side=side) for side in ("left", "right"))
+        at = begin + place - 1 if place else end - 1
+        return _taken(column, at, (begin <= at) & (at < end))
     if aggregate.function in ("FIRST", "LAST"):
         every = np.arange(groups)
         first = aggregate.function == "FIRST"
@@ -75,6 +92,9 @@ def aggregated(aggregate: Aggregate, column_at: Callable[[str], Column], group: 
         return _taken(column, at, np.bincount(group, minlength=groups) > 0)
     there = np.flatnonzero(known)
     group, column = group[there], Column(values[there], known[there], made.type)
+    if aggregate.distinct:
+        keys, _ = order_keys(column, column, ordered=False)
+        group = np.unique(np.stack([group, keys], axis=1), axis=0)[:, 0]
     count = np.bincount(group, minlength=groups)
     match aggregate.function:
         case "COUNT":

@@ -129,11 +129,15 @@ class Aggregate(Expression):
     Attributes
     ----------
     function
-        One of `allowed.AGGREGATES`.
+        One of `allowed.AGGREGATES`, or ``AT``: what one of the collected events has, as ``b[last].x`` and ``b[2].x``
+        say; its argument is the field itself.
+    distinct
+        Whether equal values count once.
     """
 
     function: str
     argument: Expression
+    distinct: bool = False
 
     def children(self) -> tuple[Expression, ...]:  # noqa: D102
         return (self.argument,)
@@ -190,8 +194,10 @@ def _text(expression: Expression, own: int) -> str:
             return f"[{quoted(attribute)}]"
         case Cast(argument=argument, to=to):
             return f"CAST({_print(argument, 0)} AS {to.upper()})"
-        case Aggregate(function=function, argument=argument):
-            return f"{function}({_print(argument, 0)})"
+        case Aggregate(function="AT", argument=argument):
+            return _print(argument, 0)
+        case Aggregate(function=function, argument=argument, distinct=distinct):
+            return f"{function}({'DISTINCT ' if distinct else ''}{_print(argument, 0)})"
         case Case(branches=branches, default=default):
             parts = [f"WHEN {_print(condition, 0)} THEN {_print(value, 0)}" for condition, value in branches]
             if default is not None:

@@ -1,4 +1,4 @@
-"""References of predicates to attributes of events: ``a.x``, ``b[i-1].x``, ``x``, ``t(3)``."""
+"""References of predicates to attributes of events: ``a.x``, ``b[i-1].x``, ``b[last].x``, ``x``, ``t(3)``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Reference:
     operand
         The operand's name, or None for a bare column (the event that a DEFINE judges).
     index
-        None, ``"i"`` or ``"i-1"``: which event of a repeated operand.
+        None, ``"i"`` or ``"i-1"``, ``"last"`` or a number from 1: which event of a repeated operand.
     column
         Attribute or built-in column; ``t(a)`` is column ``time`` of a.
     ordinal
@@ -30,6 +30,11 @@ class Reference:
     index: str | None
     column: str
     ordinal: int | None = None
+
+    @property
+    def numbered(self) -> bool:
+        """Whether it is to one of the events that an operand has collected, as ``b[last].x`` and ``b[2].x`` are."""
+        return self.index not in (None, "i", "i-1")
 
     def sql(self) -> str:
         """Canonical text of the reference."""

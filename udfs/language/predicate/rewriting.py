@@ -12,7 +12,7 @@ of keywords, operators and brackets, and no comments. Of the 50 texts that `test
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isinf
 
 from patternlake.udfs.errors import PredicateError
@@ -51,11 +51,12 @@ _FOLLOWERS = {
 
 @dataclass(frozen=True, slots=True)
 class FunctionName:
-    """A function of the text: its canonical name, or the type for CAST."""
+    """A function of the text: its canonical name, or the type for CAST; `distinct` as in ``COUNT(DISTINCT b.x)``."""
 
     name: str
     to: str | None
     span: Span
+    distinct: bool = False
 
 
 @dataclass(slots=True)
@@ -270,11 +271,7 @@ class _Rewriter:
         elif self.after_operand and upper not in _AFTER_OPERAND:
             raise self.error(f"unexpected {token.text} after an operand; allowed here: {OPERATORS_SHOWN}", token)
         elif upper == "DISTINCT" and self.stack and self.out.sql.rstrip().endswith("("):
-            raise self.error(
-                "aggregates are of all values, not of the distinct ones; write it without DISTINCT, or count distinct "
-                "values of the answer's bindings with Spark's COUNT(DISTINCT ...)",
-                token,
-            )
+            self.read_distinct(token)
         elif not (self.after_operand or upper in _BEFORE_OPERAND or upper in _FOLLOWERS.get(self.word, ())):
             raise self.error(f"unexpected {token.text}: an operand is missing before it", token)
         else:
@@ -284,6 +281,14 @@ class _Rewriter:
                 self.word = word
             if upper == "IN" and not self.next_is("("):
                 raise self.error("IN needs a list: x IN ('a', 'b')", self.peek() or token)
+
+    def read_distinct(self, token: Token) -> None:
+        """``COUNT(DISTINCT …)``, behind the parenthesis."""
+        function = self.out.atoms[-1] if self.out.atoms else None
+        named = self.out.sql.split()[-2:-1] == [f"f{len(self.out.atoms) - 1}"]
+        if not (named and isinstance(function, FunctionName) and function.name == "COUNT"):
+            raise self.error("DISTINCT stands in COUNT alone, as in COUNT(DISTINCT b.x)", token)
+        self.out.atoms[-1] = replace(function, distinct=True)
 
     def read_moment(self, token: Token, upper: str, string: Token) -> None:
         span = Span(token.span.start, string.span.end)
@@ -382,10 +387,13 @@ class _Rewriter:
             inside += self.take().text
         closed = self.expect("]", f"{name}[ is not closed: write {name}[i] or {name}[i-1]")
         index = inside.lower().replace("−", "-")
+        if index == "last" or (index.isascii() and index.isdigit() and int(index) > 0):
+            return index if index == "last" else str(int(index))
         if index not in ("i", "i-1"):
             hint = "; compare with the event before: b[i].x and b[i-1].x" if index == "i+1" else ""
             raise self.error(
-                f"{name}[{inside}] is not allowed; events of an operand are {name}[i] and {name}[i-1]{hint}",
+                f"{name}[{inside}] is not allowed; events of an operand are {name}[i] and {name}[i-1], {name}[last], "
+                f"and by number from 1 {name}[2]{hint}",
                 Span(opened.span.start, closed.span.end),
             )
         return index

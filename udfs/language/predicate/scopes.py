@@ -120,6 +120,13 @@ class _Binder:
                     f"{part.function} aggregates the events of a repeated operand: that is for WHERE of match_pattern",
                     part.span,
                 )
+        for part in root.walk():
+            if isinstance(part, Field) and part.reference.numbered and not self.scope.aggregates:
+                raise self.error(
+                    f"{part.reference.sql()} is of the events that an operand has collected: that is for WHERE of "
+                    "match_pattern",
+                    part.span,
+                )
         result = mapped(root, self.field)
         for part in result.walk():
             if isinstance(part, Aggregate):

@@ -172,14 +172,15 @@ class _Translator:
                 raise self.error("CAST takes one value: CAST(x AS DOUBLE)", span)
             return Cast(argument=arguments[0], to=function.to, span=span)
         if function.name in AGGREGATES:
-            return self.aggregate(function.name, arguments, span)
+            return self.aggregate(function, arguments, span)
         name, least, most = FUNCTIONS[function.name]
         if len(arguments) < least or (most is not None and len(arguments) > most):
             wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
             raise self.error(f"{name} takes {wanted} arguments, not {len(arguments)}", span)
         return Call(operator=name, arguments=arguments, span=span)
 
-    def aggregate(self, name: str, arguments: tuple[Expression, ...], span: Span) -> Expression:
+    def aggregate(self, function: FunctionName, arguments: tuple[Expression, ...], span: Span) -> Expression:
+        name = function.name
         if len(arguments) != 1:
             raise self.error(f"{name} takes one value, not {len(arguments)}: {name}(b.x)", span)
         inner = next((part for part in arguments[0].walk() if isinstance(part, Aggregate)), None)
@@ -189,7 +190,7 @@ class _Translator:
                 f"aggregate again; write {to_sql(inner)} alone",
                 inner.span,
             )
-        return Aggregate(function=name, argument=arguments[0], span=span)
+        return Aggregate(function=name, argument=arguments[0], distinct=function.distinct, span=span)
 
     def translate_paren(self, node: Any) -> Expression:
         return self.expression(node.this)
